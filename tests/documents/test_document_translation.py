@@ -16,6 +16,7 @@ from allyouneed.apps.documents.document_translation import (
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
 from allyouneed.translator import Alignment, Translation, Translator
+from document_checks import read
 from fake_translator import FakeTranslator
 
 BOLD = (Mark(0, 1, "open"), Mark(3, 1, "close"))
@@ -135,7 +136,7 @@ def always(target: str) -> FakeTranslator:
 )
 def test_a_lost_placeholder_or_address_is_to_be_reviewed_by_whatever_translator(source: str, target: str) -> None:
     (item,) = translate(unit(source), model=always(target)).review
-    assert item.reasons == ("a placeholder, address or number differs",)
+    assert item.reasons == ("a placeholder, address, number or sign differs",)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +198,43 @@ def test_names_and_placeholders_keep_their_tags_whatever_the_model_attended_to(
     signs = {"open": "<", "close": ">"}
     parts = interleave(got[0].text, got[0].marks)
     assert "".join(signs[part.kind] if isinstance(part, Mark) else part for part in parts) == expected
+
+
+LOST = [
+    ("json", '{"a": "Yes \U0001f606, they are here."}', "\U0001f606,"),
+    ("json", '{"a": "The family \U0001f1ee\U0001f1f9 here"}', "\U0001f1ee\U0001f1f9"),
+    ("json", '{"a": "Terms &amp; conditions"}', "&"),
+    ("json", '{"a": "to the top &rarr; now"}', "\N{RIGHTWARDS ARROW}"),
+    ("json", '{"a": "at least :min signs"}', ":min"),
+    ("json", '{"a": "hello { $name } there"}', "$name"),
+    ("json", '{"a": "there are 12 files"}', "12"),
+    ("json", '{"a": "delete $1 now"}', "$1"),
+    ("json", '{"a": "see @:menu.title there"}', "@:menu.title"),
+    ("po", 'msgid "about %<total>d files"\nmsgstr ""\n', "%<total>d"),
+    ("po", 'msgid "of &brandShortName; here"\nmsgstr ""\n', "&brandShortName;"),
+    ("html", "<p>page 7 of it", "7"),
+    ("md", "page 7 of it \U0001f606", "\U0001f606"),
+    ("srt", "1\n00:00:01,0 --> 00:00:02,0\nhe left in 1999 then\n", "1999"),
+    ("csv", "text\nabout 5 dogs\n", "5"),
+    ("txt", "about 5 dogs\n", "5"),
+]
+
+
+@pytest.mark.parametrize(("kind", "data", "word"), LOST)
+def test_a_unit_that_loses_a_placeholder_an_emoji_a_number_or_a_reference_is_to_be_reviewed(
+    kind: str, data: str, word: str
+) -> None:
+    document = read(data.encode(), kind, **({"column": "text"} if kind == "csv" else {}))
+    assert translate_document(document, FakeTranslator()).review == ()
+    (item,) = translate_document(document, FakeTranslator(lambda one: "" if one == word else one)).review
+    assert item.reasons[0] == "a placeholder, address, number or sign differs"
+
+
+def test_numbers_and_placeholders_of_code_in_a_sentence_come_back_whatever_the_model_makes_of_them() -> None:
+    document = read(b"<p>Call <code>f(%s, 7)</code> twice", "html")
+    result = translate_document(document, FakeTranslator(lambda word: "x" if "%" in word or "7" in word else word))
+    assert result.data == b"<p>Call <code>f(%s, 7)</code> twice"
+    assert result.review == ()
 
 
 def test_no_tag_comes_to_stand_inside_a_placeholder() -> None:

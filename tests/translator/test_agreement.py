@@ -1,6 +1,6 @@
 import pytest
 
-from allyouneed.translator.agreement import extra_spans, spans_differ
+from allyouneed.translator.agreement import code_signs_differ, extra_spans, numbers_are_lost, spans_differ
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,7 @@ from allyouneed.translator.agreement import extra_spans, spans_differ
         ("{a} has {b}", "{b}: {a}", False),
         ("%1 of %2", "%2: %1", False),  # Qt's are numbered
         ("100 %% of %s", "%s: 100 %%", False),
+        ("%name% of %#@files@", "%#@files@: %name%", False),
         ("%<PRIu64> of %s", "%s: %<PRIu64>", True),
         ("%s", "%s %s", True),
         ("%s %s", "%s", True),
@@ -44,3 +45,32 @@ def test_only_the_kinds_that_are_kept_count_and_what_is_brought_along_may_come_b
 
 def test_what_is_too_much_is_told_by_its_place() -> None:
     assert extra_spans("%s a", "%s b %s %d", ("placeholders",)) == [(5, 7), (8, 10)]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "lost"),
+    [
+        ("1,234.50 euros", "1.234,50 euro", False),
+        ("1,234.50 euros", "1 234,50 euro", False),
+        ("1,234.50 euros", "1234,50 euro", False),
+        ("12/31/2020 at 10:30", "31.12.2020, 10.30", False),
+        ("2 of 2 dogs", "2 cani su 2", False),
+        ("in 1999", "\u0641\u064a \u0661\u0669\u0669\u0669", False),
+        ("two dogs", "2 cani", False),
+        ("see https://a.b/7 and %2$s", "vedi", False),  # of other spans
+        ("2 dogs", "due cani", True),
+        ("2 of 2 dogs", "2 cani", True),
+        ("in 1999", "nel 1998", True),
+        ("1,234.50 euros", "1.234 euro", True),
+        ("v2 and MP3", "v2 e MP", True),
+    ],
+)
+def test_a_number_comes_back_however_its_parts_are_written(source: str, target: str, lost: bool) -> None:
+    assert numbers_are_lost(source, target) == lost
+
+
+@pytest.mark.parametrize("source", ["$1 files", "##name_x## [left]", "<<name>> of ^1", "a|b", "~x@ y = z"])
+def test_signs_of_codes_that_are_not_known_come_back(source: str) -> None:
+    assert not code_signs_differ(source, source[::-1])
+    assert code_signs_differ(source, "".join(one for one in source if one.isalnum()))
+    assert code_signs_differ("a", source)

@@ -83,7 +83,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Span(NamedTuple):
+class SpanMatch(NamedTuple):
     """Characters `start` to `end` of a text, which are `text`."""
 
     kind: str
@@ -102,7 +102,7 @@ def find_spans(text: str, kinds: Iterable[str] = SPANS) -> list[tuple[str, str]]
     return [(span.kind, span.text) for span in iter_spans(text, kinds)]
 
 
-def iter_spans(text: str, kinds: Iterable[str] = SPANS) -> Iterator[Span]:
+def iter_spans(text: str, kinds: Iterable[str] = SPANS) -> Iterator[SpanMatch]:
     """The same with their positions. Of several that begin at one place the longest counts."""
     included = frozenset(kinds)
     if not included:
@@ -113,7 +113,7 @@ def iter_spans(text: str, kinds: Iterable[str] = SPANS) -> Iterator[Span]:
         start = match.start()
         candidates = ((one.end(), kind) for kind, pattern in patterns if (one := pattern.match(text, start)))
         end, kind = max(candidates, key=lambda candidate: candidate[0])
-        yield Span(kind, text[start:end], start, end)
+        yield SpanMatch(kind, text[start:end], start, end)
         match = anywhere.search(text, end)
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from ..text.spans import find_spans, iter_spans
 
 # An argument is bound by its index in the message unless it has a name or a number.
-_BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$)|\{[}:!]")
+_BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$|\w+%|#@)|\{[}:!]")
 _OF_SIGNS = ("tags", "placeholders")
 SIGNS = frozenset("%{}<>")
+# What a placeholder of a kind that is not known is made of, and hardly a sentence.
+_CODE_SIGNS = "%{}<>$@\\|^=_[]"
 _TAG_NAME = re.compile(r"</?\s*([^\s/>]+)")
 _UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
@@ -30,6 +32,25 @@ def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterab
     (arguments, tags), (arguments_here, tags_here) = ordered_spans(source, kinds), ordered_spans(target, kinds)
     wrong_tags = not _is_nested(tags_here) if _is_nested(tags) else tags != tags_here
     return arguments != arguments_here or wrong_tags
+
+
+def numbers_are_lost(source: str, target: str) -> bool:
+    """Whether a number of `source` is not in `target`, however it is written there: 1,234.5 as 1.234,5 or 1 234,5."""
+    numbers, target_numbers = _numbers(source), _numbers(target)
+    joined, target_joined = (Counter("".join(number) for number in some) for some in (numbers, target_numbers))
+    parts, target_parts = (Counter(part for number in some for part in number) for some in (numbers, target_numbers))
+    return bool(joined - target_joined) and bool(parts - target_parts)
+
+
+def _numbers(text: str) -> list[list[str]]:
+    """The numbers outside of other spans, in figures of ASCII, in the parts between their signs."""
+    numbers = [span for kind, span in find_spans(text) if kind == "numbers"]
+    return [["".join(str(int(figure)) for figure in part) for part in re.findall(r"\d+", one)] for one in numbers]
+
+
+def code_signs_differ(source: str, target: str) -> bool:
+    """Whether a sign that codes are made of, and hardly a sentence, is in `target` more or less often."""
+    return any(source.count(sign) != target.count(sign) for sign in _CODE_SIGNS)
 
 
 def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> list[tuple[int, int]]:

@@ -15,6 +15,8 @@ from ..documents import FORMATS, Document, DocumentOptions, document_format, rea
 from .screen import console, progress
 
 if TYPE_CHECKING:
+    from ...bundle import Bundle
+    from ...text.tokenizer import Tokenizer
     from ...translator import Translator
     from ..documents.document_translation import DocumentTranslation
 
@@ -25,7 +27,8 @@ TEXT_ENDINGS = {
     "valid", "dev", "test", "sent", "snt", "lines", "raw", "tok", "norm", "clean",
 }  # fmt: skip
 # Kinds of spans, if neither the call nor the bundle names any, and the training pairs copied them.
-COPIED = ("urls", "emails", "placeholders")
+COPIED = ("urls", "emails", "placeholders", "emoji")
+_EMOJI = "\N{SLIGHTLY SMILING FACE}\N{RIGHTWARDS ARROW}"
 _SHOWN = 20  # units to review, on the screen
 
 _PANEL = "Documents"
@@ -136,8 +139,7 @@ def translate_file(
     from ..documents.document_translation import MIN_CONFIDENCE, finish_document, plan_document, translate_plan
 
     if not translator.decode.copy_spans:
-        copies = translator.bundle.copy_statistics
-        translator = translator.using(copy_spans=tuple(kind for kind in COPIED if copies.is_copied_inside(kind)))
+        translator = translator.using(copy_spans=copied_kinds(translator.bundle))
     plan = plan_document(document)
     with progress("translating", total=len(plan.aligned) + len(plan.plain)) as done:
         answers = translate_plan(plan, translator, on_progress=done, skip_refused=skip_refused)
@@ -151,6 +153,22 @@ def translate_file(
         return 0
     _print_summary(result, output, review)
     return 3 if result.refused else 0
+
+
+def copied_kinds(bundle: "Bundle") -> tuple[str, ...]:
+    """The kinds of spans that a document's translation copies, if nothing says which.
+
+    A search for emoji that the vocabulary cannot spell would find nothing; a unit without its emoji is to be reviewed.
+    """
+    kinds = (kind for kind in COPIED if bundle.copy_statistics.is_copied_inside(kind))
+    return tuple(kind for kind in kinds if kind != "emoji" or _can_spell(bundle.target_tokenizer, _EMOJI))
+
+
+def _can_spell(tokenizer: "Tokenizer", text: str) -> bool:
+    try:
+        return tokenizer.decode(tokenizer.content(tokenizer.encode(text))).strip() == text
+    except InputError:
+        return False
 
 
 def _nothing(document: Document, units: int, *, numbers: bool) -> str:

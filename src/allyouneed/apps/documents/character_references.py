@@ -17,7 +17,8 @@ def referenced_character(reference: str) -> str:
     if not _REFERENCE.fullmatch(reference):
         return ""
     character = unescape(reference) if reference[1] == "#" else html5.get(reference[1:], "")
-    return character if len(character) == 1 and unicodedata.category(character) not in ("Cn", "Co", "Cs") else ""
+    is_one = len(character) == 1 and character != "\N{REPLACEMENT CHARACTER}"  # which stands for what is none
+    return character if is_one and unicodedata.category(character) not in ("Cn", "Co") else ""
 
 
 def is_visible(character: str) -> bool:
@@ -25,7 +26,7 @@ def is_visible(character: str) -> bool:
     return unicodedata.category(character)[0] not in "CZ"
 
 
-class References:
+class CharacterReferences:
     """The references in the parts of one string.
 
     A string with references is HTML: signs of markup that it has nowhere are written as references, too. With

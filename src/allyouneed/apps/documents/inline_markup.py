@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ...text.spans import iter_spans
-from .character_references import References, is_visible, referenced_character
+from .character_references import CharacterReferences, is_visible, referenced_character
 from .line_breaks import LINE_BREAKS, End, with_blanks, without_blanks
 from .pieces import Piece, tag_partners
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave, tag_mark
@@ -21,7 +21,7 @@ _READING = re.compile(rf"({_FALLBACK}<rt\b[^<>]*+>)([^<>]*+)((?:</rt\s*+>)?+{_FA
 _ESCAPED_BREAK = re.compile(r"(?:\\r)?\\n")
 
 
-class Reading(NamedTuple):
+class Ruby(NamedTuple):
     """The reading of a word: the tags before it, its text, and the tags after it."""
 
     before: str
@@ -36,10 +36,10 @@ class Code(NamedTuple):
     role: Literal["open", "close", "point"]
     key: str = ""
     is_break: bool = False
-    reading: Reading | None = None
+    reading: Ruby | None = None
 
 
-def read_codes(string: str, references: References, breaks: str = "") -> Iterator[str | Code]:
+def read_codes(string: str, references: CharacterReferences, breaks: str = "") -> Iterator[str | Code]:
     """The texts of a string, with the characters of its references, and its codes, in their order.
 
     `breaks` is a pattern of more that breaks a line.
@@ -49,7 +49,7 @@ def read_codes(string: str, references: References, breaks: str = "") -> Iterato
         if span.start < end:
             continue
         reading = _READING.match(string, span.start)
-        code = _code(span.kind, span.text) if reading is None else _reading_code(Reading(*reading.groups()))
+        code = _code(span.kind, span.text) if reading is None else _reading_code(Ruby(*reading.groups()))
         if code:
             yield from _texts(string[end : span.start], references, breaks)
             yield code
@@ -69,11 +69,11 @@ def _code(kind: str, text: str) -> Code | None:
     return Code(text, "point", is_break=character.isspace())
 
 
-def _reading_code(reading: Reading) -> Code:
+def _reading_code(reading: Ruby) -> Code:
     return Code("".join(reading), "point", reading=reading if any(map(str.isalpha, reading.text)) else None)
 
 
-def _texts(string: str, references: References, breaks: str) -> Iterator[str | Code]:
+def _texts(string: str, references: CharacterReferences, breaks: str) -> Iterator[str | Code]:
     for number, part in enumerate(re.split(f"({breaks})", string) if breaks else [string]):
         if number % 2:
             yield Code(part, "point", is_break=True)
@@ -92,12 +92,12 @@ class MarkedText:
     marks: tuple[Mark, ...]
     blanks: frozenset[End]
     sources: Mapping[End, Any]
-    readings: Mapping[End, Reading]
-    references: References = field(compare=False)
+    readings: Mapping[End, Ruby]
+    references: CharacterReferences = field(compare=False)
 
     def unit(self, key: str, reasons: tuple[str, ...] = ()) -> TranslationUnit:
         """The text to translate: its lines, and one for each reading."""
-        readings = (References().read(reading.text) for reading in self.readings.values())
+        readings = (CharacterReferences().read(reading.text) for reading in self.readings.values())
         text = "\n".join([self.text, *readings])
         return TranslationUnit(text=text, marks=self.marks, key=key, reasons=reasons, signs=self.references.signs)
 
@@ -108,7 +108,7 @@ class MarkedText:
         text = "\n".join(lines[:count])
         sources = dict(self.sources)
         for (end, reading), line in zip(self.readings.items(), lines[count:], strict=False):
-            references = References()
+            references = CharacterReferences()
             references.read(reading.text)
             sources[end] = "".join(reading._replace(text=references.writer()(line)))
         marks = tuple(mark._replace(at=min(mark.at, len(text))) for mark in translation.marks)
@@ -143,7 +143,7 @@ class Rewriting:
 
 def take_out_codes(string: str, *, is_markup: bool = False, breaks: str = "") -> MarkedText:
     """The string with its codes as marks. A tag without its other end is a point."""
-    references = References(is_markup=is_markup)
+    references = CharacterReferences(is_markup=is_markup)
     return marked_text(read_codes(string, references, breaks), references, _tag_partners)
 
 
@@ -152,7 +152,9 @@ def _tag_partners(codes: Sequence[Code]) -> dict[int, int]:
 
 
 def marked_text(
-    parts: Iterable[str | Code], references: References, partners: Callable[[Sequence[Code]], Mapping[int, int]]
+    parts: Iterable[str | Code],
+    references: CharacterReferences,
+    partners: Callable[[Sequence[Code]], Mapping[int, int]],
 ) -> MarkedText:
     """The text of these texts and codes; `partners` says which code closes which, by their numbers, both ways."""
     text = ""

@@ -1,27 +1,28 @@
 """The translations of a unit's sentences → that of the unit: its tags placed, and the reasons for a review."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from ...text.sentences import CharSpan
 from ...text.spans import iter_spans
 from ...text.word_characters import is_in_word
-from ...translator.agreement import spans_differ
+from ...translator.agreement import code_signs_differ, numbers_are_lost, spans_differ
 from ...translator.translation import Flag, Translation
 from ..documents import Mark, TranslationUnit, UnitTranslation
 from ..documents.inline import WordLink, place_marks
 
 _REASONS: dict[Flag, str] = {
     "repeats": "the first translation repeated itself",
-    "wrong_spans": "a placeholder, address or number differs",
+    "wrong_spans": "a placeholder, address, number or sign differs",
     "unfinished": "the translation is cut off",
     "long": "longer than the sentences of the training data",
     "unknown": "with characters or words that the training data did not have",
 }
 _SIGNS_AROUND = ".,;:!?…()[]\"'“”‘’«»„¿¡"
-_KEPT_SPANS = ("urls", "emails", "tags", "placeholders")  # what every translation must have as its source has it
+# What every translation must have as its source has it.
+_KEPT_SPANS = ("urls", "emails", "tags", "placeholders", "emoji")
 
 
 def unit_translation(
@@ -91,9 +92,14 @@ def _reasons(
     unit: TranslationUnit, text: str, marks: Sequence[Mark], parts: Sequence[Translation], min_confidence: float
 ) -> Iterator[str]:
     flags = {flag for part in parts for flag in part.flags}
-    new_signs = any(text.count(sign) > unit.text.count(sign) for sign in "%{}")  # of a placeholder, for who reads it
-    if new_signs or spans_differ(unit.text, text, _KEPT_SPANS):
-        flags.add("wrong_spans")  # a translator without constraints does not check them
+    source, target = _without_opaque(unit.text, unit.marks, unit.opaque), _without_opaque(text, marks, unit.opaque)
+    if (
+        spans_differ(source, target, _KEPT_SPANS)
+        or code_signs_differ(source, target)
+        or numbers_are_lost(source, target)
+        or any(target.count(sign) < source.count(sign) for sign in unit.signs)
+    ):
+        flags.add("wrong_spans")  # whatever the search was told to copy
     yield from (reason for flag, reason in _REASONS.items() if flag in flags)
     if _touching(text) - _touching(unit.text):
         yield "a placeholder touches a word"
@@ -105,6 +111,17 @@ def _reasons(
         yield f"low confidence ({confidence:.2f})"
     if _empty_tags(text, marks) - _empty_tags(unit.text, unit.marks):
         yield "a tag has lost its text"
+
+
+def _without_opaque(text: str, marks: Sequence[Mark], opaque: Collection[int]) -> str:
+    """The text without what is inside opaque tags, which is written as it was."""
+    ends = {mark.tag: mark.at for mark in marks if mark.kind == "close"}
+    parts, position = [], 0
+    for mark in marks:
+        if mark.tag in opaque and mark.kind == "open":
+            parts.append(text[position : mark.at])
+            position = ends[mark.tag]
+    return " ".join([*parts, text[position:]])
 
 
 def _separate_placeholders(source: str, text: str) -> str:

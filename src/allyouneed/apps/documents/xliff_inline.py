@@ -11,7 +11,7 @@ from copy import deepcopy
 
 from lxml import etree
 
-from .character_references import References
+from .character_references import CharacterReferences
 from .inline_markup import Code, MarkedText, marked_text, read_codes, tag_name
 from .line_breaks import LINE_BREAKS
 from .safe_xml import append_text
@@ -59,7 +59,7 @@ def read_inline(element: etree._Element) -> MarkedText:
 
     What is written for the end of an element around text is None.
     """
-    references = References()
+    references = CharacterReferences()
     return marked_text(_parts(element, references), references, lambda codes: dict(_pairs(codes)))
 
 
@@ -71,7 +71,7 @@ def _is_line_break(element: etree._Element) -> bool:
     return is_break or tag_name(code or "")[1] in LINE_BREAKS
 
 
-def _parts(element: etree._Element, references: References) -> Iterator[str | Code]:
+def _parts(element: etree._Element, references: CharacterReferences) -> Iterator[str | Code]:
     yield from _text_parts(element.text or "", references)
     for child in element:
         name, is_break = local_name(child), _is_line_break(child)
@@ -90,7 +90,7 @@ def _parts(element: etree._Element, references: References) -> Iterator[str | Co
         yield from _text_parts(child.tail or "", references)
 
 
-def _text_parts(text: str, references: References) -> Iterator[str | Code]:
+def _text_parts(text: str, references: CharacterReferences) -> Iterator[str | Code]:
     """Text and the tags that are written in it."""
     for part in read_codes(text, references):
         yield part if isinstance(part, str) else part._replace(key=f"tag {part.key}")
