@@ -31,7 +31,7 @@ def test_all_is_compiled_that_a_model_of_any_depth_needs(
 ) -> None:
     from allyouneed.inference import kernels
 
-    kernel_cache.compile_kernels("int8")
+    kernel_cache.fill_kernel_cache("int8")
     kernel_names = (
         "encode_tokens", "decode_tokens", "decode_and_project", "map_rows", "adjust_rows", "top_continuations_rows",
     )  # fmt: skip
@@ -43,7 +43,7 @@ def test_all_is_compiled_that_a_model_of_any_depth_needs(
 
 
 def test_another_precision_is_not_compiled(cache: Path) -> None:
-    kernel_cache.compile_kernels("int8")
+    kernel_cache.fill_kernel_cache("int8")
     assert kernel_cache.is_compiled("int8")
     assert not kernel_cache.is_compiled("float32")
 

@@ -226,7 +226,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The precisions of which the kernels are in the cache, as if compiling them took no time."""
     made: set[str] = set()
     monkeypatch.setattr("allyouneed.inference.kernel_cache.is_compiled", made.__contains__)
-    monkeypatch.setattr("allyouneed.inference.kernel_cache.compile_kernels", made.add)
+    monkeypatch.setattr("allyouneed.inference.kernel_cache.fill_kernel_cache", made.add)
     return made
 
 

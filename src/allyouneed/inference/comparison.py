@@ -15,9 +15,9 @@ from ..decode.eval_copy import eval_copy
 from ..errors import AllYouNeedError
 from ..nn.transformer import Transformer
 
-LENGTHS = (66, 3)  # tokens of the sources: with padding, and one longer than a tile of an attention kernel
+SOURCE_LENGTHS = (66, 3)  # tokens of the sources: with padding, and one longer than a tile of an attention kernel
 STEPS, BEAM = 4, 2
-TOLERANCE = 1e-3  # of the standard deviation of the logits: far above rounding, far below an edit
+FLOAT_TOLERANCE = 1e-3  # of the standard deviation of the logits: far above rounding, far below an edit
 INT8_TOLERANCE = 0.25  # the same in int8, whose rounding is a few percent
 
 
@@ -70,7 +70,7 @@ def _select(rows: Tensor, parents: Tensor) -> Tensor:
 def first_steps(model: Transformer) -> ForkedSearch:
     """The first steps of a search with two hypotheses, for two sources of random ids, in eval mode."""
     config, rng, device = model.config, torch.Generator().manual_seed(0), next(model.parameters()).device
-    lengths = [min(length, config.max_length) for length in LENGTHS]
+    lengths = [min(length, config.max_length) for length in SOURCE_LENGTHS]
     source = torch.randint(0, max(1, config.vocab_size - 1), (len(lengths), max(lengths)), generator=rng)
     source += source >= config.pad_id  # no padding inside a sentence
     for row, length in zip(source, lengths, strict=True):
@@ -82,7 +82,7 @@ def first_steps(model: Transformer) -> ForkedSearch:
 
 
 @torch.inference_mode()
-def find_difference(engine: Any, searched: ForkedSearch, *, tolerance: float = TOLERANCE) -> str:
+def compare_engine(engine: Any, searched: ForkedSearch, *, tolerance: float = FLOAT_TOLERANCE) -> str:
     """How the logits of `engine` differ from those of `forward` beyond rounding; empty if they do not."""
     try:
         logits = step_through(engine, searched)
@@ -94,7 +94,7 @@ def find_difference(engine: Any, searched: ForkedSearch, *, tolerance: float = T
     if not finite.any():
         return ""
     expected, difference = searched.logits[finite].double(), (logits - searched.logits)[finite].double()
-    distance = difference.square().mean().sqrt() if tolerance > TOLERANCE else difference.abs().max()
+    distance = difference.square().mean().sqrt() if tolerance > FLOAT_TOLERANCE else difference.abs().max()
     if distance <= tolerance * expected.std():
         return ""
     return f"gives other logits than Transformer.forward, by {float(distance / expected.std()):.1%} of their deviation"

@@ -17,11 +17,11 @@ from .engine import AnyEngine, EngineStep, Precision
 
 
 def is_compiled(precision: Precision) -> bool:
-    """Whether `compile_kernels` has finished here with these kernels, this processor and this Numba."""
+    """Whether `fill_kernel_cache` has finished here with these kernels, this processor and this Numba."""
     return _marker(precision).exists()
 
 
-def compile_kernels(precision: Precision) -> None:
+def fill_kernel_cache(precision: Precision) -> None:
     """Compile all kernels, by translating with a tiny model; half a minute, less if they are cached.
 
     They serve models of any size; int8 and float32 weights have kernels of their own.

@@ -10,7 +10,7 @@ from ..config import ModelConfig
 from ..errors import AllYouNeedError, ConfigError, MissingExtraError
 from ..interpreter import is_installed
 from ..nn.transformer import Transformer
-from .comparison import INT8_TOLERANCE, TOLERANCE, find_difference, first_steps
+from .comparison import FLOAT_TOLERANCE, INT8_TOLERANCE, compare_engine, first_steps
 from .definition import ForwardEngine, StepEngine
 from .dispatch import int8_pays
 from .eager import EagerEngine
@@ -56,7 +56,7 @@ def choose_engine(
         raise ConfigError(f'compiled must be True, False or "auto"; got {compiled!r}')
     kind = _engine_class(model, cast(Precision, precision), compiled)
     searched = first_steps(model)
-    if reason := find_difference(StepEngine(model), searched):
+    if reason := compare_engine(StepEngine(model), searched):
         return ForwardEngine(model), f"Transformer.step {reason}; Transformer.forward computes every step, slowly"
     try:
         eager, fast = EagerEngine(model), kind(model, precision=cast(Precision, precision))
@@ -64,10 +64,10 @@ def choose_engine(
         if isinstance(error, AllYouNeedError):
             raise
         reason = f"knows no such model ({type(error).__name__}: {error})"
-    if reason := reason or find_difference(eager, searched):
+    if reason := reason or compare_engine(eager, searched):
         return StepEngine(model), f"the engine {reason}; the model computes by its own step, more slowly"
-    tolerance = INT8_TOLERANCE if precision == "int8" else TOLERANCE
-    if reason := find_difference(fast, searched, tolerance=tolerance):
+    tolerance = INT8_TOLERANCE if precision == "int8" else FLOAT_TOLERANCE
+    if reason := compare_engine(fast, searched, tolerance=tolerance):
         name = f"{precision}{', compiled,' * fast.compiled}"
         return eager, f"{name} {reason}; PyTorch computes in float32, more slowly"
     return fast, ""
@@ -117,7 +117,7 @@ def compile_kernels(
     try:
         from . import kernel_cache
 
-        kernel_cache.compile_kernels("int8")
+        kernel_cache.fill_kernel_cache("int8")
     except (ImportError, RuntimeError) as error:
         announce(f"They are not compiled ({error}); PyTorch translates, more slowly.")
 

@@ -1,6 +1,6 @@
 """Whether the weights of a model have changed since an engine was made of them."""
 
-from torch import nn
+from torch import Tensor, nn
 
 
 class WeightVersions:
@@ -12,12 +12,16 @@ class WeightVersions:
 
     def have_changed(self) -> bool:
         """Whether a tensor was changed in place, or replaced, since this was made."""
-        return self._read() != self._versions
+        now = self._read()
+        return len(now) != len(self._versions) or any(
+            tensor is not before or version != old
+            for (tensor, version), (before, old) in zip(now, self._versions, strict=True)
+        )
 
-    def _read(self) -> list[tuple[int, int]]:
-        """Where each tensor is and how often it has been changed in place; one of inference mode has no count."""
+    def _read(self) -> list[tuple[Tensor, int]]:
+        """How often each tensor has been changed in place; one of inference mode has no count."""
         return [
-            (tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version)
+            (tensor, 0 if tensor.is_inference() else tensor._version)
             for table in self._tables
             for tensor in table.values()
             if tensor is not None
