@@ -35,9 +35,9 @@ def observe(folder: Path) -> dict[str, Any]:
     from fastapi.testclient import TestClient
 
     from allyouneed import Recipe, Translator, fit
-    from allyouneed.nn.weights import weights
     from allyouneed.apps.serve.app import create_app
     from allyouneed.apps.serve.options import ServeConfig
+    from allyouneed.nn.weights import weights
 
     torch.set_num_threads(1)
     bundle = fit(Recipe.from_tables(TABLES), folder / "run")
