@@ -14,14 +14,12 @@ import deepl
 import pytest
 from fastapi.testclient import TestClient
 
-from allyouneed.apps.documents import FORMATS, read_document
-from allyouneed.apps.serve import document_requests
+from allyouneed.apps.documents import FORMATS
 from allyouneed.apps.serve.keys import add_key
 from allyouneed.apps.serve.stored_files import StoredFiles
 from allyouneed.apps.serve.uploads import safe_name
 from serve.live import running
 from serve.stub import stub_app
-from waiting import PATIENCE
 
 LANGUAGES = {"source": "en", "target": "it"}
 
@@ -356,15 +354,37 @@ def test_a_temporary_folder_that_was_cleaned_is_made_again() -> None:
     files.close()
 
 
-def test_a_document_that_takes_long_to_read_is_given_up_and_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    may_end = threading.Event()
+def hostile(paragraphs: int, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    types = (
+        '<Types><Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.'
+        'wordprocessingml.document.main+xml"/></Types>'
+    )
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", method) as written:
+        written.writestr("[Content_Types].xml", types)
+        written.writestr("word/document.xml", '<w:document xmlns:w="w">' + "<w:p/>" * paragraphs + "</w:document>")
+    return data.getvalue()
 
-    def read_slowly(content: bytes, *rest: Any) -> Any:
-        assert content != b"slow" or may_end.wait(PATIENCE)
-        return read_document(content, *rest)
 
-    monkeypatch.setattr(document_requests, "read_document", read_slowly)
-    with TestClient(stub_app(request_timeout=0.5), base_url="http://localhost") as client:
-        assert upload(client, "a.txt", b"slow").status_code == 504  # its thread goes on
+def test_a_document_that_takes_long_is_cut_off_and_holds_up_no_other() -> None:
+    with TestClient(stub_app(request_timeout=5), base_url="http://localhost") as client:
+        answers: list[Any] = []
+        slow = hostile(1_000_000, zipfile.ZIP_STORED)
+        other = threading.Thread(target=lambda: answers.append(upload(client, "a.docx", slow)))
+        other.start()
         assert upload(client, "a.txt", b"Hello").status_code == 200
-        may_end.set()
+        other.join()
+        assert answers[0].status_code == 504
+        assert upload(client, "a.txt", b"Hello").status_code == 200
+
+
+def test_a_document_that_needs_more_memory_than_there_is_for_its_size_is_refused() -> None:
+    with TestClient(stub_app(max_file=2**16), base_url="http://localhost") as client:
+        answer = upload(client, "a.docx", hostile(290_000))
+        assert (answer.status_code, "more memory" in answer.json()["error"]) == (400, True)
+
+
+def test_the_texts_of_a_document_are_limited(client: TestClient) -> None:
+    answer = upload(client, "a.txt", b"a\n" * 2000)
+    assert answer.status_code == 400
+    assert "has 2,000 texts; at most 1,562 are read" in answer.json()["error"]

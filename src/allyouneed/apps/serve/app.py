@@ -25,6 +25,7 @@ from .access import Access
 from .detection import Detector
 from .disconnects import CancelOnDisconnect
 from .document_jobs import DocumentJobs
+from .document_processes import DocumentProcesses
 from .glossary_store import GlossaryStore
 from .head_requests import AnswerHead
 from .languages import ModelSource
@@ -80,6 +81,7 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
         Detector(dict.fromkeys(code for key in models.pairs() for code in key)),
         stored,
         DocumentJobs(stored, lifetime=config.file_lifetime),
+        DocumentProcesses(max_file=config.max_file),
         SuggestionStore(config.suggestions, max_size=config.max_suggestions_size) if config.suggestions else None,
         GlossaryStore(config.glossaries, max_terms=config.max_terms),
     )
@@ -91,7 +93,7 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
         if config.preload or len(models.pairs()) == 1:
             for key in models.pairs():
                 await asyncio.to_thread(models.load, key)
-        async with reloader, stored, server.jobs:
+        async with reloader, stored, server.documents, server.jobs:
             monitoring.status = "ready"
             yield
             monitoring.drain()

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,6 +12,7 @@ from ..documents.document_translation import DocumentPlan, finish_document, loca
 from ..documents.tag_rules import NO_RULES, TagRules
 from ..documents.xml_text import read_xml_text
 from .detection import detect_source
+from .document_processes import DocumentProcess
 from .events import Progress
 from .languages import ModelKey
 from .request_log import count_texts
@@ -21,8 +21,6 @@ from .scheduler import within
 from .server_state import ServerState
 from .translation_options import TranslationOptions
 
-# A file that takes long to read holds up no other.
-_FILES = ThreadPoolExecutor(8, thread_name_prefix="documents")
 _DETECTED_UNITS = 200  # at the beginning of a document, to tell its language
 
 
@@ -68,13 +66,17 @@ async def translate_markup(
     return answers
 
 
-async def read_file(content: bytes, kind: str, options: DocumentOptions, *, seconds: float) -> DocumentPlan:
+async def read_file(server: ServerState, content: bytes, kind: str, options: DocumentOptions) -> DocumentPlan:
     """What of a document is to be translated; the log line of the request counts it.
 
-    Raises `DeadlineExceeded` if reading takes longer than some seconds.
+    Raises `DeadlineExceeded` if reading takes longer than a request may.
     """
-    async with within(seconds):
-        plan = await asyncio.get_running_loop().run_in_executor(_FILES, _plan, content, kind, options)
+
+    def read(process: DocumentProcess) -> DocumentPlan:
+        return plan_document(process.read(content, kind, options))
+
+    async with within(server.config.request_timeout):
+        plan = await server.documents.run(read)
     count_texts(_sentences([plan]))
     return plan
 
@@ -82,6 +84,8 @@ async def read_file(content: bytes, kind: str, options: DocumentOptions, *, seco
 async def translate_file_content(
     server: ServerState,
     content: bytes,
+    kind: str,
+    options: DocumentOptions,
     plan: DocumentPlan,
     source: str,
     target: str,
@@ -99,11 +103,13 @@ async def translate_file_content(
         return content
     key = server.models.pair(source, target)
     translations = await _translate_plans(server, key, [plan], TranslationOptions(glossary=glossary), on_progress)
-    return (await asyncio.get_running_loop().run_in_executor(_FILES, finish_document, plan, translations)).data
 
+    def write(process: DocumentProcess) -> bytes:
+        document = replace(plan.document, write=lambda results: process.write(content, kind, options, results))
+        return finish_document(plan._replace(document=document), translations).data
 
-def _plan(content: bytes, kind: str, languages: DocumentOptions) -> DocumentPlan:
-    return plan_document(read_document(content, kind, languages))
+    async with within(server.config.request_timeout):
+        return await server.documents.run(write)
 
 
 def _sentences(plans: Sequence[DocumentPlan]) -> list[str]:

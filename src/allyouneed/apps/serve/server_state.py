@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 from .access import Access
 from .detection import Detector
 from .document_jobs import DocumentJobs
+from .document_processes import DocumentProcesses
 from .glossary_store import GlossaryStore
 from .models import ModelStore
 from .monitoring import Monitoring
@@ -29,6 +30,7 @@ class ServerState:
     detector: Detector
     uploads: StoredFiles
     jobs: DocumentJobs
+    documents: DocumentProcesses
     suggestions: SuggestionStore | None
     glossaries: GlossaryStore
 

@@ -32,6 +32,7 @@ class UploadedDocument(NamedTuple):
 
     name: str
     content: bytes
+    options: DocumentOptions
     plan: DocumentPlan
     source: str
     target: str
@@ -122,11 +123,9 @@ async def read_upload(
     server: ServerState, name: str, content: bytes, languages: tuple[str, str], options: DocumentOptions
 ) -> UploadedDocument:
     """Read a document that `check_upload` accepted. Refuses what its format cannot read."""
-    kind = document_format(name)
-    assert kind is not None  # see `check_upload`
     chosen = replace(options, target_language=languages[1])
-    plan = await read_file(content, kind, chosen, seconds=server.config.request_timeout)
-    return UploadedDocument(name, content, plan, *languages)
+    plan = await read_file(server, content, _format(name), chosen)
+    return UploadedDocument(name, content, chosen, plan, *languages)
 
 
 def read_document_options(fields: Fields) -> DocumentOptions:
@@ -142,10 +141,18 @@ async def translate_upload(
     on_progress: Progress = lambda *_: None,
 ) -> tuple[bytes, str]:
     """A document in its target language, and a name for it."""
-    name, content, plan, source, target = document
-    translated = await translate_file_content(server, content, plan, source, target, glossary, on_progress)
+    name, content, options, plan, source, target = document
+    translated = await translate_file_content(
+        server, content, _format(name), options, plan, source, target, glossary, on_progress
+    )
     stem, dot, ending = name.rpartition(".")
     return translated, f"{stem}_{target}{dot}{ending}"
+
+
+def _format(name: str) -> str:
+    kind = document_format(name)
+    assert kind is not None  # see `check_upload`
+    return kind
 
 
 def safe_name(filename: str) -> str:
