@@ -102,6 +102,8 @@ async def translate_file_content(
     if source == target:
         return content
     key = server.models.pair(source, target)
+    if not (plan.aligned or plan.plain):
+        return content
     translations = await _translate_plans(server, key, [plan], TranslationOptions(glossary=glossary), on_progress)
 
     def write(process: DocumentProcess) -> bytes:
