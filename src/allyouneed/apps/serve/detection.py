@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 _MAX_CHARACTERS = 4_000  # of a text that are read; more change nothing
-_PRIOR = 50  # a language of the models is so much likelier than another one: few words tell 140 languages apart badly
+_PRIOR = 20  # a language of the models is so much likelier than another one: few words tell 140 languages apart badly
 _NO_WORDS = re.compile(r"[\W\d_]*")
 
 
