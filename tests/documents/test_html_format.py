@@ -224,3 +224,39 @@ def test_a_page_of_xml_stays_one() -> None:
     assert written == XHTML % b"<body><p>HELLO&#160;WORLD</p></body>"
     etree.fromstring(written)
     assert translated(b"<p>Hello&nbsp;world</p>", "html") == b"<p>HELLO&nbsp;WORLD</p>"
+
+
+def test_the_reading_of_a_word_is_a_text_of_its_own() -> None:
+    page = b"<p>The <ruby>house<rp>(</rp><rt>ca<b>sa</b><rp>)</rp></ruby> and <ruby>a<rt>ka<rt>na</ruby> here.</p>"
+    assert texts(page, "html") == ["The house and a here.", "casa", "ka", "na"]
+    assert_identity(page, "html")
+    assert translated(page, "html") == (
+        b"<p>THE <ruby>HOUSE<rp>(</rp><rt><b>CASA</b><rp>)</rp></ruby> AND <ruby>A<rt>KA<rt>NA</ruby> HERE.</p>"
+    )
+    assert translated(b"<ruby>house<rt title='so'>casa</rt></ruby>", "html") == (
+        b'<ruby>HOUSE<rt title="SO">CASA</rt></ruby>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<p>Press <my-key>Control</my-key> now", ["Press Control now"]),
+        ("<p><x-a>Press <x-b>Control</x-b> now</x-a>", ["Press Control now"]),
+        ("<p>See <my-icon name='a'></my-icon> or <my-icon/> there", ["See or there"]),
+        ("<p>Text of <o:p></o:p>it", ["Text of it"]),
+        ("<p>Text</p><my-card><h2>Title</h2><p>More</p></my-card>", ["Text", "Title", "More"]),
+        ("<p>Text</p><my-tab>One</my-tab> <my-tab>Two</my-tab>", ["Text", "One", "Two"]),
+        ("<div>Text <my-card>here <p>More</p></my-card> end</div>", ["Text", "here", "More", "end"]),
+        ("<li>of <fb:like>this <i>and</i> that</fb:like>.", ["of this and that."]),
+    ],
+)
+def test_an_element_of_a_program_is_inline_where_text_is_beside_it(page: str, expected: list[str]) -> None:
+    assert texts(page.encode(), "html") == expected
+    assert_identity(page.encode(), "html")
+
+
+def test_an_empty_element_of_a_program_keeps_its_blanks() -> None:
+    assert translated(b"<p>See <my-icon></my-icon> or <my-icon/> there", "html") == (
+        b"<p>SEE <my-icon></my-icon> OR <my-icon/> THERE"
+    )

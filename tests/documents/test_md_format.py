@@ -234,3 +234,9 @@ def test_no_sentence_ends_inside_code() -> None:
     model = FakeTranslator(str.upper)
     assert translated(b"Call `x. Y` once. Then {{ a. B }} it.", "md", model) == b"CALL `x. Y` ONCE. THEN {{ a. B }} IT."
     assert model.texts == ["Call x. Y once.", "Then {{ a. B }} it."]
+
+
+def test_the_reading_of_a_word_is_no_part_of_the_text() -> None:
+    page = b"The <ruby>house<rp>(</rp><rt>casa</rt><rp>)</rp></ruby> is here"
+    assert texts(page, "md") == ["The house is here"]
+    assert translated(page, "md") == b"THE <ruby>HOUSE<rp>(</rp><rt>casa</rt><rp>)</rp></ruby> IS HERE"

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allyouneed.apps.documents.document_translation import translate_document
 from allyouneed.apps.documents.subtitles import split_like
 from allyouneed.errors import DocumentError
+from fake_translator import FakeTranslator
 from unit_models import answer, identity, read, texts, untouched
 
 SRT = """\
@@ -200,3 +202,27 @@ def test_huge_lines_are_read_at_once() -> None:
     for line in ("<i>" * 100_000, "a<" * 100_000, "♪ " * 100_000, "word " * 100_000, "{\\a" * 100_000, ">" * 200_000):
         data = f"1\n00:00:01,000 --> 00:00:02,000\n{line}\n".encode()
         assert untouched(read("srt", data)) == data
+
+
+def test_the_reading_of_a_word_is_a_text_of_its_own() -> None:
+    text = "WEBVTT\n\n00:01.000 --> 00:02.000\nThe <ruby>house<rt>casa</rt></ruby>\nis here\n"
+    document = read("vtt", text)
+    assert texts(document) == ["The house is here\ncasa"]
+    assert identity(document) == text.encode()
+    assert translate_document(document, FakeTranslator(str.upper)).data.decode().splitlines()[3:] == [
+        "THE <ruby>HOUSE<rt>CASA</rt></ruby>", "IS HERE"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ["one <00:01.500>", "one<00:01.500>", "one {\\k20}", "one &lrm;", "one <c>x </c>"])
+def test_a_tag_at_the_end_of_a_line_stays(line: str) -> None:
+    document = read("vtt", f"WEBVTT\n\n00:01.000 --> 00:02.000\n{line}\ntwo of them\n")
+    written = translate_document(document, FakeTranslator(str.upper)).data.decode()
+    assert written.splitlines()[3].replace(" ", "") == line.replace("one", "ONE").replace("x", "X").replace(" ", "")
+
+
+def test_breaks_with_a_backslash_are_breaks() -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,000\nThe house is\\Nlarge\\hand open\n"
+    document = read("srt", text)
+    assert texts(document) == ["The house is large and open"]
+    assert identity(document) == text.encode()

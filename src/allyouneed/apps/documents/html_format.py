@@ -10,18 +10,28 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape, unescape
+from itertools import chain
 
 from ...errors import DocumentError
 from .html_tokens import Attribute, Token, html_tokens, is_empty_tag, tag_attributes
 from .inline_runs import InlineRun, inline_runs
 from .page_edits import Edit, Slice, edited
-from .pieces import BLANK_PARTS, LONE_SURROGATE, Piece, StandsFor, is_translatable, opaque_point
+from .pieces import (
+    BLANK_PARTS,
+    LONE_SURROGATE,
+    Piece,
+    StandsFor,
+    beside_text,
+    is_translatable,
+    opaque_point,
+    tag_partners,
+)  # fmt: skip
 from .tag_rules import TagRules
 from .unit import Document, DocumentOptions, LeftOutText, TranslationUnit, UnitTranslation
 
 INLINE = frozenset({
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins", "label",
-    "mark", "nobr", "q", "ruby", "rb", "rt", "rp", "s", "small", "span", "strike", "strong", "sub", "sup", "time", "tt",
+    "mark", "nobr", "q", "ruby", "rb", "s", "small", "span", "strike", "strong", "sub", "sup", "time", "tt",
     "u",
 })  # fmt: skip
 POINTS: dict[str, StandsFor] = {"br": "break", "img": "word", "input": "word", "wbr": "", "embed": "word"}
@@ -36,6 +46,7 @@ _IMPLIED_ENDS = {
         ("dt dd", "dt dd", "dl"),
         ("td th", "td th tr tbody thead tfoot", "table"),
         ("tr", "tr tbody thead tfoot", "table"),
+        ("rt rp", "rt rp rb rtc", "ruby"),
         ("option", "option optgroup", "select"),
         ("optgroup", "optgroup", "select"),
         ("p", "address article aside blockquote center details dialog dir div dl dd dt fieldset figcaption figure "
@@ -44,6 +55,8 @@ _IMPLIED_ENDS = {
     )
     for name in names.split()
 }  # fmt: skip
+_READINGS = frozenset(["rt", "rp"])  # of a word in ruby, and its parentheses
+_NOT_OF_HTML = re.compile("[-:]")  # in a name: an element of the page or of a program
 _VOID = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
 })  # fmt: skip
@@ -73,8 +86,10 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
     With a target language the `lang` of the page becomes this.
     """
     page, encoding = decode_page(data, options.encoding)
-    pieces, attributes, languages = _read(page, options.tags.for_html())
-    items: list[InlineRun | Attribute] = [*inline_runs(pieces, collapse=True, numbers=options.numbers), *attributes]
+    texts, attributes, languages = _read(page, options.tags.for_html())
+    runs = [[*inline_runs(pieces, collapse=True, numbers=options.numbers)] for pieces in texts]
+    inner = {id(run) for some in runs[1:] for run in some}  # of readings, inside others
+    items: list[InlineRun | Attribute] = [*chain.from_iterable(runs), *attributes]
     items.sort(key=_position)
     line_starts = [0, *(match.end() for match in re.finditer("\n", page))]
     units = tuple(_unit(item, bisect_right(line_starts, _position(item).start)) for item in items)
@@ -95,16 +110,17 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
                 return escape(piece.text, quote=False).replace("\xa0", "&#160;" if is_xhtml(page) else "&nbsp;")
             return edited(page, piece.source, edits)
 
-        texts = [
-            Edit(*_position(item), "".join(written(piece) for piece in item.translated(translation)))
-            for item, translation in changed
-            if isinstance(item, InlineRun)
-        ]
-        return encode_page(edited(page, Slice(0, len(page)), sorted([*texts, *edits])), encoding)
+        for is_inner in (True, False):
+            edits = sorted(edits + [
+                Edit(*_position(item), "".join(written(piece) for piece in item.translated(translation)))
+                for item, translation in changed
+                if isinstance(item, InlineRun) and (id(item) in inner) == is_inner
+            ])  # fmt: skip
+        return encode_page(edited(page, Slice(0, len(page)), edits), encoding)
 
     left_out = (
         LeftOutText(f"line {bisect_right(line_starts, piece.source.start)}", text, _WRONG_BYTES)
-        for piece in pieces
+        for piece in chain.from_iterable(texts)
         if piece.kind == "text" and (text := LONE_SURROGATE.sub("\ufffd", piece.text)) != piece.text
         if is_translatable(text, numbers=options.numbers)
     )
@@ -155,14 +171,25 @@ def encode_page(page: str, encoding: str) -> bytes:
         )
 
 
-def _read(page: str, rules: TagRules) -> tuple[list[Piece], list[Attribute], list[Attribute]]:
-    """The pieces of a page, the attributes to translate, and those that name the language of the page."""
+def _read(page: str, rules: TagRules) -> tuple[list[list[Piece]], list[Attribute], list[Attribute]]:
+    """The pieces of a page, and of each reading in it; the attributes to translate, and those that name its language.
+
+    A reading (`<rt>`) is a text of its own, and a point of the one that it stands in.
+    """
     pieces: list[Piece] = []
+    readings: list[list[Piece]] = []
+    open_readings: list[tuple[int, int]] = []  # where the pieces of each begin, and after which token it ends
     attributes: list[Attribute] = []
     languages: list[Attribute] = []
     tokens = list(html_tokens(page, is_xhtml=is_xhtml(page)))
     index = 0
-    while index < len(tokens):
+    while index < len(tokens) or open_readings:
+        if open_readings and index >= open_readings[-1][1]:
+            start, end = open_readings.pop()
+            span = Slice(pieces[start].source.start, tokens[end - 1].end)
+            readings.append(pieces[start + 1 :])
+            pieces[start:] = [Piece("point", source=span)]
+            continue
         token = tokens[index]
         index += 1
         values = tag_attributes(page, token) if token.kind == "start" else {}
@@ -178,10 +205,34 @@ def _read(page: str, rules: TagRules) -> tuple[list[Piece], list[Attribute], lis
             pieces.append(opaque_point(content, span) if is_inline else Piece("boundary"))
         else:
             pieces.append(_tag_piece(page, token, rules))
+            if token.kind == "start" and token.name in _READINGS:
+                open_readings.append((len(pieces) - 1, max(index, _after_element(tokens, index, token.name))))
+                pieces[-1] = Piece("point", source=Slice(token.start, token.end))
             attributes += _translatable(token, values)
             if token.name == "html":
                 languages += [values[name] for name in ("lang", "xml:lang") if name in values]
-    return pieces, attributes, languages
+    return [_without_structure(one) for one in (pieces, *readings)], attributes, languages
+
+
+def _without_structure(pieces: list[Piece]) -> list[Piece]:
+    """The pieces with boundaries in place of elements that HTML does not know, where no text is beside them.
+
+    One in a sentence that is empty, such as an icon, is a point there.
+    """
+    partners = tag_partners(pieces)
+    in_sentences = beside_text(pieces, partners)
+    result: list[Piece] = []
+    for index, piece in enumerate(pieces):
+        if not _NOT_OF_HTML.search(piece.name):
+            result.append(piece)
+        elif index not in in_sentences:
+            result.append(Piece("boundary"))
+        elif partners.get(index) == index + 1:
+            span = Slice(piece.source.start, pieces[index + 1].source.end)
+            result.append(Piece("point", source=span, stands_for="word"))
+        elif partners.get(index) != index - 1:
+            result.append(piece)
+    return result
 
 
 def _text_pieces(page: str, token: Token) -> Iterator[Piece]:
@@ -197,12 +248,13 @@ def _tag_piece(page: str, token: Token, rules: TagRules) -> Piece:
         return Piece("boundary")
     if token.name in POINTS:
         return Piece("point", source=span, stands_for=POINTS[token.name])
-    if token.name not in INLINE | rules.non_splitting:
+    is_known = token.name in INLINE | rules.non_splitting
+    if not is_known and (token.kind == "comment" or not _NOT_OF_HTML.search(token.name)):
         return Piece("boundary")
     if token.kind == "end":
         return Piece("close", name=token.name, source=span)
     if is_empty_tag(page, token):
-        return Piece("point", source=span)
+        return Piece("point", source=span, stands_for="" if is_known else "word")
     return Piece("open", name=token.name, source=span)
 
 

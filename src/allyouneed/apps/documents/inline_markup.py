@@ -17,7 +17,7 @@ from .unit import Mark, TranslationUnit, UnitTranslation, interleave, tag_mark
 
 # The reading of a word in ruby, with its parentheses for programs that show it in the line: it is no part of the text.
 _FALLBACK = r"(?:<rp\b[^<>]*+>[^<>]*+(?:</rp\s*+>)?+)?+"
-_READING = re.compile(rf"({_FALLBACK}<rt\b[^<>]*+>)([^<>]*+)((?:</rt\s*+>)?+{_FALLBACK})", re.IGNORECASE)
+_READING = re.compile(rf"({_FALLBACK}<rt\b[^<>]*+>)([^<>\r\n]*+)((?:</rt\s*+>)?+{_FALLBACK})", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"(?:\\r)?\\n")
 
 

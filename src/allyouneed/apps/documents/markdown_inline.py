@@ -16,7 +16,7 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
 from .markdown_markers import ATTRIBUTE_LIST, JSX_TAG, LINE_SIGN, NOTE, OPAQUE
-from .pieces import BLANK_PARTS, Piece, opaque_point
+from .pieces import BLANK_PARTS, Piece, opaque_point, tag_partners
 
 _HTML_NAME = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
 _LINE_BREAKS = ("softbreak", "hardbreak")
@@ -126,7 +126,22 @@ def inline_pieces(content: str, sources: Sequence[tuple[Token, Source]]) -> list
         else:
             pieces += _token_pieces(content, token, source, begins_line)
         begins_line = token.type in _LINE_BREAKS
-    return pieces
+    return _without_readings(pieces)
+
+
+def _without_readings(pieces: list[Piece]) -> list[Piece]:
+    """The pieces with a point in place of each reading of a word in ruby, which is no part of the text."""
+    result: list[Piece] = []
+    partners = tag_partners(pieces)
+    end = 0
+    for index, piece in enumerate(pieces):
+        last = partners.get(index, -1)
+        if index >= end and piece.name in ("<rt>", "<rp>") and last > index:
+            end = last + 1
+            result.append(Piece("point", source=Source(piece.source.start, pieces[last].source.end)))
+        elif index >= end:
+            result.append(piece)
+    return result
 
 
 def _token_pieces(content: str, token: Token, source: Source, begins_line: bool) -> Iterator[Piece]:

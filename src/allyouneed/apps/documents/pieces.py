@@ -4,7 +4,7 @@ A format turns its own markup into pieces and writes pieces out again; what is b
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby, takewhile
 from typing import Any, Literal, NamedTuple
 
@@ -73,6 +73,23 @@ def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
                     partners[candidate], partners[index] = index, candidate
                     break
     return partners
+
+
+def beside_text(pieces: Sequence[Piece], partners: Mapping[int, int]) -> set[int]:
+    """The opens and closes with text that is not blank beside them, in the element around them, up to a boundary."""
+    elements, boundaries = [-1], 0
+    around: list[tuple[int, int]] = []
+    with_text = set[tuple[int, int]]()
+    for index, piece in enumerate(pieces):
+        if piece.kind == "close" and index in partners:
+            elements.pop()
+        boundaries += piece.kind == "boundary"
+        around.append((elements[-1], boundaries))
+        if piece.kind == "open" and index in partners:
+            elements.append(index)
+        elif piece.text.strip():
+            with_text.add(around[-1])
+    return {index for index, element in enumerate(around) if element in with_text}
 
 
 def is_translatable(text: str, *, numbers: bool = False) -> bool:

@@ -30,7 +30,8 @@ _LINE = re.compile(r"[^\r\n]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BREAKS = r"\\[Nh]"  # of lines and between words, in SubStation Alpha
 _CODE = rf"{TAG}|{_BREAKS}"
-_TOKEN = re.compile(rf"({_CODE}|[\s♪♫#]++)|[^\s♪♫#<{{\\]++|[<{{\\]")
+_RUBY = r"<ruby\b[^<>\r\n]*+>[^\r\n]{0,300}?</ruby\s*+>"  # a word with its reading, which belongs to it
+_TOKEN = re.compile(rf"{_RUBY}|({_CODE}|[\s♪♫#]++)|[^\s♪♫#<{{\\]++|[<{{\\]")
 _DASHES = re.compile(r"[-–—‐](?![-–—‐\d])|>>+")
 
 _Span = tuple[int, int]
@@ -165,17 +166,18 @@ class _Sentence:
             split = split_like(new.text[start:end], [(end - start) // count] * count)
             lines = [(start + first, start + last) for first, last in split] if split else lines
         return self.newline.join(
-            new.written(new.text[first:last], _marks_between(new.marks, first, last, len(new.text)))
-            for first, last in lines
+            new.written(new.text[first:last], _marks_between(new.marks, new.text, first, last)) for first, last in lines
         )
 
 
-def _marks_between(marks: Sequence[Mark], start: int, end: int, length: int) -> list[Mark]:
+def _marks_between(marks: Sequence[Mark], text: str, start: int, end: int) -> list[Mark]:
     """The marks of a part. Between parts that touch, what closes belongs to the first, the rest to the second."""
+    touches_before = start > 0 and not text[start - 1].isspace()
+    touches_after = end < len(text) and not text[end].isspace()
 
     def belongs(mark: Mark) -> bool:
-        after_start = mark.at > start or (mark.at == start and (start == 0 or mark.kind != "close"))
-        before_end = mark.at < end or (mark.at == end and (end == length or mark.kind == "close"))
+        after_start = mark.at > start or (mark.at == start and (not touches_before or mark.kind != "close"))
+        before_end = mark.at < end or (mark.at == end and (not touches_after or mark.kind == "close"))
         return after_start and before_end
 
     return [mark._replace(at=mark.at - start) for mark in marks if belongs(mark)]

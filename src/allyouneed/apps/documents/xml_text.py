@@ -5,14 +5,14 @@ the text, and nothing else is rewritten.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape, unescape
 
 from .html_format import INLINE, POINTS
 from .html_tokens import Token, html_tokens
 from .inline_runs import inline_runs
 from .page_edits import Edit, Slice, edited
-from .pieces import BLANK_PARTS, Piece, opaque_point, tag_partners
+from .pieces import BLANK_PARTS, Piece, beside_text, opaque_point, tag_partners
 from .tag_rules import NO_RULES, TagRules
 from .unit import Document, UnitTranslation
 
@@ -48,7 +48,7 @@ def _written(text: str, piece: Piece) -> str:
 def _read(text: str, rules: TagRules) -> list[Piece]:
     tags = [piece for token in html_tokens(text, is_xml=True) for piece in _token_pieces(text, token)]
     partners = tag_partners(tags)
-    beside_text = _beside_text(tags, partners)
+    in_sentences = beside_text(tags, partners)
     pieces: list[Piece] = []
     index = 0
     while index < len(tags):
@@ -63,7 +63,7 @@ def _read(text: str, rules: TagRules) -> list[Piece]:
         elif tag.kind not in ("open", "close") or tag.name in rules.non_splitting or not rules.outline:
             pieces.append(tag)
         else:
-            is_markup = index in beside_text or tag.name.lower() in INLINE
+            is_markup = index in in_sentences or tag.name.lower() in INLINE
             pieces.append(tag if is_markup else Piece("boundary"))
         index += 1
     return pieces
@@ -87,19 +87,3 @@ def _token_pieces(text: str, token: Token) -> Iterator[Piece]:
         yield opaque_point(text[token.start + len(_CDATA) : token.end].removesuffix("]]>"), span)
     else:
         yield Piece("point", source=span)
-
-
-def _beside_text(tags: Sequence[Piece], partners: Mapping[int, int]) -> set[int]:
-    """The tags with text that is not blank beside them, in the element around them."""
-    around: list[int] = []
-    elements = [-1]
-    with_text = set[int]()
-    for index, tag in enumerate(tags):
-        if tag.kind == "close" and index in partners:
-            elements.pop()
-        around.append(elements[-1])
-        if tag.kind == "open" and index in partners:
-            elements.append(index)
-        if tag.text.strip():
-            with_text.add(elements[-1])
-    return {index for index, element in enumerate(around) if element in with_text}
