@@ -10,7 +10,7 @@ AVX2_ONLY := NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2 ATEN_CPU_CAPABILITY
 .PHONY: demo test test-avx2 check format bench bench-gpu bench-decode docs
 demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
 test: .venv/installed-dev ; $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
-test-avx2: .venv/installed-dev ; $(AVX2_ONLY) $(BIN)/pytest tests/inference  # the engines of most processors
+test-avx2: .venv/installed-dev ; $(AVX2_ONLY) $(BIN)/pytest tests/fast  # the engines of most processors
 check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed-dev ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py

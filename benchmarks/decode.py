@@ -39,7 +39,8 @@ from allyouneed.apps.convert.ctranslate2 import CTranslate2Exporter
 from allyouneed.data.batch import pad
 from allyouneed.decode import SearchLimits, search
 from allyouneed.device import parallel_map, retain_freed_memory
-from allyouneed.inference import AnyEngine, EngineStep, make_engine
+from allyouneed.fast.engine import AnyEngine, EngineStep
+from allyouneed.fast.selection import make_engine
 from allyouneed.nn import sinusoids
 
 PEERS = ("torch==2.13.0", "ctranslate2==4.8.5", "transformers==5.23.0")

@@ -18,7 +18,8 @@ from transformers import MarianConfig, MarianMTModel
 from allyouneed.apps.convert.marian_weights import make_model
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.decode import SearchLimits, build_rules, search
-from allyouneed.inference import AnyEngine, EngineStep, make_engine
+from allyouneed.fast.engine import AnyEngine, EngineStep
+from allyouneed.fast.selection import make_engine
 from allyouneed.nn import Transformer
 
 VOCABULARY, WIDTH, LENGTH, TOKENS, BEAM = 58_101, 512, 20, 25, 4

@@ -14,9 +14,9 @@ from allyouneed.apps.check import engines
 from allyouneed.apps.check import model as checks
 from allyouneed.apps.check.result import CheckResult, Ids, random_ids
 from allyouneed.decode import beam
-from allyouneed.fast import loss
-from allyouneed.inference import CachedState, compiled
-from allyouneed.inference import quantization as int8
+from allyouneed.fast import compiled, loss
+from allyouneed.fast import quantization as int8
+from allyouneed.fast.kv_cache import CachedState
 from allyouneed.nn import Transformer, position, transformer
 from allyouneed.younger import build_model
 from allyouneed.younger.rotary import rotate

@@ -16,7 +16,7 @@ from allyouneed.decode import BeamOptions, PhraseConstraint, beam_search, greedy
 from allyouneed.decode import search as run_search
 from allyouneed.decode.beam import top_continuations
 from allyouneed.decode.beam_options import plain_length_penalty
-from allyouneed.inference import compiled
+from allyouneed.fast import compiled
 from allyouneed.translator import Translator
 from catalogue import LEARNED, UNSEEN, messages
 from conftest import Demo

@@ -15,7 +15,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.decode import target_log_probabilities
 from allyouneed.errors import InputError
-from allyouneed.inference import EagerEngine
+from allyouneed.fast.eager import EagerEngine
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translation, Translator, generation

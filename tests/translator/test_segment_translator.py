@@ -9,7 +9,7 @@ import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
-from allyouneed.inference import EagerEngine
+from allyouneed.fast.eager import EagerEngine
 from allyouneed.translator import Segment, Translation, Translator
 
 TEXTS = ["abc", "j", "ijabcdefg", "ab", "abcdefghij", "cde", "fgh"]

@@ -41,7 +41,7 @@ from ..decode import (
 )
 from ..decode.eval_copy import eval_copy
 from ..device import one_thread
-from ..inference import AnyEngine, EngineStep
+from ..fast.engine import AnyEngine, EngineStep
 from ..nn import Transformer
 from ..text.tokenizer import Tokenizer
 from .word_boundaries import find_word_boundaries

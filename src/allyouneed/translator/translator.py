@@ -11,7 +11,8 @@ from ..config import DecodeConfig
 from ..decode import never_cancelled
 from ..device import pick_device
 from ..errors import ConfigError, InputError
-from ..inference import Compiled, Precision, make_ensemble, pick_precision
+from ..fast.engine import Precision
+from ..fast.selection import Compiled, make_ensemble, pick_precision
 from ..settings import build_settings, require_whole
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals

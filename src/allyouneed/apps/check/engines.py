@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...decode import BeamOptions, SearchLimits, beam_search
+from ...fast.comparison import ForkedSearch, fork, step_through
 from ...fast.loss import fused_linear_cross_entropy
-from ...inference import choose_engine
-from ...inference.comparison import ForkedSearch, fork, step_through
-from ...inference.quantization import Int8Linear, supports_int8
+from ...fast.quantization import Int8Linear, supports_int8
+from ...fast.selection import choose_engine
 from ...interpreter import is_installed
 from ...nn import Transformer
 from ...train.loss import mean_loss
@@ -66,7 +66,7 @@ def _compare(engine: Any, searches: list[ForkedSearch], name: str, *, exact: boo
                 name, False,
                 f"logits of {name} decoding differ by {change.max():.3g} from those of the whole sentence, from token "
                 f"{first} of a forking beam on: a step or the reordering of the KV cache is wrong "
-                "(nn/decoder.py, inference/kv_cache.py).",
+                "(nn/decoder.py, fast/kv_cache.py).",
             )  # fmt: skip
         logits, expected = logits - logits.mean(-1, keepdim=True), expected - expected.mean(-1, keepdim=True)
         product, size = product + float((logits * expected).sum()), size + float(expected.square().sum())
@@ -78,7 +78,7 @@ def _compare(engine: Any, searches: list[ForkedSearch], name: str, *, exact: boo
         return CheckResult(
             name, False,
             f"{name} logits are {gain:.3f} times those in float32, and differ from them by {100 * distance:.0f} % of "
-            "their standard deviation: more than rounding explains (inference/quantization.py, inference/compiled.py).",
+            "their standard deviation: more than rounding explains (fast/quantization.py, fast/compiled.py).",
         )  # fmt: skip
     words = f"{name} logits differ from those in float32 by {100 * distance:.1f} % of their standard deviation"
     return CheckResult(name, True, words)
@@ -97,7 +97,7 @@ def int8_linears_are_close(model: Transformer) -> CheckResult:
             return CheckResult(
                 "int8 maps", False,
                 f"{name} in int8 gives {gain:.3f} times its float32 result: its scales are wrong "
-                "(inference/quantization.py).",
+                "(fast/quantization.py).",
             )  # fmt: skip
     return CheckResult("int8 maps", True, f"{len(maps) + 1} linear maps in int8 are close to those in float32")
 

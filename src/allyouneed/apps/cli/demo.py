@@ -38,7 +38,7 @@ def demo(
 
     from ...data.readers import read_pairs
     from ...device import configure_process
-    from ...inference import compile_kernels
+    from ...fast.selection import compile_kernels
     from ...metrics import exact_match
     from ...run import replaced
     from ...translator import Translator

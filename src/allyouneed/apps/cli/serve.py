@@ -58,7 +58,7 @@ def serve(
     config = ServeConfig(**options)
     from ...bundle import read_sizes
     from ...device import pick_device
-    from ...inference import compile_kernels
+    from ...fast.selection import compile_kernels
 
     try:
         from ..serve.access import exposure_warnings

@@ -171,7 +171,7 @@ def train(
     from ...config import Recipe
     from ...device import configure_process
     from ...evaluation.held_out import find_held_out_pairs
-    from ...inference import compile_kernels
+    from ...fast.selection import compile_kernels
     from ...run import Stopwatch, is_follower, replaced, source_paths, was_restarted
     from ..explain.film import film_frame
     from ..reports import fit

@@ -256,7 +256,7 @@ def translate(
 
 def _suggest_compiling(translator: "Translator", compiled: bool | None) -> None:
     """Say how to get the faster engine, where there is one that nobody has asked for or against."""
-    from ...inference.selection import kernels_pay
+    from ...fast.selection import kernels_pay
     from .screen import console
 
     if compiled is None and not translator.compiled and kernels_pay(

@@ -9,8 +9,8 @@ from ...bundle import Bundle
 from ...config import ModelConfig
 from ...errors import ConfigError, ExportError
 from ...export_limits import exportable, unexpressed_settings
+from ...fast.selection import choose_engine
 from ...files import folder_written_whole
-from ...inference import choose_engine
 from .precision import ExportPrecision
 from .proof import ConvertedModel, Proof, probe_sources, prove, random_sources, require_passed
 

@@ -19,8 +19,9 @@ from ...config import DecodeConfig
 from ...decode import SearchLimits, search, target_log_probabilities
 from ...decode.eval_copy import eval_copy
 from ...errors import ExportError, InputError
+from ...fast.engine import EngineStep
+from ...fast.selection import make_engine
 from ...files import to_json, write_whole
-from ...inference import EngineStep, make_engine
 
 TIE = 1e-3  # nats
 PROOF_LENGTH = 64  # tokens of a translation, `<eos>` included

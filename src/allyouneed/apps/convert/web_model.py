@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ...bundle import Bundle
-from ...inference.quantization import quantize
+from ...fast.quantization import quantize
 from ...nn import EncoderBlock
 from ...nn.weights import weights
 from ...younger.query_key_norm import EPS

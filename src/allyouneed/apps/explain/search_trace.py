@@ -10,7 +10,8 @@ from torch import Tensor
 
 from ...config import DecodeConfig
 from ...decode import Hypothesis, Rule, apply_rules, length_divisor, sampling_probabilities
-from ...inference import AnyEngine, make_engine
+from ...fast.engine import AnyEngine
+from ...fast.selection import make_engine
 from ...translator import Segment, Translator
 from ...translator.generation import GenerationRequest, TranslationGenerator
 from ...translator.span_search import search_for_spans

@@ -12,7 +12,8 @@ from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
 from allyouneed.decode import BeamOptions, SearchLimits, beam_search
 from allyouneed.errors import InputError
-from allyouneed.inference import EngineStep, make_engine
+from allyouneed.fast.engine import EngineStep
+from allyouneed.fast.selection import make_engine
 from allyouneed.nn import Transformer
 from allyouneed.younger import build_model
 from conftest import ADJUSTED, ALL_OPTIONS, SMALL

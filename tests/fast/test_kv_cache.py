@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.data.batch import pad
 from allyouneed.decode import Hypothesis, Newcomers, SearchLimits, running_search, search
-from allyouneed.inference import AnyEngine, CachedState, EngineStep, make_engine
+from allyouneed.fast.engine import AnyEngine, EngineStep
+from allyouneed.fast.kv_cache import CachedState
+from allyouneed.fast.selection import make_engine
 from allyouneed.younger import build_model
 from conftest import ALL_OPTIONS
 

@@ -19,11 +19,11 @@ from torch import Tensor
 
 from ..decode.beam import Best, top_continuations
 from ..errors import InputError
-from ..fast.attention import attention_bias
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.position import refuse_long
 from ..nn.transformer import Transformer, require_rows
 from .adjustment import rotation_table
+from .attention import attention_bias
 from .eager_blocks import EagerDecoderBlock, EagerEncoderBlock, EagerNorm, FloatLinear, LinearMap
 from .engine import Precision, banned_log_softmax
 from .kv_cache import CachedState, KVCache

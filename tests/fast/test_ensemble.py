@@ -11,7 +11,9 @@ from torch import Tensor
 from allyouneed.config import ModelConfig
 from allyouneed.decode import BeamOptions, SearchLimits, beam_search, greedy_search, mean_probability
 from allyouneed.decode.beam import Best, top_continuations
-from allyouneed.inference import EngineStep, EnsembleEngine, make_engine, make_ensemble, pick_precision
+from allyouneed.fast.engine import EngineStep
+from allyouneed.fast.ensemble import EnsembleEngine
+from allyouneed.fast.selection import make_engine, make_ensemble, pick_precision
 from allyouneed.nn import Transformer
 from allyouneed.younger import build_model
 from conftest import ALL_OPTIONS, SMALL
@@ -134,7 +136,7 @@ def test_its_config_has_the_smallest_length_and_one_model_has_its_own_engine() -
 
 
 def test_the_automatic_precision_suits_all_members(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.inference.selection.supports_int8", lambda device: True)
+    monkeypatch.setattr("allyouneed.fast.selection.supports_int8", lambda device: True)
     small, large = Transformer(SMALL), build_model(replace(SMALL, vocab_size=100_000))
     assert pick_precision(large, large) == "int8"
     assert pick_precision(large, small) == "float32"

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from allyouneed.config import ModelConfig
 from allyouneed.errors import ConfigError
-from allyouneed.inference import AnyEngine, compiled, dispatch, kernels, make_engine
-from allyouneed.inference.quantization import greatest_level, quantize
+from allyouneed.fast import compiled, dispatch, kernels
+from allyouneed.fast.engine import AnyEngine
+from allyouneed.fast.quantization import greatest_level, quantize
+from allyouneed.fast.selection import make_engine
 from allyouneed.nn import Transformer
 from allyouneed.younger import build_model
 from conftest import ALL_OPTIONS

@@ -13,17 +13,17 @@ from torch import Tensor
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
 from allyouneed.errors import ConfigError, InputError, MissingExtraError
-from allyouneed.inference import (
-    EagerEngine,
+from allyouneed.fast import selection
+from allyouneed.fast.definition import ForwardEngine, StepEngine
+from allyouneed.fast.eager import EagerEngine
+from allyouneed.fast.selection import (
     SlowerEngineWarning,
     choose_engine,
     compile_kernels,
     make_engine,
     make_ensemble,
     pick_precision,
-    selection,
 )
-from allyouneed.inference.definition import ForwardEngine, StepEngine
 from allyouneed.nn import DecoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from allyouneed.nn import transformer as transformer_file
 from allyouneed.translator import Translator
@@ -172,9 +172,7 @@ def test_a_step_that_is_not_that_of_forward_is_told(model: Transformer, monkeypa
 
 
 def test_int8_that_is_far_from_the_model_is_not_used(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "allyouneed.inference.quantization.quantize", lambda weight: (weight.sign().char(), weight[:, 0])
-    )
+    monkeypatch.setattr("allyouneed.fast.quantization.quantize", lambda weight: (weight.sign().char(), weight[:, 0]))
     engine, reason = choose_engine(model, precision="int8")
     assert (type(engine), engine.precision) == (EagerEngine, "float32")
     assert reason.startswith("int8 gives other logits")
@@ -225,8 +223,8 @@ def test_an_engine_of_weights_that_have_changed_begins_no_search(
 def compiled(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The precisions of which the kernels are in the cache, as if compiling them took no time."""
     made: set[str] = set()
-    monkeypatch.setattr("allyouneed.inference.kernel_cache.is_compiled", made.__contains__)
-    monkeypatch.setattr("allyouneed.inference.kernel_cache.fill_kernel_cache", made.add)
+    monkeypatch.setattr("allyouneed.fast.kernel_cache.is_compiled", made.__contains__)
+    monkeypatch.setattr("allyouneed.fast.kernel_cache.fill_kernel_cache", made.add)
     return made
 
 
@@ -264,8 +262,8 @@ def test_without_a_folder_for_compiled_code_pytorch_answers_and_compiled_is_refu
 ) -> None:
     lines = list[str]()
     for name in ("compiled", "kernel_cache"):
-        monkeypatch.delattr(f"allyouneed.inference.{name}", raising=False)
-        monkeypatch.setitem(sys.modules, f"allyouneed.inference.{name}", Unwritable(name))
+        monkeypatch.delattr(f"allyouneed.fast.{name}", raising=False)
+        monkeypatch.setitem(sys.modules, f"allyouneed.fast.{name}", Unwritable(name))
     assert not make_engine(model, precision="int8", compiled="auto").compiled
     with pytest.raises(ConfigError, match="no locator available; set NUMBA_CACHE_DIR to a folder that can be written"):
         make_engine(model, compiled=True)
@@ -275,8 +273,8 @@ def test_without_a_folder_for_compiled_code_pytorch_answers_and_compiled_is_refu
 
 def test_compiling_needs_numba(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("compiled", "kernel_cache"):
-        monkeypatch.delattr(f"allyouneed.inference.{name}", raising=False)
-        monkeypatch.setitem(sys.modules, f"allyouneed.inference.{name}", None)
+        monkeypatch.delattr(f"allyouneed.fast.{name}", raising=False)
+        monkeypatch.setitem(sys.modules, f"allyouneed.fast.{name}", None)
     with pytest.raises(MissingExtraError, match=r"compiled code needs the extra \[fast\].* install 'numba>="):
         make_engine(model, compiled=True)
     assert not make_engine(model, precision="int8", compiled="auto").compiled

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from allyouneed.config import ModelConfig
 from allyouneed.errors import ConfigError
-from allyouneed.inference import make_engine, pick_precision
-from allyouneed.inference.dispatch import FBGEMM_MAX_MULTIPLICATIONS
-from allyouneed.inference.quantization import Int8Linear, _operators_work, greatest_level, quantize, supports_int8
+from allyouneed.fast.dispatch import FBGEMM_MAX_MULTIPLICATIONS
+from allyouneed.fast.quantization import Int8Linear, _operators_work, greatest_level, quantize, supports_int8
+from allyouneed.fast.selection import make_engine, pick_precision
 from allyouneed.nn import Transformer
 
 
@@ -54,7 +54,7 @@ def test_a_row_becomes_the_same_in_any_company(seed: int, rows: int, deep: int, 
     order = torch.randperm(rows, generator=rng)
     with pytest.MonkeyPatch.context() as patch:
         for most_of_fbgemm in (0, 10**9):
-            patch.setattr("allyouneed.inference.dispatch.FBGEMM_MAX_MULTIPLICATIONS", most_of_fbgemm)
+            patch.setattr("allyouneed.fast.dispatch.FBGEMM_MAX_MULTIPLICATIONS", most_of_fbgemm)
             assert torch.equal(quantized(x[order]), together[order])
             for row in range(rows):
                 assert torch.equal(quantized(x[row : row + 1]), together[row : row + 1])
@@ -63,7 +63,7 @@ def test_a_row_becomes_the_same_in_any_company(seed: int, rows: int, deep: int, 
 def test_it_needs_an_x86_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert supports_int8(torch.device("cpu"))
     assert not supports_int8(torch.device("meta"))
-    monkeypatch.setattr("allyouneed.inference.quantization.supports_int8", lambda device: False)
+    monkeypatch.setattr("allyouneed.fast.quantization.supports_int8", lambda device: False)
     with pytest.raises(ConfigError, match='precision "int8" needs an x86 processor and the quantized operators'):
         Int8Linear(torch.randn(3, 3), None)
 

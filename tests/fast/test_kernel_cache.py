@@ -10,8 +10,11 @@ import torch
 from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
 from allyouneed.decode import BeamOptions, Hypothesis, SearchLimits, beam_search, greedy_search
-from allyouneed.inference import AnyEngine, EagerEngine, EngineStep, kernel_cache, make_engine
-from allyouneed.inference.compiled import CompiledInt8Engine
+from allyouneed.fast import kernel_cache
+from allyouneed.fast.compiled import CompiledInt8Engine
+from allyouneed.fast.eager import EagerEngine
+from allyouneed.fast.engine import AnyEngine, EngineStep
+from allyouneed.fast.selection import make_engine
 from allyouneed.younger import build_model
 from conftest import ADJUSTED, ALL_OPTIONS
 from twins import scatter
@@ -29,14 +32,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_all_is_compiled_that_a_model_of_any_depth_needs(
     config: ModelConfig, sizes: dict[str, Any], cache: Path, source: torch.Tensor
 ) -> None:
-    from allyouneed.inference import kernels
+    from allyouneed.fast import kernels
 
     kernel_cache.fill_kernel_cache("int8")
     kernel_names = (
         "encode_tokens", "decode_tokens", "decode_and_project", "map_rows", "adjust_rows", "top_continuations_rows",
     )  # fmt: skip
     before = {name: len(getattr(kernels, name).signatures) for name in kernel_names}
-    engine = CompiledInt8Engine(build_model(replace(config, **sizes)).eval(), precision="int8")
+    engine = make_engine(build_model(replace(config, **sizes)).eval(), precision="int8", compiled=True)
     for rows in (source[:1], source):
         translations(engine, rows)
     assert {name: len(getattr(kernels, name).signatures) for name in kernel_names} == before
