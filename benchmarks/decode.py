@@ -1,6 +1,6 @@
 """Translation speed of ours, CTranslate2 and Hugging Face `generate`, with the same weights, timed in alternation.
 
-    python benchmarks/decode.py [--bundle runs/mine] [--file test.en …] [--output decode.md]
+    python benchmarks/decode.py [--bundle runs/mine] [--file test.en …] [--only TEXT] [--output decode.md]
 
 Batches: 1 and 32 random sources of 20 tokens, 25 forced output tokens, greedy and beam 4, random weights of two sizes.
 Files: all lines of each, sorted by length; with the trained bundle, beam 4, ended by the model; and with random
@@ -39,6 +39,7 @@ from allyouneed.apps.convert.ctranslate2 import CTranslate2Exporter
 from allyouneed.data.batch import pad
 from allyouneed.decode import SearchLimits, search
 from allyouneed.device import parallel_map, retain_freed_memory
+from allyouneed.fast.compiled import int8_weights
 from allyouneed.fast.engine import AnyEngine, EngineStep
 from allyouneed.fast.selection import make_engine
 from allyouneed.nn import sinusoids
@@ -273,6 +274,7 @@ def main() -> None:
     parser.add_argument("--bundle", type=Path, help="a trained bundle, for --file")
     parser.add_argument("--file", type=Path, action="append", default=[], help="text to translate, plain or .gz")
     parser.add_argument("--peers", type=Path, default=Path(".peers"), help="environment of the other libraries")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only rows whose name has this text")
     parser.add_argument("--output", type=Path, help="also write the table to this file, row by row, as Markdown")
     options = parser.parse_args()
     begin = time.monotonic()
@@ -281,7 +283,7 @@ def main() -> None:
     contestants = systems(peers_python(options.peers))
     rows = [
         f"torch {torch.__version__}, {' and '.join(PEERS[1:])}, {processor()}, {os.cpu_count()} cores, "
-        f"{ROUNDS} rounds, {time.strftime('%Y-%m-%d')}; milliseconds\n",
+        f"{instructions()}, {ROUNDS} rounds, {time.strftime('%Y-%m-%d')}; milliseconds\n",
         "| | ours | CTranslate2 | CTranslate2 / ours | Hugging Face | Hugging Face / ours |",
         "|---|---|---|---|---|---|",
     ]
@@ -299,12 +301,21 @@ def main() -> None:
             trained.save(folders[0])
             prepare(trained, folders[0])
         for case in chain(cases, *(file_cases(file, folders, trained) for file in options.file)):
+            if options.only not in case.name:
+                continue
             done = [row for row in earlier.splitlines() if row.startswith(f"| {case.name} |")]
             rows.append(done[0] if done else compare(case, contestants))
             print(rows[-1], flush=True)
             print(f"  {(time.monotonic() - begin) / 60:.1f} minutes", file=sys.stderr)
             if options.output:
                 options.output.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def instructions() -> str:
+    """The instruction set of the int8 kernels, and what holds the other libraries to less than the processor has."""
+    held = [f"{name}={os.environ[name]}" for name in ("CT2_FORCE_CPU_ISA", "ONEDNN_MAX_CPU_ISA") if name in os.environ]
+    kernels = int8_weights().__name__.removesuffix("Weights")
+    return f"{kernels}{f' ({chr(32).join(held)})' if held else ''}"
 
 
 def processor() -> str:

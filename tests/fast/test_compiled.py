@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.config import ModelConfig
+from allyouneed.decode import most_likely
 from allyouneed.errors import ConfigError
 from allyouneed.fast import compiled, dispatch, kernels
-from allyouneed.fast.engine import AnyEngine
+from allyouneed.fast.engine import AnyEngine, EngineStep
 from allyouneed.fast.quantization import greatest_level, quantize
 from allyouneed.fast.selection import make_engine
 from allyouneed.nn import Transformer
@@ -111,6 +112,21 @@ def test_exponential_is_right_to_twelve_digits() -> None:
     results = torch.tensor([kernels.exponential(number) for number in x.numpy()], dtype=torch.float64)
     torch.testing.assert_close(results, x.exp(), rtol=1e-12, atol=0)
     assert kernels.exponential(-1e9) < 1e-300
+
+
+@pytest.mark.parametrize("vocabulary", [1, 63, 64, 700])
+def test_the_most_likely_token_is_that_of_pytorch_and_of_equals_the_first(vocabulary: int, model: Transformer) -> None:
+    rows = torch.randint(-4, 0, (9, vocabulary)).float()
+    engine = make_engine(model, precision="int8", compiled=True)
+    expected, result = most_likely(rows, []), EngineStep(engine).most_likely(rows, [])
+    assert [one.tolist() for one in result] == [one.tolist() for one in expected]
+
+
+def test_exponential_in_float32_is_right_to_six_digits() -> None:
+    x = torch.linspace(-87, 0, 5_000)
+    results = torch.tensor([kernels.exponential_float32(number) for number in x.numpy()])
+    torch.testing.assert_close(results, x.double().exp().float(), rtol=1e-6, atol=0)
+    assert kernels.exponential_float32(torch.tensor(-1e9).numpy()[()]) < 1e-37
 
 
 def test_it_is_used_where_it_is_quicker(

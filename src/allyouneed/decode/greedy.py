@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from torch import Tensor
 
 from .step import Admit, AnyState, Hypothesis, SearchLimits, Step
-from .stepwise import collect_hypotheses, finished_hypotheses, generate_stepwise
+from .stepwise import TokenChooser, collect_hypotheses, finished_hypotheses, generate_stepwise
 
 
 def most_likely(log_probabilities: Tensor, _: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -14,18 +14,23 @@ def most_likely(log_probabilities: Tensor, _: Sequence[int]) -> tuple[Tensor, Te
     return best.values, best.indices
 
 
+def find_most_likely(step: Step[AnyState]) -> TokenChooser:
+    """The step's own `most_likely` if it has one, else the function above."""
+    return getattr(step, "most_likely", most_likely)
+
+
 def greedy_search(step: Step[AnyState], state: AnyState, limits: SearchLimits) -> list[Hypothesis]:
     """For each of B sentences, the hypothesis that takes the most likely token at every step.
 
     Sentences that have ended leave the batch. The score is the log-probability.
     """
-    return collect_hypotheses(generate_stepwise(step, state, limits, choose=most_likely), limits)
+    return collect_hypotheses(generate_stepwise(step, state, limits, choose=find_most_likely(step)), limits)
 
 
 def running_greedy_search(
     step: Step[AnyState], state: AnyState, limits: SearchLimits, admit: Admit[AnyState]
 ) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
     """The same, but sentences may join, as in `running_beam_search`."""
-    steps = generate_stepwise(step, state, limits, choose=most_likely, admit=admit)
+    steps = generate_stepwise(step, state, limits, choose=find_most_likely(step), admit=admit)
     for finished in finished_hypotheses(steps, eos_id=limits.eos_id):
         yield [(sentence, [hypothesis]) for sentence, hypothesis in finished]

@@ -13,7 +13,7 @@ from .constrained import constrained_beam_search
 from .constraint_state import PhraseConstraint, WordBoundaries
 from .diverse import diverse_beam_search
 from .ended import best_first
-from .greedy import greedy_search, most_likely, running_greedy_search
+from .greedy import find_most_likely, greedy_search, running_greedy_search
 from .rules import Rule, forced_end, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty, with_rules
 from .sample import sample_search, sample_tokens
 from .step import Admit, AnyState, Hypothesis, SearchLimits, Step
@@ -119,7 +119,7 @@ def stream_tokens(
         ruled, start = with_rules(step, state, rules, of=limits.max_lengths)
         yield from stream_tokens(ruled, start, config, limits, generators=generators)
         return
-    choose = most_likely
+    choose = find_most_likely(step)
     if config.sample:
         choose = partial(
             sample_tokens, generators=generators, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p

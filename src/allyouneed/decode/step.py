@@ -27,7 +27,8 @@ AnyState = TypeVar("AnyState", bound=State)
 class Step(Protocol[AnyState]):
     """The last ids (N,) and a state → log-probabilities of the next, (N, V), and the next state.
 
-    A step may have a method `top_continuations`, which beam searches then call in place of that of beam.py.
+    A step may have methods `top_continuations` and `most_likely`, which searches then call in place of those of beam.py
+    and greedy.py.
     """
 
     def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]: ...

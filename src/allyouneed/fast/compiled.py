@@ -60,6 +60,11 @@ class CompiledEngine(EagerEngine):
         """As in `Engine`."""
         return compiled_top_continuations(totals, log_probabilities, count)
 
+    def most_likely(self, log_probabilities: Tensor, sentences: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """`decode.greedy.most_likely`, compiled."""
+        best, _parents, tokens = compiled_top_continuations([[0.0]] * len(log_probabilities), log_probabilities, 1)
+        return torch.tensor(best)[:, 0], torch.tensor(tokens)[:, 0]
+
     def _dtype(self, precision: Precision) -> torch.dtype:
         return torch.float32  # of the KV cache, which the kernels read
 

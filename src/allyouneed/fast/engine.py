@@ -7,7 +7,9 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..decode.beam import Best
+from ..decode.greedy import most_likely
 from ..decode.step import AnyState
+from ..decode.stepwise import TokenChooser
 
 Precision = Literal["float32", "int8"]
 
@@ -59,6 +61,7 @@ class EngineStep(Generic[AnyState]):
         self._engine, self._renormalize = engine, renormalize
         self._banned_ids = torch.tensor(banned_ids, dtype=torch.int64)
         self.top_continuations = engine.top_continuations
+        self.most_likely: TokenChooser = getattr(engine, "most_likely", most_likely)
 
     def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
         banned_ids = self._banned_ids.to(last.device)

@@ -458,9 +458,9 @@ def attend_rows(
     rows = len(result)
     hypotheses = rows // (len(token_rows) if len(token_rows) else len(tokens))
     wide, deep = query_width // heads, result.shape[1] // heads  # K and Kv
-    weights = np.zeros(length + 3, np.float64)
+    weights = np.zeros((heads, length + 3), np.float64)
     visible = np.zeros(length + 3, np.int64)
-    q, mean = np.empty(wide, np.float64), np.empty(deep, np.float64)
+    q, mean = np.empty(query_width, np.float64), np.empty(result.shape[1], np.float64)
     scale = 1 / math.sqrt(wide)
     for r in range(rows):
         sentence, mask_row, count = r // hypotheses, r * len(mask) // rows, 0
@@ -470,37 +470,43 @@ def attend_rows(
                 visible[count] = j
                 count += 1
         visible[count : count + 3] = 0  # four at a time; the last four may repeat a position, with a weight of 0
-        for h in range(heads):
-            for i in range(wide):
-                q[i] = query[r, h * wide + i]
-            for k in range(0, count, 4):
-                first, second = cache[visible[k], h * wide :], cache[visible[k + 1], h * wide :]
-                third, fourth = cache[visible[k + 2], h * wide :], cache[visible[k + 3], h * wide :]
+        for i in range(query_width):
+            q[i] = query[r, i]
+        for k in range(0, count, 4):  # positions before heads: so the cache is read in the order of its memory
+            first, second = cache[visible[k]], cache[visible[k + 1]]
+            third, fourth = cache[visible[k + 2]], cache[visible[k + 3]]
+            for h in range(heads):
+                begin = h * wide
+                part, one, two, three, four = q[begin:], first[begin:], second[begin:], third[begin:], fourth[begin:]
                 a = b = c = d = 0.0
                 for i in range(wide):
-                    a += q[i] * first[i]
-                    b += q[i] * second[i]
-                    c += q[i] * third[i]
-                    d += q[i] * fourth[i]
-                weights[k], weights[k + 1], weights[k + 2], weights[k + 3] = a, b, c, d
-            highest = -np.inf
+                    a += part[i] * one[i]
+                    b += part[i] * two[i]
+                    c += part[i] * three[i]
+                    d += part[i] * four[i]
+                weights[h, k], weights[h, k + 1], weights[h, k + 2], weights[h, k + 3] = a, b, c, d
+        for h in range(heads):
+            highest, total = -np.inf, 0.0
             for k in range(count):
-                highest = max(highest, weights[k])
-            total = 0.0
+                highest = max(highest, weights[h, k])
             for k in range(count):
-                weights[k] = exponential((weights[k] - highest) * scale)
-                total += weights[k]
-            weights[count : count + 3] = 0
-            mean[:] = 0
-            begin = query_width + h * deep
-            for k in range(0, count, 4):
-                first, second = cache[visible[k], begin:], cache[visible[k + 1], begin:]
-                third, fourth = cache[visible[k + 2], begin:], cache[visible[k + 3], begin:]
-                a, b, c, d = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+                weights[h, k] = exponential((weights[h, k] - highest) * scale)
+                total += weights[h, k]
+            for k in range(count):
+                weights[h, k] /= total
+            weights[h, count : count + 3] = 0
+        mean[:] = 0
+        for k in range(0, count, 4):
+            first, second = cache[visible[k], query_width:], cache[visible[k + 1], query_width:]
+            third, fourth = cache[visible[k + 2], query_width:], cache[visible[k + 3], query_width:]
+            for h in range(heads):
+                begin = h * deep
+                part, one, two, three, four = mean[begin:], first[begin:], second[begin:], third[begin:], fourth[begin:]
+                a, b, c, d = weights[h, k], weights[h, k + 1], weights[h, k + 2], weights[h, k + 3]
                 for i in range(deep):
-                    mean[i] += a * first[i] + b * second[i] + c * third[i] + d * fourth[i]
-            for i in range(deep):
-                result[r, h * deep + i] = mean[i] / total
+                    part[i] += a * one[i] + b * two[i] + c * three[i] + d * four[i]
+        for i in range(len(mean)):
+            result[r, i] = mean[i]
 
 
 @_jit
@@ -583,14 +589,19 @@ def layer_norm_rows(x: Array, gain: Array, bias: Array, eps: float, result: Arra
 def activate(x: Array, activation: int) -> None:
     """Apply the activation with this index in `ACTIVATION_NAMES`, in place."""
     for r in range(len(x)):
-        for i in range(x.shape[1]):
-            v = np.float64(x[r, i])
-            if activation == 0:
-                x[r, i] = max(x[r, i], np.float32(0))
-            elif activation == 1:
-                x[r, i] = 0.5 * v * (1 + math.erf(v * math.sqrt(0.5)))
-            else:
-                x[r, i] = v / (1 + math.exp(-v))
+        row = x[r]
+        if activation == 0:
+            bits = row.view(np.int32)  # integers are compared many at once
+            for i in range(len(bits)):
+                bits[i] = bits[i] if bits[i] > 0 else 0
+        elif activation == 1:
+            for i in range(len(row)):
+                v = np.float64(row[i])
+                row[i] = 0.5 * v * (1 + math.erf(v * math.sqrt(0.5)))
+        else:
+            for i in range(len(row)):
+                v = np.float64(row[i])
+                row[i] = v / (1 + math.exp(-v))
 
 
 @_jit
@@ -614,18 +625,37 @@ def decode_and_project(
 
 @_jit
 def log_softmax_rows(logits: Array, banned_ids: Array) -> None:
-    """The log-softmax of each row of logits (R, V), in place; minus infinity for `banned_ids`."""
+    """The log-softmax of each row of logits (R, V), in place; minus infinity for `banned_ids`.
+
+    Exponentials are float32, since nothing that is computed depends on the result, and are added in float64.
+    """
     for r in range(len(logits)):
         row = logits[r]
         for token in banned_ids:
             row[token] = -np.inf
-        highest = np.float64(maximum_float(row.view(np.int32)))
-        total = 0.0
+        highest, total = maximum_float(row.view(np.int32)), 0.0
+        for begin in range(0, len(row), 256):
+            some: Array = row[begin : begin + 256]
+            part: Any = np.float32(0)
+            for i in range(len(some)):
+                part += exponential_float32(some[i] - highest)
+            total += part
+        shift = np.float32(math.log(total))
         for i in range(len(row)):
-            total += exponential(row[i] - highest)
-        shift = highest + math.log(total)
-        for i in range(len(row)):
-            row[i] = row[i] - shift
+            row[i] = (row[i] - highest) - shift
+
+
+@_jit
+def exponential_float32(x: Any) -> Any:
+    """As `exponential`, in float32: the relative error is below 10⁻⁶, and below −87 the result is exp(−87)."""
+    x = x if x > np.float32(-87) else np.float32(-87)
+    n = np.int32(x * np.float32(1 / math.log(2)) - np.float32(0.5))
+    f = (x - np.float32(n) * np.float32(0.693359375)) + np.float32(n) * np.float32(0.693359375 - math.log(2))
+    series = np.float32(1 / 720) + f * np.float32(1 / 5040)
+    series = np.float32(1 / 24) + f * (np.float32(1 / 120) + f * series)
+    series = np.float32(1 / 2) + f * (np.float32(1 / 6) + f * series)
+    series = np.float32(1) + f * (np.float32(1) + f * series)
+    return series * np.int32((n + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
 @_jit
