@@ -18,8 +18,8 @@ RECIPE = Recipe.from_tables(
             "dropout": 0.0,
         },
         "train": {
-            "steps": 300, "batch_tokens": 1200, "optimizer": "muon", "learning_rate": 0.01, "schedule": "cosine",
-            "warmup": 10, "validate_every": 300, "average_checkpoints": 1, "threads": 1, "tensorboard": False,
+            "steps": 500, "batch_tokens": 1200, "optimizer": "muon", "learning_rate": 0.01, "schedule": "cosine",
+            "warmup": 10, "validate_every": 500, "average_checkpoints": 1, "threads": 1, "tensorboard": False,
             "label_smoothing": 0.0,
         },
     }

@@ -28,8 +28,15 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("base") / "run"
     tables = {
         "data": {"vocabulary": "characters", "alphabet": "0123456789abcdefghijkl", "held_out": 0.1},
-        "model": {"d_model": 32, "d_ff": 64, "heads": 2, "encoder_layers": 1, "decoder_layers": 1},
-        "train": {"steps": 150, "batch_tokens": 500, "validate_every": 150, "threads": 1, "tensorboard": False},
+        "model": {"d_model": 32, "d_ff": 64, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0},
+        "train": {
+            "steps": 300,
+            "batch_tokens": 500,
+            "validate_every": 300,
+            "threads": 1,
+            "tensorboard": False,
+            "label_smoothing": 0,
+        },
     }
     fit(Draft.from_tables(tables), folder, train=KNOWN)
     return folder

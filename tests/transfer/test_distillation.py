@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from allyouneed import ConfigError, DataError, Draft, Interrupted, OutputError, Recipe, Translator, fit
+from allyouneed import (
+    ConfigError,
+    DataError,
+    Draft,
+    Interrupted,
+    OutputError,
+    Recipe,
+    Translation,
+    Translator,
+    fit,
+)
 from allyouneed.apps.transfer import distillation
 from allyouneed.apps.transfer.distillation import with_teacher
 from allyouneed.data.prepare import prepare
@@ -112,15 +122,15 @@ def test_what_was_translated_is_not_translated_again(
     monkeypatch.setattr(distillation, "TRANSLATED_AT_ONCE", 5)
     straight = with_teacher(recipe, [teacher], tmp_path / "straight")
     calls: list[list[str]] = []
-    translate, most = Translator.translate, 3
+    translations, most = Translator.translations, 3
 
     def count(self: Translator, texts: list[str], **options: Any) -> Any:
         if len(calls) == most:
             raise KilledError
         calls.append(texts)
-        return translate(self, texts, **options)
+        return translations(self, texts, **options)
 
-    monkeypatch.setattr(Translator, "translate", count)
+    monkeypatch.setattr(Translator, "translations", count)
     with pytest.raises(KilledError):
         with_teacher(recipe, [teacher], tmp_path / "run")
     most = 1_000
@@ -142,7 +152,7 @@ def test_an_interrupt_ends_after_a_chunk(recipe: Recipe, teacher: Path, tmp_path
 
                 os.kill(os.getpid(), signal.SIGTERM)
 
-    with pytest.raises(Interrupted, match="stopped after .* translations by the teacher; .* --resume"):
+    with pytest.raises(Interrupted, match="stopped after .* translations by the teacher; resuming continues"):
         with_teacher(recipe, [teacher], tmp_path / "run", callback=Stop())
     with_teacher(recipe, [teacher], tmp_path / "run", resume=True)
 
@@ -179,7 +189,7 @@ def test_a_source_that_the_teacher_refuses_is_left_out(recipe: Recipe, teacher: 
 def test_a_teacher_without_any_translation_is_refused(
     recipe: Recipe, teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Translator, "translate", lambda self, texts: [""] * len(texts))
+    monkeypatch.setattr(Translator, "translations", lambda self, texts, **_: [Translation(text, "") for text in texts])
     for resume in (False, True):
         with pytest.raises(DataError, match=r"the teacher has no translation for any of the \d+ training sources"):
             with_teacher(recipe, [teacher], tmp_path / "run", resume=resume)

@@ -347,3 +347,14 @@ def test_models_that_do_not_go_together_are_refused(bundle: Bundle, saved: Path,
     both = [replace(bundle, languages=("en", "it")), replace(bundle, languages=("it", "en"))]
     with pytest.raises(ConfigError, match="model 1 translates en → it, but model 2 it → en; they cannot be combined"):
         Translator(*both)
+
+
+def test_what_a_vocabulary_does_not_know_is_flagged_and_stops_no_other_text() -> None:
+    known = make_bundle()
+    tokenizer = Tokenizer.characters("abcdefghij", unknown=True)
+    sizes = replace(known.model.config, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
+    translator = Translator(Bundle(Transformer(sizes).eval(), tokenizer, tokenizer, DecodeConfig()))
+    flags = [translation.flags for translation in translator.translations(["abc", "aЖc", "cab"])]
+    assert ["unknown" in some for some in flags] == [False, True, False]
+    with pytest.raises(InputError, match="Ж"):
+        Translator(known).translate(["abc", "aЖc"])

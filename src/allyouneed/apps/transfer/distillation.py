@@ -27,7 +27,7 @@ from ...data.read import read_part
 from ...data.readers import is_task
 from ...data.report import DataReport, Part
 from ...data.store import chunks
-from ...errors import ConfigError, DataError, InputError, Interrupted
+from ...errors import ConfigError, DataError, Interrupted
 from ...files import followed, locked, parse_json, read_whole, to_json, to_json_lines, write_whole, written_whole
 from ...run import Draft, SilentCallback, TrainingCallback
 from ...run.interrupts import InterruptRequest, catch_interrupts
@@ -127,7 +127,7 @@ def _translate(
     file: Path, pairs: Iterable[Pair], total: int, translator: Translator, callback: TrainingCallback,
     interrupt: InterruptRequest,
 ) -> None:  # fmt: skip
-    """Write `pairs` with translations by `translator`, without those whose sources it refuses."""
+    """Write `pairs` with translations by `translator`, without those whose sources it refuses or does not know."""
     done, chunk_files = 0, []
     for number, chunk in enumerate(chunks(pairs, TRANSLATED_AT_ONCE)):
         chunk_files.append(file.with_name(f"{file.stem}.{number}.jsonl"))
@@ -152,14 +152,9 @@ def _translate(
 
 
 def _translations(sources: list[str], translator: Translator) -> list[str]:
-    """The translation of each source; empty for one that the translator refuses."""
-    try:
-        return translator.translate(sources)
-    except InputError:
-        if len(sources) == 1:
-            return [""]
-        half = len(sources) // 2
-        return _translations(sources[:half], translator) + _translations(sources[half:], translator)
+    """The translation of each source; empty for one that the teacher refuses, or does not know all characters of."""
+    translations = translator.translations(sources, on_refused=lambda _: None)
+    return ["" if "unknown" in translation.flags else translation.text for translation in translations]
 
 
 def _reading(
