@@ -261,7 +261,7 @@ def test_a_run_shows_its_trials(pairs: Path, tmp_path: Path, trained: list[int])
     watch = Notebook()
     fit(draft, tmp_path / "run", callback=watch)
     assert any(line.startswith("trials: 6 trials in") for line in watch.lines)
-    assert any(line.startswith("pairs: ") for line in watch.lines)
+    assert any(line.startswith("statistics: ") for line in watch.lines)
     write_report(tmp_path / "run")
     page = (tmp_path / "run/report.html").read_text(encoding="utf-8")
     assert "<h2>Trials</h2>" in page

@@ -352,8 +352,8 @@ def test_an_input_is_never_its_own_output(saved: Path, tmp_path: Path) -> None:
     for words in (
         [out, "--output", out, "--overwrite"],
         [tmp_path / "link", "--output", out, "--overwrite"],
-        [tmp_path / "out.partial", "--output", tmp_path / "out", "--overwrite"],
-        [tmp_path / "out.partial", "--output", tmp_path / "out", "--resume"],
+        [tmp_path / "out.partial", "--format", "lines", "--output", tmp_path / "out", "--overwrite"],
+        [tmp_path / "out.partial", "--format", "lines", "--output", tmp_path / "out", "--resume"],
         ["-", "--glossary", out, "--output", tmp_path / "link", "--overwrite"],
         ["-", "--output", saved / "config.json", "--overwrite"],
     ):

@@ -33,8 +33,12 @@ def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
     for ours, reference in zip(result.model.parameters(), loaded.model.parameters(), strict=True):
         assert torch.equal(ours, reference)
     assert watch.lines == [
-        "data: 200 pairs to train on, 20 to validate, vocabulary of 42",
-        "model: 1+1 layers, d_model 8, d_ff 8, 2 heads: 1,568 parameters, products in float32",
+        "data: 200 pairs to train on, 20 to validate, vocabulary of 43",
+        "pair: 1482-02-25 → February 25, 1482",
+        "pair: 1226-06-07 → June 7, 1226",
+        "tokens: source: 1428-08-11 → 1 · 4 · 2 · 8 · - · 0 · 8 · - · 1 · 1",
+        "tokens: target: August 11, 1428 → A · u · g · u · s · t · ␣ · 1 · 1 · , · ␣ · 1 · 4 · 2 · 8",
+        "model: 1+1 layers, d_model 8, d_ff 8, 2 heads: 1,576 parameters, products in float32",
         "exports: ctranslate2, onnx, huggingface, html",
         f"program: {versions()}",
     ]
@@ -118,7 +122,7 @@ def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> Non
     fit(recipe_of_files(tmp_path, ["a", "", "b" * 40], ["a", "b", "a"]), tmp_path / "run", callback=watch)
     assert watch.prepared == [("reading", 2, None), ("learning a vocabulary", 0, None), ("encoding", 1, 2)]
     assert watch.lines[:2] == [
-        "data: 1 pairs to train on, vocabulary of 5",
+        "data: 1 pairs to train on, vocabulary of 6",
         "data: 2 left out of data.train: 1 with an empty side, 1 with too many tokens (data-report.json has examples)",
     ]
     report = json.loads((tmp_path / "run/data-report.json").read_text())

@@ -20,7 +20,7 @@ WRITTEN = (
     "data-report.json", "metrics.jsonl", "updates.jsonl", "samples.jsonl", "validation.jsonl", "environment.jsonl",
     "speed.json", "trials.jsonl", "log.txt", "report.html", "test.json", "test-samples.txt", "tensorboard/events.*",
     "cross_attention.png", "baseline.json", ".*.partial", "pairs/*.jsonl", "pairs/*.json", "pairs/.*.partial",
-    "adaptation.json", "film.jsonl", "plans.jsonl", "used_seconds.txt",
+    ".data.lock", "adaptation.json", "film.jsonl", "plans.jsonl", "used_seconds.txt",
     *(f"{folder}/{name}" for folder in ("data", ".data.partial") for name in PREPARED),
 )  # fmt: skip
 FOLDERS = {pattern.partition("/")[0] for pattern in WRITTEN if "/" in pattern}

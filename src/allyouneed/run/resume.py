@@ -24,7 +24,8 @@ MAY_CHANGE = {
 }
 
 
-UNSTARTED = ("data", "pairs", "speed.json", "trials.jsonl", USED_FILE)  # what is in a folder before a run has started
+# What is in a folder before a run has started.
+UNSTARTED = ("data", ".data.lock", "pairs", "speed.json", "trials.jsonl", USED_FILE)
 
 
 def has_run(output: Path) -> bool:
