@@ -6,17 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
-from torch._C._distributed_c10d import TCPStore
 
 from allyouneed.bundle import Bundle
-from allyouneed.run.processes import agent_store, store_for_start, was_restarted
 from ranks import run_torchrun, train_without_dropout
 from waiting import PATIENCE, wait_until
 
@@ -109,46 +105,19 @@ def losses(folder: Path) -> list[float]:
     return [row[key] for row in rows for key in ("loss", "valid_loss")]
 
 
-def test_two_then_four_processes_then_one_continue_a_run_with_the_losses_of_one(tmp_path: Path) -> None:
-    train_without_dropout(tmp_path / "straight")
+@pytest.mark.parametrize(
+    ("optimizer", "tolerance"),
+    [("adamw", 1e-5), ("muon", 1e-2)],  # Muon's orthogonal matrices enlarge what rounding made different, ever more
+)
+def test_two_then_four_processes_then_one_continue_a_run_with_the_losses_of_one(
+    tmp_path: Path, optimizer: str, tolerance: float
+) -> None:
+    train = partial(train_without_dropout, optimizer=optimizer)
+    train(tmp_path / "straight")
     for count, steps in ((2, 4), (4, 8), (1, 12)):
-        assert run_torchrun(tmp_path, count, partial(train_without_dropout, steps=steps)) == [0] * count
+        assert run_torchrun(tmp_path, count, partial(train, steps=steps)) == [0] * count
     assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "straight/run"), rel=1e-3)
     model, other = (Bundle.load(tmp_path / name).model.state_dict() for name in ("run", "straight/run"))
     for name, tensor in model.items():
-        # Adam enlarges gradients that are rounding alone: all of a key's bias, which the softmax cancels, and elsewhere
-        # single ones, so the norm is compared.
-        if not name.endswith("key.bias"):
-            assert (tensor - other[name]).norm() < 1e-3 * tensor.norm(), name
-
-
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[TCPStore]:
-    """The store that torchrun keeps while it starts the workers again."""
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    settings = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "RANK": "0", "WORLD_SIZE": "2"}
-    for name, value in (settings | {"TORCHELASTIC_USE_AGENT_STORE": "True"}).items():
-        monkeypatch.setenv(name, value)
-    yield store
-    was_restarted.cache_clear()
-
-
-def test_a_worker_waits_for_the_first_one_of_this_start_and_not_of_an_earlier_one(
-    kept: TCPStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waits = threading.Event()
-    monkeypatch.setattr("allyouneed.run.processes.time.sleep", lambda _: waits.set())
-    kept.set("address of allyouneed", f"127.0.0.1 {free_port()}")
-    with ThreadPoolExecutor() as pool:
-        second = pool.submit(store_for_start, agent_store(), 1, 2)
-        assert waits.wait(PATIENCE)
-        assert not second.done()
-        first = store_for_start(agent_store(), 0, 2)
-        first.set("key", "value")
-        assert second.result().get("key") == b"value"
-
-
-def test_a_second_start_is_seen_where_torchrun_has_not_counted_it(kept: TCPStore) -> None:
-    assert [was_restarted(), was_restarted()] == [False, False]
-    was_restarted.cache_clear()
-    assert was_restarted()
+        if not name.endswith("key.bias"):  # softmax cancels it: its gradient is rounding alone, which Adam enlarges
+            assert (tensor - other[name]).abs().max() < tolerance, name
