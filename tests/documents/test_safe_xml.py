@@ -2,6 +2,7 @@
 
 import pytest
 
+from allyouneed.apps.documents import read_document
 from allyouneed.apps.documents.safe_xml import parse_xml
 from allyouneed.errors import DocumentError
 
@@ -29,3 +30,11 @@ def test_hostile_xml_is_refused(data: str, reason: str) -> None:
 
 def test_other_xml_is_read() -> None:
     assert parse_xml('<?xml version="1.0"?><a>ä</a>'.encode()).text == "ä"
+
+
+def test_many_tags_are_refused_before_they_are_a_tree() -> None:
+    many = b"<a>" + b"<b/>" * 2**20 + b"</a>"
+    with pytest.raises(DocumentError, match="has 1,048,578 tags; at most 1,048,576 are read: split it"):
+        parse_xml(many)
+    with pytest.raises(DocumentError, match="tags; at most 1,048,576 are read"):
+        read_document(b"<xliff>" + many + b"</xliff>", "xliff")

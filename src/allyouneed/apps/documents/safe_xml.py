@@ -6,12 +6,18 @@ from lxml import etree
 
 from ...errors import DocumentError
 
+MAX_TAGS = 2**20  # in one document, or one part of it: a tree of as many elements takes half a GiB
 
-def parse_xml(data: bytes) -> etree._Element:
-    """The root of an XML document. Refuses, as a `DocumentError`, what is not XML, and XML with a document type.
+
+def parse_xml(data: bytes, *, part: str = "") -> etree._Element:
+    """The root of an XML document. Refuses, as a `DocumentError`, what is not XML, XML with a document type, and
+    too many tags, before a tree is made of them. `part` is what of the document it is, for the message.
 
     libxml2 stops at 256 levels and at 10 MB in one text.
     """
+    if (tags := data.count(b"<")) > MAX_TAGS:
+        where = f" in {part}" if part else ""
+        raise DocumentError(f"has {tags:,} tags{where}; at most {MAX_TAGS:,} are read: split it")
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False
     )
