@@ -334,7 +334,8 @@ def list_bundles(folder: str | Path = "runs") -> list[Path]:
 
 def _read(folder: Path, name: str, count: int = -1) -> bytes:
     if not folder.is_dir():
-        meant = near_path(folder) or near_path(Path("runs", folder.name))
+        in_runs = Path("runs", folder.name)
+        meant = f"; did you mean {in_runs}?" if in_runs.is_dir() else near_path(folder) or near_path(in_runs)
         raise BundleError(f"{folder} is no folder; expected a bundle, as `allyouneed train` leaves it{meant}")
     try:
         return read_whole(folder / name, count)
