@@ -1,15 +1,17 @@
-# make demo · test · check · bench · bench-gpu · bench-decode · docs: each works on a fresh checkout
+# make demo · test · test-all · check · bench · bench-gpu · bench-decode · docs: each works on a fresh checkout
 # make bench-decode WITH='--bundle runs/mine --file test.en' adds whole files, through a model of your own
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
+PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 AVX2_ONLY := NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2
 
-.PHONY: demo test test-avx2 check format bench bench-gpu bench-decode docs
+.PHONY: demo test test-all test-avx2 check format bench bench-gpu bench-decode docs
 demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
-test: .venv/installed-dev ; $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+test: .venv/installed-dev ; $(PYTEST) -m 'not slow'  # no browser, no Ray, no foreign program
+test-all: .venv/installed-dev ; $(PYTEST)
 test-avx2: .venv/installed-dev ; $(AVX2_ONLY) $(BIN)/pytest tests/fast  # the engines of most processors
 check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed-dev ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -1,5 +1,6 @@
 """What every test starts from: one thread, one seed, and a model small enough to think about."""
 
+import ast
 import os
 import shutil
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +45,34 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # What passes must not depend on how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+# A browser, Ray, and the programs that exports and imports are compared with.
+FOREIGN = {
+    "chromium_page", "ctranslate2", "onnx", "onnxruntime", "playwright", "ray", "serve.browser", "transformers",
+}  # fmt: skip
+
+
+@cache
+def uses_foreign_programs(test: Path) -> bool:
+    """Whether a file of tests imports a name of `FOREIGN`, at its top or within a test."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(test.read_text(encoding="utf-8"))):
+        match node:
+            case ast.ImportFrom(module=str(module)):
+                names |= {module, module.partition(".")[0]}
+            case ast.Import(names=aliases):
+                names |= {alias.name.partition(".")[0] for alias in aliases}
+            case ast.Call(func=ast.Attribute(attr="importorskip"), args=[ast.Constant(value=str(name)), *_]):
+                names.add(name)
+    return bool(names & FOREIGN)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of files that use foreign programs are slow, as are those marked so; `make test` leaves them out."""
+    for item in items:
+        if uses_foreign_programs(item.path):
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,8 @@ from allyouneed.errors import ConfigError, MissingExtraError
 from shell import run_here
 from waiting import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 JOBS = Path(__file__).with_name("ray_jobs.py")
 
 

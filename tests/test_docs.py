@@ -49,6 +49,7 @@ def workshop(demo: Demo) -> Path:
     return demo.folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", PYTHON)
 def test_every_python_block_runs_and_prints_what_its_comments_say(block: str, workshop: Path) -> None:
     printed = io.StringIO()
@@ -62,6 +63,7 @@ def test_there_are_blocks_to_run() -> None:
     assert len(PYTHON) >= 3
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme_run(workshop: Path) -> None:
     """Those that train get few steps and a small vocabulary; all else is as printed."""
     lines = [line for block in blocks(ROOT / "README.md", "sh") for line in block.splitlines()]
@@ -100,6 +102,7 @@ def test_every_page_is_in_a_table_of_contents() -> None:
     assert set(docs.rglob("*.md")) - set((docs / "make").rglob("*")) == listed
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     """Such as a link to a heading that is not there."""
     built = subprocess.run(

@@ -67,6 +67,7 @@ def test_there_are_twelve_files_of_figure_1() -> None:
     assert files - {"__init__", "module", "weights"} == EDITS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edited", EDITS)
 def test_an_edit_is_trained(edited: str, reports: dict[str, Any]) -> None:
     assert not math.isclose(reports[edited]["weights"], reports[""]["weights"], rel_tol=1e-6)

@@ -20,6 +20,8 @@ from bundles import make_bundle
 from vocabularies import VOCABULARIES
 from waiting import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 

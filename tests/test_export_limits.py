@@ -51,6 +51,7 @@ def bundles(draw: st.DrawFn, possible: str = "") -> Bundle:
     return Bundle(model, source, target, DecodeConfig(beam=draw(st.integers(1, 4))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", EXAMPLES)
 def test_any_config_that_a_format_can_express_is_exported_and_proven(to: str) -> None:
     @settings(max_examples=EXAMPLES[to], deadline=None, database=None, derandomize=CI, phases=[Phase.generate])

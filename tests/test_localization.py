@@ -110,6 +110,7 @@ def entries(folder: Path) -> dict[str, polib.POEntry]:
     return {entry.msgid: entry for entry in polib.pofile(str(folder / "it.new.po"))}
 
 
+@pytest.mark.slow
 def test_the_catalogue_is_translated_by_memory_project_and_glossary(folder: Path) -> None:
     new = entries(folder)
     assert new["Open the page"].msgstr == "Apri la pagina"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import uses_foreign_programs
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -105,6 +107,30 @@ def test_every_library_has_an_exact_version() -> None:
     assert names <= {name.lower().replace("_", "-") for name in exact}
 
 
+def test_every_test_is_in_test_all_and_test_leaves_out_those_that_are_slow() -> None:
+    text = (ROOT / "Makefile").read_text()
+    (every,) = re.findall(r"^PYTEST := (.+)$", text, re.MULTILINE)
+    recipes = dict(re.findall(r"^(test[a-z-]*): \S+ ; (.+?)(?:  #.*)?$", text, re.MULTILINE))
+    assert recipes["test"] == "$(PYTEST) -m 'not slow'"
+    assert recipes["test-all"] == "$(PYTEST)"
+    assert not {"-m", "-k", "--ignore", "--deselect"} & set(every.split())
+
+
+@pytest.mark.parametrize(
+    ("lines", "slow"),
+    [
+        ("import transformers", True),
+        ("from serve.browser import open_page", True),
+        ("def test():\n    from ctranslate2.converters import MarianConverter", True),
+        ("import pytest\npytest.importorskip('onnxruntime')", True),
+        ("from allyouneed import export_bundle\nfrom serve.live import running", False),
+    ],
+)
+def test_a_file_that_uses_a_foreign_program_is_slow(lines: str, slow: bool, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(lines)
+    assert uses_foreign_programs(tmp_path / "test_it.py") == slow
+
+
 @pytest.mark.parametrize(("has_browser", "user"), [(True, 0), (False, 0), (False, 1000)])
 def test_ci_installs_a_browser_where_root_has_none(tmp_path: Path, has_browser: bool, user: int) -> None:
     (tmp_path / ".ci").mkdir()
@@ -121,4 +147,4 @@ def test_ci_installs_a_browser_where_root_has_none(tmp_path: Path, has_browser: 
         ["bash", ".ci/run"], cwd=tmp_path, env={"PATH": str(tools)}, capture_output=True, text=True, check=True
     )
     installs = ["apt-get update", "apt-get install"] if not has_browser and user == 0 else []
-    assert result.stdout.splitlines() == [*installs, "make check CI=true", "make test CI=true"]
+    assert result.stdout.splitlines() == [*installs, "make check CI=true", "make test-all CI=true"]

@@ -30,6 +30,7 @@ def test_a_changed_table_is_written_anew(pages: ModuleType) -> None:
     assert pages.filled(pages.filled(page)) == pages.filled(page)
 
 
+@pytest.mark.slow
 def test_drawing_the_pictures_again_changes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures = program("pictures")
     monkeypatch.setattr(pictures, "PICTURES", tmp_path)

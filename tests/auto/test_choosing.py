@@ -110,6 +110,7 @@ def test_a_run_that_is_started_again_keeps_the_speed_with_which_it_was_begun(
     assert speed == [8.0], "it was measured again"
 
 
+@pytest.mark.slow
 def test_other_pairs_or_another_budget_are_tried_anew(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
     choose(pairs, tmp_path / "run")
     choose(pairs, tmp_path / "run", minutes=6.1)
@@ -203,6 +204,7 @@ def test_texts_that_may_stay_as_they_are_are_kept_where_most_words_do(
     assert (chosen.statistics.pairs > 200) == (kept != 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"learning_rate": 0.02}, {"batch_tokens": 300}])
 def test_settings_of_the_user_are_not_varied(
     pairs: Path, tmp_path: Path, trained: list[int], settings: dict[str, float]

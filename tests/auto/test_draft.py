@@ -105,6 +105,7 @@ def make_draft(recipe: Recipe, **train: object) -> Draft:
     return Draft.from_tables({"data": tables["data"], "train": {"threads": 1, "tensorboard": False, **train}})
 
 
+@pytest.mark.slow
 def test_a_draft_runs_and_goes_on_with_what_it_chose(tmp_path: Path) -> None:
     draft, watch = make_draft(TINY, steps=6, patience=0), Notebook()
     fit(draft, tmp_path / "run", callback=watch)
@@ -155,6 +156,7 @@ def test_fine_tuning_keeps_the_search_and_the_license_of_the_model_unless_the_re
     assert (other.decode.beam, other.decode.alpha, other.data.license) == (4, 0.3, "mit")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("auto", [False, True])
 def test_a_run_that_started_from_a_model_is_resumed_without_it(tmp_path: Path, auto: bool) -> None:
     def fine_tune(steps: int, resumed: Recipe | None = None) -> Bundle:

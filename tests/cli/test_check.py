@@ -13,6 +13,7 @@ from allyouneed.errors import InputError
 from conftest import Demo
 
 
+@pytest.mark.slow
 def test_the_demo_is_sound_and_remembered(demo: Demo, tmp_path: Path) -> None:
     (tmp_path / "probes.txt").write_text("1845-01-05\n1996-09-08\n")
     folder = str(demo.folder / "runs/dates")

@@ -423,6 +423,7 @@ def test_an_export_that_is_asked_to_stop_leaves_nothing(
     assert not folder.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
     tmp_path: Path, number: signal.Signals, code: int

@@ -172,6 +172,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> 
     assert b"nothing to go on with" in run_here(*words, "--output", tmp_path / "out", "--resume").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_asked_to_stop_says_how_to_continue(
     saved: Path, tmp_path: Path, number: signal.Signals, code: int
@@ -195,6 +196,7 @@ def test_a_run_that_is_asked_to_stop_says_how_to_continue(
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.partial", "out.partial.jsonl"]
 
 
+@pytest.mark.slow
 def test_of_two_processes_that_resume_one_output_one_is_refused(saved: Path, tmp_path: Path) -> None:
     lines = "".join(f"{'abcdefghij'[n % 10] * (n % 7)}\n" for n in range(200)).encode()
     (tmp_path / "in").write_bytes(lines)
@@ -291,6 +293,7 @@ def test_alternatives_stand_side_by_side(saved: Path) -> None:
         assert len({column[2] for column in line.split("\t") if column.startswith("de")}) == 3
 
 
+@pytest.mark.slow
 def test_forty_thousand_lines_need_no_more_memory_than_some(saved: Path, tmp_path: Path) -> None:
     """The most memory a run ever held, in MiB, for 4,000 lines and for 40,000."""
     most = []

@@ -117,6 +117,7 @@ def test_windows_is_refused_at_the_import() -> None:
     assert done.stderr.endswith("ImportError: allyouneed runs on Linux and macOS; on Windows use WSL\n")
 
 
+@pytest.mark.slow
 def test_whatever_the_streams_are_there_is_an_exit_code_and_at_most_one_line(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("abc\n\nde\n")
     (tmp_path / "many").write_text("abc\n" * 30)  # of fewer pairs the intervals are said to be too narrow

@@ -159,6 +159,7 @@ def scores(translator: Translator, texts: Sequence[str], beam: int) -> tuple[lis
     ]
 
 
+@pytest.mark.slow
 def test_on_2000_dates_no_wider_beam_scores_lower(demo: Demo) -> None:
     translator = Translator.load(
         demo.folder / "runs/dates", precision="float32", copy_untranslatable=False, retry_repetition=False,
@@ -173,6 +174,7 @@ def test_on_2000_dates_no_wider_beam_scores_lower(demo: Demo) -> None:
         assert texts == list(targets)
 
 
+@pytest.mark.slow
 def test_on_500_sentences_a_wider_beam_scores_higher_on_average_and_hardly_ever_lower(catalogue: Bundle) -> None:
     """No beam search promises it for every sentence: a narrow beam may by chance keep what a wider one drops.
 

@@ -179,6 +179,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", HOSTILE)
 def test_a_hostile_page_takes_no_quadratic_time(part: str) -> None:
     assert_identity(part.encode() * 4_000, "md")

@@ -59,6 +59,7 @@ def test_alignment_is_a_distribution_for_each_written_piece(trace: Trace) -> Non
     torch.testing.assert_close(alignment.sum(-1), torch.ones(len(trace.decoder_targets)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -172,6 +172,7 @@ def test_every_way_refuses_the_same_with_the_same_error(
             fast.start(torch.ones(1, 18, dtype=torch.int64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("precision", "compiled"), WAYS)
 @PLAIN_AND_ADJUSTED
 def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bool, sizes: dict[str, Any]) -> None:

@@ -100,6 +100,7 @@ def joined(engine: AnyEngine, config: DecodeConfig, sentences: Sequence[Sentence
     return [finished[number] for number in range(len(sentences))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("precision", "compiled"), ENGINES)
 @pytest.mark.parametrize("config", SEARCHES, ids=["greedy", "beam"])
 @given(sentences=SENTENCES, adjusted=st.booleans())

@@ -90,6 +90,7 @@ CUSTOM: dict[str, Callable[[Transformer], object]] = {
 READ_BY_THE_ENGINE = {"an activation", "an epsilon", "a missing bias"}  # by some engines, which so remain equal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("change", CUSTOM)
 def test_a_part_of_ones_own_is_run_as_it_is(

@@ -12,6 +12,7 @@ from allyouneed.younger.muon import build_optimizer
 from ranks import MODEL, TRAININGS, run_ranks, save_trained, save_troubled, train_part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment",
     [{}, {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "1"}],

@@ -70,6 +70,7 @@ def trained(folder: Path, recipe: Recipe, pace: Any = lambda step: 1.0, **option
     return watch, clock.now - 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pace",
     [
@@ -364,6 +365,7 @@ def test_a_budget_for_a_few_updates_is_used(tmp_path: Path) -> None:
     assert len(watch.updates) == 1
 
 
+@pytest.mark.slow
 def test_two_workers_follow_the_plans_of_the_first_and_save_between_validations(tmp_path: Path) -> None:
     recipe = budget(1, validate_every=50, workers=2, validate_samples=20)
     clock = Clock()

@@ -41,6 +41,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [truncated, flipped, emptied, Path.unlink, made_a_folder])
 def test_every_file_of_a_run_may_be_damaged(stopped: Path, tmp_path: Path, harm: Callable[[Path], None]) -> None:
     run = stopped / "run"

@@ -16,6 +16,8 @@ from allyouneed.bundle import Bundle
 from ranks import run_torchrun, train_without_dropout
 from waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.slow
+
 RECIPE = """
 [data]
 train = "dates:train"

@@ -20,6 +20,8 @@ from allyouneed.train import Update, add_gradients
 from runs import TINY, Notebook, StopAt, eventful, read_weights
 from waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def with_workers(recipe: Recipe, count: int, **train: Any) -> Recipe:
     return replace(recipe, train=replace(recipe.train, workers=count, **train))

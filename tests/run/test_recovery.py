@@ -35,6 +35,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, loss_of: BatchLoss) -> None:
     monkeypatch.setattr("allyouneed.run.run.choose_loss", lambda model, config: (loss_of, ""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", NO_MEMORY, ids=lambda error: type(error).__name__)
 def test_when_memory_runs_out_batches_are_cut_and_it_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
@@ -163,6 +164,7 @@ class FullAfter:
         self.flush(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", range(20, 33, 4))
 def test_a_full_disk_stops_the_run_with_its_last_checkpoint_intact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int

@@ -43,6 +43,7 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [2, 3, 7, 11])
 def test_broken_off_after_an_update(straight: Path, tmp_path: Path, step: int) -> None:
     with pytest.raises(KeyboardInterrupt):
@@ -52,6 +53,7 @@ def test_broken_off_after_an_update(straight: Path, tmp_path: Path, step: int) -
     assert metrics(tmp_path / "run") == metrics(straight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -69,6 +71,7 @@ def test_with_other_settings(tmp_path: Path, settings: dict[str, Any]) -> None:
     assert read_weights(tmp_path / "run") == read_weights(tmp_path / "straight")
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_writing(straight: Path, tmp_path: Path) -> None:
     """Each process goes on with what the one before left, and dies at a later one of its own writes."""
     deaths = 0
@@ -123,6 +126,7 @@ def test_damaged_pairs_are_refused_and_prepared_again_once_removed(straight: Pat
     assert read_weights(tmp_path / "run") == read_weights(straight)
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(straight: Path, tmp_path: Path) -> None:
     rng, deaths = random.Random(), 0
     process = FORKS.Process(target=run_slowly, args=(tmp_path / "run", eventful()))
@@ -141,6 +145,7 @@ def test_killed_at_random_moments(straight: Path, tmp_path: Path) -> None:
     assert metrics(tmp_path / "run") == metrics(straight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "step"), [(signal.SIGINT, 2), (signal.SIGTERM, 5), (signal.SIGTERM, 6)])
 def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, step: int) -> None:
     class Ask(Notebook):

@@ -150,6 +150,7 @@ FILE_ENTITY = (
 NESTED = "<a>" * 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [ending for endings in FORMATS.values() for ending in endings])
 @pytest.mark.parametrize(
     "content",
@@ -366,6 +367,7 @@ def hostile(paragraphs: int, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     return data.getvalue()
 
 
+@pytest.mark.slow
 def test_a_document_that_takes_long_is_cut_off_and_holds_up_no_other() -> None:
     with TestClient(stub_app(request_timeout=5), base_url="http://localhost") as client:
         answers: list[Any] = []

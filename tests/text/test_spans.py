@@ -112,6 +112,7 @@ for unit in (*UNITS, *OTHERS):
 """
 
 
+@pytest.mark.slow
 def test_no_text_takes_more_than_linear_time() -> None:
     """Each text of 100,000 characters takes milliseconds; in quadratic time one of them would take minutes."""
     subprocess.run([sys.executable, "-c", LONG], check=True)

@@ -118,6 +118,7 @@ def test_subwords_of_a_file_are_sampled_where_words_have_some(tmp_path: Path) ->
     fit(recipe(tokenizer=str(tmp_path / "unigram.json"), subword_sampling=0.1), tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_the_command_takes_it_and_refuses_in_a_line(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("".join(f"a dog {i}\tein Hund {i}\n" for i in range(600)))
     path = learned(tmp_path / "tokenizer.json")

@@ -42,6 +42,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_corrections_are_learned_and_the_rest_is_kept(base: Path, tmp_path: Path) -> None:
     settings = {"train": {"steps": 150, "batch_tokens": 500, "validate_every": 50, "threads": 1, "tensorboard": False}}
     result = adapt_bundle(base, CORRECTIONS, tmp_path / "adapted", settings=settings)

@@ -129,6 +129,7 @@ def test_what_would_be_one_batch_is_divided_among_the_threads(bundle: Bundle, mo
         assert sorted(rows) == batches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [{}, {"beam": 1}, {"beam": 4, "nbest": 2}, {"precision": "int8"}], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_segments_that_join_a_batch_get_what_they_get_alone(bundle: Bundle, setting: dict[str, Any], seed: int) -> None:

@@ -5,6 +5,8 @@ import subprocess
 from pathlib import Path
 from shutil import which
 
+import pytest
+
 from allyouneed.bundle import Bundle
 from allyouneed.translator import Translation, Translator
 from catalogue import LEARNED, UNSEEN, messages
@@ -18,6 +20,7 @@ def translate(bundle: Bundle, count: int, placeholders: tuple[str, ...], *, nbes
     return list(Translator(bundle).using(copy_spans=["placeholders", "tags"], nbest=nbest).translations(texts))
 
 
+@pytest.mark.slow
 def test_a_model_alone_loses_and_invents_placeholders(catalogue: Bundle) -> None:
     texts = [source for source, _ in messages(100, seed=7, placeholders=UNSEEN)]
     translations = Translator(catalogue).translate(texts)

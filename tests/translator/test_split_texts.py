@@ -42,6 +42,7 @@ def without_statistics(bundle: Bundle) -> Bundle:
     return replace(bundle, longest_repetition=0, case_statistics=replace(bundle.case_statistics, contradicted=0))
 
 
+@pytest.mark.slow
 def test_no_answer_is_touched(exact: Bundle) -> None:
     assert (exact.longest_repetition, exact.case_statistics.contradicted) == (9, 16)
     pairs = make_pairs(150, seed=4)

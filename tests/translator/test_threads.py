@@ -27,6 +27,7 @@ def use(translator: Translator, setting: dict[str, Any], call: dict[str, Any]) -
     return [(one.text, one.flags, one.alignment, [other.text for other in one.alternatives]) for one in translations]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("precision", "compiled"), [("float32", False), ("float32", True), ("int8", False), ("int8", True)]
 )
