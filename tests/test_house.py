@@ -124,3 +124,11 @@ def test_every_test_file_has_its_file_in_the_house() -> None:
         if path.name not in of_the_house:
             places = [floor / path.with_name(path.name.removeprefix("test_")) for floor in (HOUSE, HOUSE / "apps")]
             assert any(there.is_file() or there.with_suffix("").is_dir() for there in places), path
+
+
+def test_programs_that_import_translate_document_from_the_translator_find_it() -> None:
+    from allyouneed.translator import translate_document
+
+    assert translate_document is allyouneed.translate_document
+    with pytest.raises(ImportError, match="translate_documents"):
+        from allyouneed.translator import translate_documents  # noqa: F401

@@ -6,7 +6,7 @@ from lxml import etree
 
 from ...errors import DocumentError
 
-MAX_TAGS = 2**20  # in one document, or one part of it: a tree of as many elements takes half a GiB
+MAX_XML_TAGS = 2**20  # in one document, or one part of it: a tree of as many elements takes half a GiB
 
 
 def parse_xml(data: bytes, *, part: str = "") -> etree._Element:
@@ -15,9 +15,9 @@ def parse_xml(data: bytes, *, part: str = "") -> etree._Element:
 
     libxml2 stops at 256 levels and at 10 MB in one text.
     """
-    if (tags := data.count(b"<")) > MAX_TAGS:
+    if (tags := data.count(b"<")) > MAX_XML_TAGS:
         where = f" in {part}" if part else ""
-        raise DocumentError(f"has {tags:,} tags{where}; at most {MAX_TAGS:,} are read: split it")
+        raise DocumentError(f"has {tags:,} tags{where}; at most {MAX_XML_TAGS:,} are read: split it")
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False
     )
