@@ -1,0 +1,148 @@
+"""What `allyouneed train PAIRS --minutes N` reaches on public shared tasks, beside the published figures.
+
+    python benchmarks/shared_tasks.py FOLDER [--only inflection-hun …] [--minutes 2 10] [--settings train.workers=1]
+
+FOLDER holds `sigmorphon-inflection-2022`, `sigmorphon-g2p`, `scan` and `cogs`: pairs as TSV, gzip. The command trains
+on the training file alone; validation pairs, where a task has them, choose the best model and are what is answered
+here, greedily. Of SCAN a twentieth of the training pairs is held out. What `scan-length-26` asks, commands of more than
+26 actions, is answered for those that the random split has. A row is printed as each run ends, with a 95 % interval by
+Wilson's formula.
+"""
+
+import argparse
+import gzip
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from math import sqrt
+from pathlib import Path
+from typing import NamedTuple
+
+from allyouneed import Translator
+
+Pairs = list[tuple[str, str]]
+
+INFLECTION, SOUNDS = "sigmorphon-inflection-2022", "sigmorphon-g2p"
+SMALL = "ang ara asm bra ckt evn gml goh heb hsb hsi hun hye itl kaz ket khk kor lud mag non sjo slk slp tur vep"
+LARGE = "ang ara asm evn heb hun hye kaz khk kor lud non slk tur vep"
+SOUNDS_2021 = {
+    "2021-low": "ady gre ice ita lav rum wel_sw",
+    "2021-medium": "arm_e bul dut geo hbs_latn hun jpn_hira vie_hanoi",
+    "2021-high": "eng_us",
+}
+ALL_LANGUAGES = {  # per cent right, averages over all languages of a task
+    "small": "57.2 best system, 47.6 plain Transformer",
+    "large": "71.3 best system, 62.4 plain Transformer",
+    "2021-low": "74.9 best system, 77.6 baseline of ten on these files",
+    "2021-medium": "89.4 best system, 90.7 baseline of ten on these files",
+    "2021-high": "54.9 baseline of ten on these files",
+}
+HELD_OUT = 20  # every 20th pair
+
+
+class Task(NamedTuple):
+    """Training pairs, pairs to answer, whether the run has these as its validation pairs, and published figures."""
+
+    train: Path
+    valid: Path | None
+    published: str
+    longest: int = 0  # 0: answers are held out; else those of another file that are longer than so many symbols
+
+
+def tasks(folder: Path) -> dict[str, Task]:
+    """Every task by its name."""
+    known = {
+        f"inflection-{size}-{language}": Task(
+            folder / INFLECTION / f"{language}_{size}.train.tsv.gz",
+            folder / INFLECTION / f"{language}.valid.tsv.gz",
+            ALL_LANGUAGES[size],
+        )
+        for size, languages in (("small", SMALL), ("large", LARGE))
+        for language in languages.split()
+    }
+    known |= {
+        f"sounds-{year}-{language}": Task(
+            folder / SOUNDS / year / f"{language}.train.tsv.gz",
+            folder / SOUNDS / year / f"{language}.valid.tsv.gz",
+            ALL_LANGUAGES[year],
+        )
+        for year, languages in SOUNDS_2021.items()
+        for language in languages.split()
+    }
+    simple = folder / "scan" / "simple.train.tsv.gz"
+    known["scan-simple"] = Task(simple, None, "100")
+    known["scan-length-26"] = Task(folder / "scan" / "length-26.train.tsv.gz", simple, "100 relative positions", 26)
+    known["cogs"] = Task(folder / "cogs" / "train.tsv.gz", folder / "cogs" / "valid.tsv.gz", "99 on its test")
+    return known
+
+
+def read(path: Path) -> Pairs:
+    """The pairs of a file."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [(source, target) for source, _, target in (line.rstrip("\n").partition("\t") for line in lines)]
+
+
+def write(path: Path, pairs: Iterable[tuple[str, str]]) -> str:
+    """Write pairs as TSV; returns the path."""
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return str(path)
+
+
+def run(task: Task, minutes: float, settings: list[str], folder: Path) -> tuple[int, int]:
+    """Train within the minutes in a process of its own; returns how many answers are right, and of how many."""
+    train, given = read(task.train), []
+    if task.longest or task.valid is None:
+        longer = read(task.valid) if task.valid else train
+        asked = [pair for pair in longer if len(pair[1].split()) > task.longest] if task.longest else train[::HELD_OUT]
+        out_of_training = set() if task.longest else set(asked)
+        train = [pair for pair in train if pair not in out_of_training]
+    else:
+        asked = read(task.valid)
+        given = [f"data.valid={write(folder / 'valid.tsv', asked)}"]
+    file, output = write(folder / "train.tsv", train), folder / "run"
+    command = [sys.executable, "-m", "allyouneed", "train", file, "--minutes", f"{minutes:g}", "--output", str(output)]
+    subprocess.run([*command, *given, *settings], check=True, stdout=subprocess.DEVNULL)
+    answers = Translator.load(output, beam=1).translate([source for source, _ in asked])
+    return sum(answer == target for answer, (_, target) in zip(answers, asked, strict=True)), len(asked)
+
+
+def wilson(right: int, count: int, z: float = 1.96) -> tuple[float, float]:
+    """The 95 % interval of a share, in per cent."""
+    share, spread = right / count, z * z / count
+    middle, half = share + spread / 2, z * sqrt(share * (1 - share) / count + spread / count / 4)
+    return 100 * (middle - half) / (1 + spread), 100 * (middle + half) / (1 + spread)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="folder of the corpora")
+    parser.add_argument("--only", nargs="+", metavar="TASK", help="these tasks; a beginning of names is enough")
+    parser.add_argument("--minutes", nargs="+", type=float, default=[2.0, 10.0, 30.0])
+    parser.add_argument("--settings", nargs="+", default=[], help="settings of every run, such as train.workers=1")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the folders of the runs")
+    options = parser.parse_args()
+    chosen = {
+        name: task
+        for name, task in tasks(options.folder).items()
+        if not options.only or name.startswith(tuple(options.only))
+    }
+    print(f"{os.cpu_count()} cores, {time.strftime('%Y-%m-%d')} {' '.join(options.settings)}\n")
+    print(
+        "| task | pairs | minutes | right, % | 95 % interval | of | published, % |\n|---|---:|---:|---:|---|---:|---|"
+    )
+    for name, task in chosen.items():
+        for minutes in options.minutes:
+            with tempfile.TemporaryDirectory() as scratch:
+                folder = options.keep / f"{name}-{minutes:g}" if options.keep else Path(scratch)
+                folder.mkdir(parents=True, exist_ok=True)
+                right, count = run(task, minutes, options.settings, folder)
+            low, high = wilson(right, count)
+            row = f"| {name} | {len(read(task.train)):,} | {minutes:g} | {100 * right / count:.1f} "
+            print(f"{row}| {low:.1f}–{high:.1f} | {count:,} | {task.published} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
