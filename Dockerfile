@@ -3,14 +3,16 @@
 #     docker build -t allyouneed .
 #     docker run -p 5000:5000 -v ./runs/en-it:/models/en-it:ro allyouneed /models/en-it
 #
-# --build-arg PIP_EXTRA_INDEX_URL=… chooses where pip finds a build of PyTorch without CUDA, which is much smaller.
+# --build-arg TORCH_BACKEND=auto, or cu130 and the like, takes a build of PyTorch for GPUs, which is much larger.
 FROM python:3.12-slim
 
-ARG PIP_EXTRA_INDEX_URL
+ARG TORCH_BACKEND=cpu
 WORKDIR /opt/allyouneed
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY src src
-RUN pip install --no-cache-dir -c constraints.txt '.[fast,serve]' \
+RUN pip install --no-cache-dir uv \
+    && uv pip install --system --no-cache --torch-backend "$TORCH_BACKEND" -c constraints.txt '.[fast,serve]' \
+    && pip uninstall --yes uv \
     && useradd --system --uid 10001 --home-dir /nonexistent allyouneed \
     && install --directory --owner=allyouneed /var/cache/allyouneed
 

@@ -6,7 +6,7 @@ import pytest
 
 from allyouneed.apps.documents import UnitTranslation
 from allyouneed.apps.documents.inline import place_marks
-from allyouneed.apps.documents.inline_runs import MAX_TAGS, InlineRun, inline_runs
+from allyouneed.apps.documents.inline_runs import MAX_RUN_TAGS, InlineRun, inline_runs
 from allyouneed.apps.documents.pieces import Piece, opaque_point
 
 TEXT = Piece("text", "word ")
@@ -137,14 +137,14 @@ def test_long_code_is_not_read_by_the_model() -> None:
 
 
 def test_a_run_with_very_many_tags_is_cut_between_tags() -> None:
-    runs = list(inline_runs([BOLD, text("a "), END] * (MAX_TAGS + 1), collapse=True))
-    assert [len(one.tags) for one in runs] == [MAX_TAGS, 0]
+    runs = list(inline_runs([BOLD, text("a "), END] * (MAX_RUN_TAGS + 1), collapse=True))
+    assert [len(one.tags) for one in runs] == [MAX_RUN_TAGS, 0]
 
 
 def test_a_tag_with_very_many_tags_inside_is_no_part_of_a_unit() -> None:
     runs = list(inline_runs([text("x "), BOLD, *([text("a "), BREAK] * 999), END, text(" y")], collapse=True))
     assert runs[0].unit.text.strip() == "x"
     assert runs[-1].unit.text.strip() == "y"
-    assert all(len(one.tags) <= MAX_TAGS for one in runs)
+    assert all(len(one.tags) <= MAX_RUN_TAGS for one in runs)
     nested = list(inline_runs([*([BOLD, text("a ")] * 5_000), *([END] * 5_000)], collapse=True))
     assert sum(one.unit.text.count("a") for one in nested) == 5_000

@@ -18,7 +18,9 @@ from .pieces import (
 )
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave
 
-MAX_TAGS = 200  # of a run; longer ones are cut between tags, as placing tags takes time in proportion to their number
+MAX_RUN_TAGS = (
+    200  # of a run; longer ones are cut between tags, as placing tags takes time in proportion to their number
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def _with_ranges(pieces: list[Piece]) -> list[Piece]:
 
 
 def _short_runs(partners: Mapping[int, int], counts: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """A run in parts of about `MAX_TAGS` tags: cut between tags, and at tags that have more inside.
+    """A run in parts of about `MAX_RUN_TAGS` tags: cut between tags, and at tags that have more inside.
 
     `counts` says how many tags there are before each piece.
     """
@@ -159,12 +161,12 @@ def _short_runs(partners: Mapping[int, int], counts: Sequence[int], start: int, 
         index = start
         while index < end:
             close = partners.get(index, index)
-            if counts[close] - counts[index] > MAX_TAGS:
+            if counts[close] - counts[index] > MAX_RUN_TAGS:
                 yield start, index
                 ranges += [(close + 1, end), (index + 1, close)]
                 break
             index = close + 1
-            if counts[index] - counts[start] >= MAX_TAGS:
+            if counts[index] - counts[start] >= MAX_RUN_TAGS:
                 yield start, index
                 start = index
         else:

@@ -1,0 +1,85 @@
+"""What a release carries: metadata, a short changelog, one version everywhere, and workflows that call what exists."""
+
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+ADDRESS = "https://example.org/me/allyouneed"
+
+
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """hatch_build.py, which Hatchling imports when it builds a wheel; here without Hatchling."""
+    plugin = SimpleNamespace(MetadataHookInterface=object)
+    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", plugin)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def build_metadata(hook: ModuleType) -> dict[str, dict[str, str]]:
+    metadata: dict[str, dict[str, str]] = {}
+    hook.AddressHook.update(SimpleNamespace(root=str(ROOT)), metadata)
+    return metadata
+
+
+def test_the_readme_of_the_wheel_has_absolute_links_and_the_wheel_addresses(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROJECT_URL", f"{ADDRESS}/")
+    metadata = build_metadata(hook)
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", metadata["readme"]["text"])
+    assert len(links) > 5
+    for picture, link in links:
+        path = link.removeprefix(f"{ADDRESS}/{'raw' if picture else 'blob'}/HEAD/").partition("#")[0]
+        assert (ROOT / path).is_file(), link
+        assert path != link
+    assert metadata["urls"]["Repository"] == ADDRESS
+    assert all(url.startswith(ADDRESS) for url in metadata["urls"].values())
+
+
+def test_without_an_address_the_readme_is_that_of_the_repository(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PROJECT_URL", raising=False)
+    metadata = build_metadata(hook)
+    assert metadata["readme"]["text"] == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert metadata["urls"] == {}
+
+
+def test_the_range_of_torch_has_both_ends_and_the_version_that_is_tested() -> None:
+    (bounds,) = [line for line in PROJECT["dependencies"] if line.startswith("torch")]
+    low, high = re.fullmatch(r"torch>=([\d.]+),<([\d.]+)", bounds).groups()  # type: ignore[union-attr]
+    (tested,) = re.findall(r"^torch==([\d.]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    low, tested, high = ([int(number) for number in version.split(".")] for version in (low, tested, high))
+    assert low <= tested < high
+    assert f"`{bounds}`" in (ROOT / "docs/releasing.md").read_text(encoding="utf-8")
+
+
+def test_changelog_and_citation_have_the_version_and_the_changelog_is_short() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert changelog.split("## ")[1].startswith(PROJECT["version"])
+    first = [line for line in changelog.split("## ")[1].splitlines() if line]
+    assert len(first) <= 20
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == PROJECT["version"]
+
+
+def test_workflows_call_targets_that_exist_and_no_python_below_the_least() -> None:
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    least = int(PROJECT["requires-python"].partition("3.")[2])
+    text = (ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8")
+    assert set(re.findall(r"make ([a-z][a-z0-9-]*)", text)) == {"check", "test", "test-all", "test-avx2"}
+    assert set(re.findall(r"make ([a-z][a-z0-9-]*)", text)) <= targets
+    versions = {int(minor) for minor in re.findall(r'"3\.(\d+)"', text)}
+    assert versions == set(range(least, 15))
