@@ -93,7 +93,7 @@ def write(path: Path, pairs: Iterable[tuple[str, str]]) -> str:
 
 def run(task: Task, minutes: float, settings: list[str], folder: Path) -> tuple[int, int]:
     """Train within the minutes in a process of its own; returns how many answers are right, and of how many."""
-    train, given = read(task.train), []
+    train, options = read(task.train), []
     if task.longest or task.valid is None:
         longer = read(task.valid) if task.valid else train
         asked = [pair for pair in longer if len(pair[1].split()) > task.longest] if task.longest else train[::HELD_OUT]
@@ -101,10 +101,10 @@ def run(task: Task, minutes: float, settings: list[str], folder: Path) -> tuple[
         train = [pair for pair in train if pair not in out_of_training]
     else:
         asked = read(task.valid)
-        given = [f"data.valid={write(folder / 'valid.tsv', asked)}"]
+        options = [f"data.valid={write(folder / 'valid.tsv', asked)}"]
     file, output = write(folder / "train.tsv", train), folder / "run"
     command = [sys.executable, "-m", "allyouneed", "train", file, "--minutes", f"{minutes:g}", "--output", str(output)]
-    subprocess.run([*command, *given, *settings], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, *options, *settings], check=True, stdout=subprocess.DEVNULL)
     answers = Translator.load(output, beam=1).translate([source for source, _ in asked])
     return sum(answer == target for answer, (_, target) in zip(answers, asked, strict=True)), len(asked)
 

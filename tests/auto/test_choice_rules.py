@@ -186,4 +186,14 @@ def test_a_model_of_text_is_kept_by_its_loss_if_there_is_time_for_few_epochs(
 def test_a_vocabulary_that_is_set_stays() -> None:
     draft = Draft({"data": {"vocab_size": 700}}).with_statistics(measure_pairs(TASKS["sounds"]))
     assert draft.tables["data"] == {"vocab_size": 700}
-    assert not draft.chosen
+    assert not any(name.startswith("data.") for choice in draft.chosen for name in choice.settings)
+
+
+def test_lengths_are_no_fault_of_a_pair_where_one_target_is_right() -> None:
+    kept = {"max_length_ratio": 0}
+    for task, tables, expected in (
+        ("commands", {}, kept), ("sounds", {}, kept), ("translations", {}, {}),
+        ("commands", {"clean": {"max_length_ratio": 3.0}}, {"max_length_ratio": 3.0}),
+    ):  # fmt: skip
+        draft = Draft(tables).with_statistics(measure_pairs(TASKS[task]))
+        assert draft.tables.get("clean", {}) == expected

@@ -121,6 +121,8 @@ class Draft:
     def with_statistics(self, statistics: PairStatistics) -> Self:
         """The draft with the statistics of the pairs, and with a vocabulary that suits them unless one is set."""
         draft = replace(self, statistics=statistics)
+        if task_kind(statistics)[0] != "text" and "max_length_ratio" not in self.tables.get("clean", {}):
+            draft = draft.with_choice({"clean.max_length_ratio": 0}, "no text, so lengths are the task's")
         if self.model or VOCABULARY_SETTINGS & self.tables.get("data", {}).keys():
             return draft
         settings, reason = choose_vocabulary(statistics)
