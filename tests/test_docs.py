@@ -44,7 +44,7 @@ def workshop(demo: Demo) -> Path:
         (demo.folder / f"{part}.en").write_text("".join(f"{part} {i} dogs run\n" for i in range(pairs)))
         (demo.folder / f"{part}.de").write_text("".join(f"{part} {i} Hunde rennen\n" for i in range(pairs)))
     (demo.folder / "news.en").write_text("a dog sleeps\n")
-    (recipe,) = blocks(ROOT / "README.md", "toml")
+    (recipe,) = [block for block in blocks(ROOT / "docs/training.md", "toml") if "valid.en" in block]
     (demo.folder / "my.toml").write_text(recipe)
     return demo.folder
 
@@ -59,14 +59,24 @@ def test_every_python_block_runs_and_prints_what_its_comments_say(block: str, wo
     assert printed.getvalue().splitlines() == promised
 
 
+def test_the_readme_is_read_aloud_in_two_minutes() -> None:
+    """At 160 words a minute; code is not read aloud, nor is a link's address."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```|^\|.*?$|\]\([^)]*\)|!\[.*?$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert 100 < len(re.findall(r"\w[\w'’.,/-]*", prose)) <= 320
+    assert len(text.splitlines()) <= 110
+
+
 def test_there_are_blocks_to_run() -> None:
     assert len(PYTHON) >= 3
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_readme_run(workshop: Path) -> None:
+def test_the_commands_of_the_readme_and_of_a_recipe_run(workshop: Path) -> None:
     """Those that train get few steps and a small vocabulary; all else is as printed."""
-    lines = [line for block in blocks(ROOT / "README.md", "sh") for line in block.splitlines()]
+    recipe = (ROOT / "docs/training.md").read_text(encoding="utf-8").partition("## A recipe")[2].partition("\n## ")[0]
+    snippets = [*blocks(ROOT / "README.md", "sh"), *re.findall(r"^```sh\n(.*?)^```", recipe, re.MULTILINE | re.DOTALL)]
+    lines = [line for block in snippets for line in block.splitlines()]
     commands = [line.partition("#")[0].strip() for line in lines if line.startswith(("allyouneed ", "echo "))]
     assert len(commands) >= 4
     with contextlib.chdir(workshop):

@@ -1,7 +1,6 @@
 """The reference of settings: on the command line, as commented TOML, and as a JSON Schema."""
 
 import json
-import re
 import tomllib
 from collections.abc import Callable
 from operator import ge, gt, le, lt
@@ -14,7 +13,7 @@ from allyouneed import ConfigError, Recipe
 from allyouneed.files import to_json
 from allyouneed.recipes import SCHEMA, paper_names, recipe_names, recipe_path
 from allyouneed.reference import SECTIONS, commented_recipe, find_settings, recipe_schema, refuse_misspelt
-from docs_programs import DOCS, program
+from docs_programs import program
 from shell import run_here
 
 NAMES = [*recipe_names(), *paper_names()]
@@ -53,14 +52,6 @@ def test_the_shipped_schema_is_that_of_the_settings() -> None:
 def test_the_page_of_commands_is_that_of_the_program() -> None:
     commands = program("commands")
     assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "run docs/make/commands.py"
-
-
-def test_the_readme_names_every_command() -> None:
-    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    table = readme.partition("## The commands")[2].partition("\n## ")[0]
-    page = (DOCS / "commands.md").read_text(encoding="utf-8")
-    for name in re.findall(r"^## allyouneed (\w+)$", page, re.MULTILINE):
-        assert f"`{name}`" in table, name
 
 
 @pytest.mark.parametrize("name", NAMES)
