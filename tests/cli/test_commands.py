@@ -8,14 +8,10 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import pytest
 import torch
-import typer
-from typer.testing import CliRunner
 
-from allyouneed.apps.cli import app
 from allyouneed.apps.cli.testset import read_test_set
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
@@ -68,33 +64,6 @@ def test_debug_shows_where_before_the_command_and_after_it(words: list[str]) -> 
 def test_output_is_o_for_short_wherever_there_is_one() -> None:
     for command in ("demo", "train", "translate", "explain", "paper"):
         assert "-o, --output" in run_here(command, "--help").stdout.decode(), command
-
-
-def lost_words(app: typer.Typer) -> list[str]:
-    """Words of help texts that the page of help does not show: taken for markup, say. `[bold]` is meant."""
-    runner, whole = CliRunner(), typer.main.get_command(app)
-    commands = getattr(whole, "commands", {"": whole})
-    lost = []
-    for name, command in commands.items():
-        page = runner.invoke(app, [name, "--help"] if name else ["--help"], env={"COLUMNS": "400"}).output
-        texts = [command.help or "", *(getattr(option, "help", None) or "" for option in command.params)]
-        written = " ".join(texts).replace("[bold]", "").replace("[/bold]", "").replace("\\[", "[")
-        lost += [f"{name}: {word}" for word in written.split() if word not in page]
-    return lost
-
-
-def test_help_shows_every_word_that_was_written() -> None:
-    assert lost_words(app) == []
-
-
-def test_a_word_taken_for_markup_is_seen() -> None:
-    planted = typer.Typer(rich_markup_mode="rich")
-
-    @planted.command()
-    def planted_command(quick: Annotated[bool, typer.Option(help="Quicker; extra [fast].")] = False) -> None:
-        """Do it."""
-
-    assert lost_words(planted) == [": [fast]."]
 
 
 def test_help_of_train_names_every_shipped_recipe() -> None:
@@ -183,13 +152,13 @@ def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
 
 
 def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_path: Path) -> None:
-    options = ("--beam", "3", "--length-penalty", "plain", "--alpha", "2", "--precision", "float32", "--compiled")
+    options = ("--beam", "3", "decode.length_penalty=plain", "decode.alpha=2", "--precision", "float32", "--compiled")
     (tmp_path / "in").write_text("cab\nbac\n")
     assert run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out", *options).returncode == 0
     scored = run_here("evaluate", saved, "--source", tmp_path / "in", "--target", tmp_path / "out", *options)
     assert "equal:2|of:2" in scored.stdout.decode()
     same = ("--source", tmp_path / "in", "--target", tmp_path / "out")
-    assert "penalty must be" in refusal("evaluate", saved, *same, "--length-penalty", "loud")
+    assert "penalty must be" in refusal("evaluate", saved, *same, "decode.length_penalty=loud")
 
 
 def test_several_models_translate_score_and_are_evaluated_together(bundle: Bundle, saved: Path, tmp_path: Path) -> None:

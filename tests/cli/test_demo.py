@@ -44,12 +44,9 @@ def test_a_text_is_translated_as_it_is_typed_unless_a_file_has_its_name(demo: De
     result = run_here("translate", "runs/dates", "1845-01-05", cwd=demo.folder)
     assert result.stdout == b"January 5, 1845\n"
     assert result.stderr == b"1845-01-05 is no file, so it is translated as a text\n"
-    assert run_here("translate", "runs/dates", "--text", "1845-01-05", cwd=demo.folder).stdout == b"January 5, 1845\n"
     (demo.folder / "1996-09-08").write_text("1959-03-02\n")
     assert run_here("translate", "runs/dates", "1996-09-08", cwd=demo.folder).stdout == b"March 2, 1959\n"
     (demo.folder / "1996-09-08").unlink()
-    both = refusal("translate", "runs/dates", "a.txt", "--text", "b", cwd=demo.folder)
-    assert "--text is a text instead of a file" in both
 
 
 def test_a_model_that_is_not_named_or_misspelt_is_one_of_those_that_are_there(demo: Demo, tmp_path: Path) -> None:

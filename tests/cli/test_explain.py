@@ -66,7 +66,7 @@ def test_the_numbers_come_as_json(saved: Path, tmp_path: Path) -> None:
 def test_a_glossary_and_the_options_of_the_search_are_those_of_translate(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "terms.tsv").write_text("abc\tjj\n")
     path = tmp_path / "numbers.json"
-    words = ["--glossary", str(tmp_path / "terms.tsv"), "--max-length", "6", "--precision", "float32"]
+    words = ["--glossary", str(tmp_path / "terms.tsv"), "decode.max_length=6", "--precision", "float32"]
     result = CliRunner().invoke(app, ["explain", str(saved), "abc", *words, "--format", "json", "--output", str(path)])
     assert result.exit_code == 0, result.output
     values = json.loads(path.read_text())

@@ -271,11 +271,22 @@ def test_json_has_everything_that_was_asked_for(saved: Path) -> None:
 
 def test_a_stream_shows_what_greedy_search_finds(saved: Path) -> None:
     greedy = run_here(
-        "translate", saved, "--beam", "1", "--no-copy-untranslatable", "--no-retry-repetition", stdin=b"abc\n\nde\n"
+        "translate",
+        saved,
+        "--beam",
+        "1",
+        "decode.copy_untranslatable=false",
+        "decode.retry_repetition=false",
+        stdin=b"abc\n\nde\n",
     )
     assert (
         run_here(
-            "translate", saved, "--stream", "--no-copy-untranslatable", "--no-retry-repetition", stdin=b"abc\n\nde\n"
+            "translate",
+            saved,
+            "--stream",
+            "decode.copy_untranslatable=false",
+            "decode.retry_repetition=false",
+            stdin=b"abc\n\nde\n",
         ).stdout
         == greedy.stdout
     )
@@ -315,8 +326,8 @@ def test_forty_thousand_lines_need_no_more_memory_than_some(saved: Path, tmp_pat
             "100",
             "--max-length",
             "2",
-            "--no-copy-untranslatable",
-            "--no-retry-repetition",
+            "decode.copy_untranslatable=false",
+            "decode.retry_repetition=false",
         ]
         result = subprocess.run(
             [sys.executable, "-c", code, *words, "--output", f"{path}.out"],

@@ -8,7 +8,7 @@ describe its settings: type, default, and in the metadata `help`, `range` and `p
 from .data_config import CleanConfig, CorpusConfig, DataConfig
 from .decode_config import SPANS, DecodeConfig
 from .model_config import ModelConfig
-from .recipe import FROM_VOCABULARY, Recipe
+from .recipe import FROM_VOCABULARY, Recipe, full_names
 from .train_config import TrainConfig
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "ModelConfig",
     "Recipe",
     "TrainConfig",
+    "full_names",
 ]

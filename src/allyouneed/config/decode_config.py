@@ -18,7 +18,7 @@ class DecodeConfig(Checked):
     """
 
     beam: int = setting(
-        4, "beam size: hypotheses kept at each step; 1: greedy search", Range(at_least=1, at_most=10_000), paper="4"
+        4, "hypotheses kept at each step; 1: greedy search", Range(at_least=1, at_most=10_000), paper="4"
     )
     alpha: float = setting(
         0.6,
@@ -57,7 +57,7 @@ class DecodeConfig(Checked):
         Range(at_least=0, at_most=1_000),
         paper="1",
     )
-    max_length: int = setting(0, "maximum output length in tokens; 0: the max_length of the model", COUNT_OR_NONE)
+    max_length: int = setting(0, "maximum output length in tokens; 0: the model's", COUNT_OR_NONE)
     min_length: int = setting(0, "minimum output length in tokens", COUNT_OR_NONE)
     min_ratio: float = setting(
         0.0, "minimum output length as a multiple of the input length", Range(at_least=0, at_most=1_000)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from ..errors import ConfigError
 from ..settings import Checked, apply_overrides, build_settings, read_tables, refuse_unknown
@@ -41,7 +41,7 @@ class Recipe(Checked):
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
         """A recipe from the tables of a TOML file."""
         sections: dict[str, Any] = {section.name: section.type for section in dataclasses.fields(cls)}
-        elsewhere = _full_names(sections)
+        elsewhere = full_names()
         refuse_unknown(tables, sections, where="the recipe", elsewhere=elsewhere)
         model = tables.get("model")
         for key in FROM_VOCABULARY:
@@ -65,11 +65,11 @@ class Recipe(Checked):
         }
 
 
-def _full_names(sections: Mapping[str, Any]) -> dict[str, str]:
+def full_names() -> dict[str, str]:
     """Every key with the tables that have it: "train.seed or decode.seed"."""
     names: dict[str, list[str]] = {}
-    for section, kind in sections.items():
-        for known in dataclasses.fields(kind):
-            if section != "model" or known.name not in FROM_VOCABULARY:
-                names.setdefault(known.name, []).append(f"{section}.{known.name}")
+    for section in dataclasses.fields(Recipe):
+        for known in dataclasses.fields(cast(Any, section.type)):
+            if section.name != "model" or known.name not in FROM_VOCABULARY:
+                names.setdefault(known.name, []).append(f"{section.name}.{known.name}")
     return {key: " or ".join(full) for key, full in names.items()}

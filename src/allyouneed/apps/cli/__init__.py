@@ -10,19 +10,18 @@ from contextlib import suppress
 from typing import Any
 
 import typer
-from rich.markup import escape
 
 from ...errors import AllYouNeedError, Interrupted, is_out_of_memory
 from .adapt import adapt
 from .average import average
 from .check import check
+from .command import Command, help_text
 from .config import config
 from .demo import demo
 from .evaluate import evaluate_command
 from .everywhere import CommonOptions, Debug, Version, with_debug
 from .explain import explain_command
 from .export import export
-from .help_layout import install_layout
 from .import_command import import_command
 from .info import info
 from .keys import keys
@@ -37,21 +36,24 @@ from .suggestions import suggestions
 from .train import train
 from .translate import translate
 
-install_layout()
 app = typer.Typer(
     name="allyouneed",
     help="The Transformer of 'Attention Is All You Need': train a model on your own text pairs, and use it.",
-    epilog=f"Start with: {escape(shell_command('demo'))}",
+    epilog=f"Start with: {shell_command('demo')}",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 for command in (
     demo, train, prepare_command, adapt, translate, serve, evaluate_command, score, info, explain_command, check,
     config, paper, export, import_command, average, report,
 ):  # fmt: skip
-    app.command(command.__name__.removesuffix("_command"))(with_debug(command))
+    app.command(
+        command.__name__.removesuffix("_command"),
+        cls=Command,
+        short_help=help_text(command.__doc__ or "").partition("\n")[0],
+    )(with_debug(command))
 for group in (keys, suggestions):
     app.add_typer(group)
 
@@ -87,7 +89,11 @@ def main() -> None:
         words = _command_words(error.ctx)
         missing = getattr(getattr(error, "param", None), "metavar", None)
         models = f"; {_models_here(words)}" if missing == "BUNDLE" and len(words) == 1 else ""
-        _leave(2, f"{message.rstrip('.')}{models} ({shell_command(*words, '--help')} shows its arguments and options)")
+        meant = _setting_meant(error)
+        _leave(
+            2,
+            f"{message.rstrip('.')}{meant}{models} ({shell_command(*words, '--help')} shows its arguments and options)",
+        )
     except AllYouNeedError as error:
         code = 128 + error.signal if isinstance(error, Interrupted) else 2
         _leave(code, f"{error}: {mended_command(error.options)}" if error.options else str(error))
@@ -121,6 +127,20 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
 def _command_words(context: Any) -> list[str]:
     """The words of a command after the name of the program, as in "keys add"."""
     return [*_command_words(context.parent), context.info_name] if context and context.parent else []
+
+
+def _setting_meant(error: Any) -> str:
+    """The setting that an unknown option probably means, of those that the command takes among its arguments."""
+    from ...config import DecodeConfig, full_names
+    from ...suggest import suggestion
+
+    command = getattr(error.ctx, "command", None)
+    searching = isinstance(command, Command) and command.takes_settings()
+    if not hasattr(error, "option_name") or not (searching or getattr(command, "name", "") in ("train", "prepare")):
+        return ""
+    known = {name: f"decode.{name}" for name in DecodeConfig.__dataclass_fields__} if searching else full_names()
+    meant = suggestion(error.option_name.lstrip("-").removeprefix("no-"), (), known)
+    return f"; did you mean {meant}=VALUE, without dashes?" if meant else ""
 
 
 def _models_here(words: list[str]) -> str:

@@ -66,7 +66,7 @@ def adapt(
     translations. The result is the model that translates held-out corrections best among those that translate
     known validation pairs about as well as before. At the end both test sets are scored, before and after.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed adapt runs/en-it corrections.tsv --output runs/better
 

@@ -17,7 +17,7 @@ def average(
     This pays for checkpoints of one run and for models trained further from the same one. Models that were trained
     from different random weights have nothing in common to average: translate with them as an ensemble.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed average runs/mine-1 runs/mine-2 --output runs/mine-mean
     """

@@ -28,7 +28,7 @@ def check(
 
     The exit code is 1 if a check fails. A check that lacks data is skipped, with a message.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed check runs/dates
 

@@ -22,7 +22,7 @@ def config(
 
     A key or a section prints its settings with meaning, allowed values, default and the paper's value.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed config train.warmup
 

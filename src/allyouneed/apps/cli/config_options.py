@@ -7,9 +7,8 @@ from inspect import Parameter, signature
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
-from rich.markup import escape
 
-from ...settings import Checked
+from ...settings import Checked, apply_overrides, refuse_unknown
 
 
 def with_config_options(
@@ -18,23 +17,30 @@ def with_config_options(
     *,
     panels: Mapping[str, tuple[str, ...]],
     variables: str = "",
-    without: tuple[str, ...] = (),
+    only: tuple[str, ...] | None = None,
+    section: str = "",
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command with an option for every field of `config`, except those `without`.
+    """Decorate a command with an option for every field of `config`, or for those of `only`.
 
     The command gets those that the call names as one dict, its parameter called `parameter`. `panels` groups the
     options on the help page; those in none are among the command's own. With `variables`, a prefix, each option
-    can be set by the environment variable of its name too, and its help page tells the default.
+    can be set by the environment variable of its name too, and its help page tells the default. With `section`
+    every field can be set by SECTION.KEY=VALUE among the arguments, as in a recipe.
     """
-    known = {field.name: field for field in fields(config) if field.name not in without}
+    fields_by_name = {field.name: field for field in fields(config)}
+    known = {name: field for name, field in fields_by_name.items() if only is None or name in only}
     options = {name: _option(field, panels, variables) for name, field in known.items()}
+    if section:
+        options["settings"] = Annotated[list[str] | None, typer.Option("--set", hidden=True)]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def wrapped(**arguments: Any) -> None:
+            table = apply_overrides({}, arguments.pop("settings", None) or []).get(section, {})
+            refuse_unknown(table, fields_by_name, where=f"[{section}],")
             values = {name: arguments.pop(name) for name in known}
             chosen = {name: _parse(known[name], value) for name, value in values.items() if value is not None}
-            command(**arguments, **{parameter: chosen})
+            command(**arguments, **{parameter: table | chosen})
 
         before = [one for name, one in signature(command).parameters.items() if name != parameter]
         added = [
@@ -75,7 +81,7 @@ def _help(field: "Field[Any]", *, with_default: bool) -> str:
     default: Any = field.default
     if with_default and kind is not bool and default not in ("", ()):
         text += f" Default: {','.join(default) if _is_list(field) else default}."
-    return escape(text)
+    return text
 
 
 def _is_list(field: "Field[Any]") -> bool:

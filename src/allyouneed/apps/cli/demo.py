@@ -21,7 +21,7 @@ def demo(
     Trains a small Transformer on generated dates, tests it on 2,000 unseen ones, translates a few, and draws the
     cross-attention.
 
-    [bold]Example[/bold]
+    For example:
 
       allyouneed demo
     """

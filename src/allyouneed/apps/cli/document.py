@@ -34,42 +34,28 @@ _SHOWN = 20  # units to review, on the screen
 _PANEL = "Documents"
 
 
-def _option(name: str, text: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(name, help=text, show_default=False, rich_help_panel=_PANEL)
+def _option(name: str, text: str, metavar: str | None = None) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        name, help=text, metavar=metavar, show_default=False, rich_help_panel=_PANEL
+    )
     return option
 
 
 DocumentFormat = Annotated[
     str | None,
-    _option(
-        "--format", f"{LINES} (a sentence a line), {', '.join(FORMATS)}. Default: by the ending of FILE, else lines."
-    ),
+    _option("--format", f"{LINES}, {', '.join(FORMATS)}."),
 ]
-TargetLanguage = Annotated[str, _option("--target-language", "Of the translation: it, pt-BR. Default: the bundle's.")]
-Encoding = Annotated[
-    str, _option("--encoding", "Of a file without a byte order mark. Default: as a web page says, else UTF-8.")
-]
-Column = Annotated[str, _option("--column", "The column of a table to translate, by name or number.")]
-Into = Annotated[str, _option("--into", "The column for the translations. Default: they replace the text.")]
+TargetLanguage = Annotated[str, _option("--target-language", "Such as pt-BR. Default: the bundle's.")]
+Encoding = Annotated[str, _option("--encoding", "Default: as the file says, else UTF-8.")]
+Column = Annotated[str, _option("--column", "Of a table: what to translate, by name or number.")]
+Into = Annotated[str, _option("--into", "Where to. Default: the translation replaces it.")]
 Keys = Annotated[
     list[str] | None,
-    _option(
-        "--key",
-        "Of a JSON document, or a line of .jsonl, translate the strings at this path: menu.*.title. May be repeated.",
-    ),
+    _option("--key", "In JSON: a path, as menu.*.title. May be repeated.", metavar="PATH"),
 ]
-Numbers = Annotated[
-    bool,
-    _option("--numbers", "Also translate texts without a letter, such as 1990-05-12. Default: they stay as they are."),
-]
-MinConfidence = Annotated[
-    float | None,
-    _option("--min-confidence", "Units below this mean log-probability of a token are to be reviewed. Default: -1."),
-]
-Review = Annotated[
-    Path | None,
-    _option("--review", "Write what to review to this file: a JSON object a line, with key, source, text and reasons."),
-]
+Numbers = Annotated[bool, _option("--numbers", "Also translate texts without a letter: 1990-05-12.")]
+MinConfidence = Annotated[float | None, _option("--min-confidence", "Below it, review a unit. Default: -1.")]
+Review = Annotated[Path | None, _option("--review", "Write what to review to this file of JSON Lines.")]
 
 
 def document_kind(file: str, form: str | None) -> str | None:

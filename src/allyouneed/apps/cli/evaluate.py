@@ -23,17 +23,17 @@ from .score_options import (
     refuse_few_pairs,
     warn_of_tokenized,
 )
-from .search_options import SearchSettings, with_search_options
+from .search_options import SearchSettings, with_search
 
 
-@with_search_options
+@with_search("beam", "batch_size")
 def evaluate_command(
     bundle: BundleFolders,
     more: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[BUNDLE] [PAIRS]",
-            help="Another model, to compare the first with; a file of pairs, as for --pairs.",
+            metavar="[BUNDLE|PAIRS]",
+            help="Another model, to compare with; a file of pairs.",
             show_default=False,
         ),
     ] = None,
@@ -46,16 +46,13 @@ def evaluate_command(
     pairs: Annotated[
         Path | None,
         typer.Option(
-            help="Instead of both: lines of a source and one or more reference translations, tab-separated; "
-            "or a file of another kind that train reads.",
+            help="Both: source, tab, one or more references.",
             show_default=False,
         ),
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(
-            help='Source and target column of --pairs: "en,it" or, counted from 1, "2,4".', show_default=False
-        ),
+        typer.Option(help='Columns of --pairs: "en,it", or by number "2,4".', show_default=False),
     ] = None,
     metrics: MetricsOption = None,
     tokenize: TokenizeOption = "13a",
@@ -65,8 +62,7 @@ def evaluate_command(
         typer.Option(
             "--output",
             "-o",
-            help="Write the translations to this file, a pair a line; of two models both, tab-separated. "
-            "FILE.jsonl has sources, references and the chrF of each pair too.",
+            help="Write the translations; to .jsonl with scores.",
             show_default=False,
         ),
     ] = None,
@@ -84,11 +80,10 @@ def evaluate_command(
 ) -> None:
     """Translate a test set and score the result: BLEU, chrF2, chrF++, TER, character error rate and exact match.
 
-    Every score has a 95 % interval (1,000 bootstrap samples) and its signature. Two models are compared on the same
-    pairs with sacrebleu's paired bootstrap. Without a test set, the held-out test pairs of the model's run are used;
-    of two runs those that both held out. Search settings that are left out have the values stored in the bundle.
+    Every score has a 95 % interval, and two models are compared by sacrebleu's paired bootstrap. Without a test set,
+    the test pairs that the model's run held out are used; of two runs those that both held out.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed evaluate runs/mine
 
@@ -96,13 +91,7 @@ def evaluate_command(
 
       allyouneed evaluate runs/mine --source test.en --target test.de --json
 
-      allyouneed evaluate runs/mine --pairs test.multiref.tsv.gz --wrong 20
-
-      allyouneed evaluate runs/mine long.tsv --metrics bleu,chrf
-
-      allyouneed evaluate runs/mine --source a.en --target a.de --alpha 1.4
-
-      allyouneed evaluate runs/seed1,runs/seed2
+      allyouneed evaluate runs/mine --source a.en --target a.de decode.alpha=1.4
     """
     from ...errors import ConfigError, InputError
     from ...files import check_output_file, named_folders

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ...versions import versions
-from .help_layout import unwrap_paragraphs
+from .command import help_text
 
 
 class CommonOptions:
@@ -27,7 +27,9 @@ def _print_version(requested: bool) -> None:
         raise typer.Exit
 
 
-Debug = Annotated[bool, typer.Option("--debug", callback=_set_debug, help="After an error, print the traceback.")]
+_DEBUG = {"callback": _set_debug, "help": "After an error, print the traceback; any command takes it, too."}
+Debug = Annotated[bool, typer.Option("--debug", **_DEBUG)]
+_HiddenDebug = Annotated[bool, typer.Option("--debug", hidden=True, **_DEBUG)]
 Version = Annotated[
     bool,
     typer.Option(
@@ -41,15 +43,15 @@ Version = Annotated[
 
 
 def with_debug(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command with the option --debug, and its help in unwrapped paragraphs."""
+    """The same command with the option --debug, which the help of the program names."""
 
     @wraps(command)
     def wrapped(debug: bool, **arguments: Any) -> None:
         command(**arguments)
 
     original = signature(command)
-    debug = Parameter("debug", Parameter.KEYWORD_ONLY, annotation=Debug, default=False)
+    debug = Parameter("debug", Parameter.KEYWORD_ONLY, annotation=_HiddenDebug, default=False)
     wrapped.__dict__["__signature__"] = original.replace(parameters=[*original.parameters.values(), debug])
-    wrapped.__annotations__ = {**command.__annotations__, "debug": Debug}
-    wrapped.__doc__ = unwrap_paragraphs(command.__doc__ or "")
+    wrapped.__annotations__ = {**command.__annotations__, "debug": _HiddenDebug}
+    wrapped.__doc__ = help_text(command.__doc__ or "")
     return wrapped

@@ -6,10 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ...config import DecodeConfig
-from .config_options import with_config_options
 from .model_options import GlossaryOption, OptionalBundleFolder
-from .search_options import PANELS, SearchSettings
+from .search_options import SearchSettings, with_search
 
 
 class Form(StrEnum):
@@ -21,7 +19,7 @@ class Form(StrEnum):
     json = "json"
 
 
-@with_config_options(DecodeConfig, "decode", panels=PANELS, without=("batch_size",))  # it explains one text
+@with_search("beam")
 def explain_command(
     bundle: OptionalBundleFolder = None,
     text: Annotated[
@@ -32,24 +30,20 @@ def explain_command(
         typer.Option(
             "--output",
             "-o",
-            help="The file of the page, default: explained.html; with svg or png the folder of the pictures.",
+            help="The page, or the folder of pictures; default: explained.html.",
             show_default=False,
         ),
     ] = None,
     form: Annotated[
         Form, typer.Option("--format", help="One page, a picture for each figure, or the numbers.")
     ] = Form.html,
-    precision: Annotated[str, typer.Option(help="Weights of the search: float32, int8 or auto, as translate has.")] = (
-        "auto"
-    ),
+    precision: Annotated[str, typer.Option(help="float32, int8 or auto.")] = ("auto"),
     glossary: GlossaryOption = None,
     positions: Annotated[
         bool, typer.Option("--positions", help="Draw the position embeddings; needs no model.")
     ] = False,
     schedule: Annotated[bool, typer.Option("--schedule", help="Draw the learning rate; needs no model.")] = False,
-    masks: Annotated[
-        bool, typer.Option("--masks", help="Draw the padding mask and the causal mask; needs no model.")
-    ] = False,
+    masks: Annotated[bool, typer.Option("--masks", help="Draw the two masks; needs no model.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     *,
     decode: SearchSettings,
@@ -58,7 +52,7 @@ def explain_command(
 
     The result is one page that works offline, or a picture for each figure.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed explain runs/dates 1845-01-05
 

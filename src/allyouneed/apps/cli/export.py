@@ -50,7 +50,7 @@ def export(
     float16 the log-probabilities may differ by 0.2 nats on average, and the number of equal translations is printed.
     Otherwise nothing is written. The comparison is kept in DIR/proof.json.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed export runs/mine mine-ct2 --to ctranslate2
 

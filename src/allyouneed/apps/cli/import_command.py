@@ -19,7 +19,7 @@ def import_command(
     The kind of the checkpoint is recognized by its files. Nothing in them is run; what a bundle cannot express is
     refused with the reason.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed import opus-mt-en-it --output models/en-it
 

@@ -21,7 +21,7 @@ def info(
     Its data, scores and license are in its card, BUNDLE/README.md, which is printed at the end. Every file is compared
     with its SHA-256 in BUNDLE/SHA256SUMS.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed info runs/mine
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from .command import Command
 from .everywhere import with_debug
 
 keys = typer.Typer(name="keys", help="Make, list and remove the API keys of a server.", no_args_is_help=True)
@@ -12,7 +13,7 @@ keys = typer.Typer(name="keys", help="Make, list and remove the API keys of a se
 KeysFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of keys.", show_default=False)]
 
 
-@keys.command("add")
+@keys.command("add", cls=Command)
 @with_debug
 def add_entry(
     file: KeysFile,
@@ -28,7 +29,7 @@ def add_entry(
 
     The file gets its SHA-256 alone, so the key cannot be shown again. A running server accepts it at once.
 
-    [bold]Example[/bold]
+    For example:
 
       allyouneed keys add keys.json --name weblate --characters-per-day 1000000
     """
@@ -39,14 +40,14 @@ def add_entry(
     typer.echo(f"{file} has the hash of this key; the key itself is stored nowhere, so keep it now.", err=True)
 
 
-@keys.command("list")
+@keys.command("list", cls=Command)
 @with_debug
 def list_entries(file: KeysFile) -> None:
     """List the names and the limits of the keys.
 
     The keys themselves are not stored.
 
-    [bold]Example[/bold]
+    For example:
 
       allyouneed keys list keys.json
     """
@@ -62,7 +63,7 @@ def list_entries(file: KeysFile) -> None:
     Console().print(table)
 
 
-@keys.command("remove")
+@keys.command("remove", cls=Command)
 @with_debug
 def remove_entry(
     file: KeysFile,
@@ -72,7 +73,7 @@ def remove_entry(
 
     A running server refuses it at once.
 
-    [bold]Example[/bold]
+    For example:
 
       allyouneed keys remove keys.json --name weblate
     """

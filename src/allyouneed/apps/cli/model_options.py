@@ -11,24 +11,22 @@ BundleFolders = Annotated[
     str,
     typer.Argument(
         metavar="BUNDLE",
-        help="The folder of a trained model; several, separated by commas, are an ensemble.",
+        help="The folder of a trained model; A,B,… is an ensemble.",
         show_default=False,
     ),
 ]
 OptionalBundleFolder = Annotated[Path | None, _BUNDLE]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-PrecisionOption = Annotated[
-    str, typer.Option(help="Precision: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
-]
+PrecisionOption = Annotated[str, typer.Option(help="float32, int8 or auto.")]
 CompiledOption = Annotated[
     bool | None,
     typer.Option(
         "--compiled/--no-compiled",
-        help="Kernels compiled by Numba (extra \\[fast]), half a minute the first time on a machine. "
-        "Default: in int8, where they have been compiled.",
+        help="Kernels of Numba. Default: in int8, if compiled.",
+        show_default=False,
     ),
 ]
 GlossaryOption = Annotated[
     Path | None,
-    typer.Option(help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel="Constraints"),
+    typer.Option(help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel="Search"),
 ]

@@ -51,7 +51,7 @@ def paper(
 
     With --ablate, train the rows on other data; with --figures, draw figures 3 to 5.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed paper
 

@@ -57,7 +57,7 @@ def prepare_command(
 
     Printed are the pairs that were read, used and dropped, with the reasons, the vocabulary and the tokens.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed prepare train.en train.de --output runs/mine
 

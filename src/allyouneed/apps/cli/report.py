@@ -38,7 +38,7 @@ def report(
     again every few seconds. Of two runs: their curves, the settings that differ, the sentences that changed most, and
     their scores with sacrebleu's paired bootstrap, on the validation pairs that both have translated.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed report runs/mine
 

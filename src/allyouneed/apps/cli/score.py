@@ -73,7 +73,7 @@ def score(
     With --reference: BLEU, chrF2, chrF++, TER, character error rate and exact match with 95 % intervals, of whatever
     program the translations are; two --target are compared, as by `allyouneed evaluate`.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed score runs/mine --source test.en --target test.de
 

@@ -11,17 +11,14 @@ import typer
 if TYPE_CHECKING:
     from ...metrics import Metric, References
 
-TokenizeOption = Annotated[
-    str, typer.Option(help='Tokenizer of sacrebleu for BLEU; "none" for text that is tokenized already.')
-]
+TokenizeOption = Annotated[str, typer.Option(help='Of BLEU, by sacrebleu; "none": text is tokenized.')]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 WrongOption = Annotated[
     str,
     typer.Option(
         "--wrong",
         metavar="N|FILE",
-        help="List the N worst translations that equal no reference, or write all of them to FILE, tab-separated. Of "
-        "two models: those of the second that are worse than those of the first.",
+        help="List the N worst translations, or all in FILE.",
         show_default=False,
     ),
 ]
@@ -30,7 +27,7 @@ MetricsOption = Annotated[
     typer.Option(
         "--metrics",
         metavar="METRIC,…",
-        help="Count only these: bleu, chrf, chrf++, ter, cer, wer, exact.",
+        help="Of bleu, chrf, chrf++, ter, cer, wer, exact.",
         show_default=False,
     ),
 ]
@@ -39,8 +36,7 @@ AtLeastOption = Annotated[
     typer.Option(
         "--at-least",
         metavar="METRIC=NUMBER",
-        help="Exit with code 1 if this score is lower: bleu, chrf, chrf++, exact, comet; of two models the second's. "
-        "May be repeated.",
+        help="Exit with 1 if this score is lower. Repeatable.",
         show_default=False,
     ),
 ]
@@ -49,19 +45,17 @@ AtMostOption = Annotated[
     typer.Option(
         "--at-most",
         metavar="METRIC=NUMBER",
-        help="Exit with code 1 if this error rate is higher: ter, cer, wer. May be repeated.",
+        help="Exit with 1 if this error rate is higher.",
         show_default=False,
     ),
 ]
 NoWorseOption = Annotated[
     bool,
-    typer.Option("--no-worse", help="Exit with code 1 if the second is significantly worse by any metric (p < 0.05)."),
+    typer.Option("--no-worse", help="Exit with 1 if the second is worse (p < 0.05)."),
 ]
 CometOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="CHECKPOINT", help="Measure COMET too, with this model and the program comet-score.", show_default=False
-    ),
+    typer.Option(metavar="CHECKPOINT", help="COMET too, by this model and comet-score.", show_default=False),
 ]
 
 

@@ -1,5 +1,6 @@
-"""The options of a search: one for every field of `DecodeConfig`."""
+"""The settings of a search: `decode.KEY=VALUE` among the arguments of a command, and options for daily use."""
 
+from collections.abc import Callable
 from typing import Any
 
 from ...config import DecodeConfig
@@ -7,16 +8,10 @@ from .config_options import with_config_options
 
 SearchSettings = dict[str, Any]  # fields of `DecodeConfig` by name
 
-PANELS = {
-    "Length": (
-        "alpha", "length_penalty", "patience", "extra_length", "length_ratio", "max_length", "min_length", "min_ratio",
-    ),
-    "Repetition and variety": (
-        "no_repeat_ngram_size", "repetition_penalty", "retry_repetition", "beam_groups", "diversity_penalty",
-    ),
-    "Sampling": ("sample", "temperature", "top_k", "top_p", "seed"),
-    "Constraints": ("copy_spans", "replace_unknown", "copy_untranslatable", "recase"),
-}  # fmt: skip
 
-# The command gets the settings that the call names as its parameter `decode`; the bundle has the others.
-with_search_options = with_config_options(DecodeConfig, "decode", panels=PANELS)
+def with_search(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command that gets the settings that the call names as its parameter `decode`.
+
+    The bundle has the others. `options` are the settings that are options, too.
+    """
+    return with_config_options(DecodeConfig, "decode", only=options, panels={"Search": options}, section="decode")

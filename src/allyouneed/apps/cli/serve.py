@@ -4,12 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ...config import DecodeConfig
 from ...errors import AllYouNeedError, MissingExtraError
 from ...language_tags import language_name
 from ..serve.options import ServeConfig
 from .config_options import with_config_options
-from .search_options import SearchSettings
+from .search_options import SearchSettings, with_search
 
 SERVE_PANELS = {
     "Models": ("preload", "max_loaded_memory", "device", "precision", "workers", "reload_every"),
@@ -23,11 +22,10 @@ SERVE_PANELS = {
     ),
     "Watching and stopping": ("metrics_token", "log_requests", "log_text", "drain_timeout"),
 }  # fmt: skip
-_SEARCH_PANELS = {"Search, instead of the settings of the bundles": tuple(DecodeConfig.__dataclass_fields__)}
 
 
 @with_config_options(ServeConfig, "options", panels=SERVE_PANELS, variables="ALLYOUNEED_SERVE_")
-@with_config_options(DecodeConfig, "decode", panels=_SEARCH_PANELS)
+@with_search()
 def serve(
     bundles: Annotated[
         list[str],
@@ -45,7 +43,7 @@ def serve(
 
     Every option of the server is an environment variable too: ALLYOUNEED_SERVE_PORT for --port.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed serve runs/en-it
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from .command import Command
 from .everywhere import with_debug
 
 suggestions = typer.Typer(
@@ -12,7 +13,7 @@ suggestions = typer.Typer(
 )
 
 
-@suggestions.command("export")
+@suggestions.command("export", cls=Command)
 @with_debug
 def export_suggestions(
     store: Annotated[
@@ -27,7 +28,7 @@ def export_suggestions(
 
     Spaces and line breaks within a text become one space.
 
-    [bold]Example[/bold]
+    For example:
 
       allyouneed suggestions export suggestions.jsonl --output corrections.tsv
 

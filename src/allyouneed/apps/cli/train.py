@@ -125,7 +125,7 @@ def train(
 
     Ctrl-C (or SIGTERM) saves a checkpoint and exits with code 130 (143); --resume continues from it.
 
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed train pairs.tsv --output runs/mine
 

@@ -9,7 +9,7 @@ import typer
 
 from . import document as documents
 from .model_options import BundleFolders, CompiledOption, DeviceOption, GlossaryOption, PrecisionOption
-from .search_options import SearchSettings, with_search_options
+from .search_options import SearchSettings, with_search
 
 if TYPE_CHECKING:
     from ...errors import DataError, InputError
@@ -17,25 +17,20 @@ if TYPE_CHECKING:
     from .flow import Chunk
 
 
-@with_search_options
+@with_search("beam", "nbest", "sample", "max_length", "batch_size")
 def translate(
     bundle: BundleFolders,
     file: Annotated[
         str,
         typer.Argument(
             metavar="FILE|TEXT",
-            help="Text, a sentence a line, plain or compressed, or a document; - is standard input. What is no file "
-            "is a text itself.",
+            help="Lines of text, a document, - for standard input, or a text.",
+            show_default=False,
         ),
     ] = "-",
-    text: Annotated[
-        str | None, typer.Option("--text", help="Translate this text instead of a file.", show_default=False)
-    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="Write to this file; it is FILE.partial until it is complete.", show_default=False
-        ),
+        typer.Option("--output", "-o", help="The file to write; until complete, FILE.partial.", show_default=False),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted output.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")] = False,
@@ -43,26 +38,23 @@ def translate(
         bool,
         typer.Option(
             "--skip-refused",
-            help="Leave an empty line where one cannot be translated, say why, and exit with code 3 at the end.",
+            help="Leave out what is refused, and exit with 3.",
         ),
     ] = False,
     json: Annotated[
         bool,
-        typer.Option(
-            "--json", help="A JSON object a line: source, text, confidence, flags; alternatives and alignment if set."
-        ),
+        typer.Option("--json", help="Print an object a line."),
     ] = False,
     align: Annotated[
         str | None,
         typer.Option(
             "--alignments",
-            help="Alignment of words or tokens, after a tab: i-j is number i of the source, number j of the target.",
+            metavar="words|tokens",
+            help="Add which are aligned, after a tab, as i-j.",
             show_default=False,
         ),
     ] = None,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Show each translation while it is generated: greedy, or with --sample.")
-    ] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="Show each word at once.")] = False,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
     compiled: CompiledOption = None,
@@ -71,7 +63,7 @@ def translate(
         typer.Option(
             "--ray",
             metavar="ADDRESS",
-            help="Translate on the Ray cluster at this address; local: on one of this machine.",
+            help="On this Ray cluster; local: on one started here.",
             show_default=False,
         ),
     ] = "",
@@ -79,18 +71,19 @@ def translate(
     prefix: Annotated[
         str,
         typer.Option(
-            help="Beginning of every translation, without blanks around it.",
+            help="The beginning of every translation.",
             show_default=False,
-            rich_help_panel="Constraints",
+            rich_help_panel="Search",
         ),
     ] = "",
     alternatives: Annotated[
         int,
         typer.Option(
-            help="Number of continuations of the prefix, separated by tabs.",
+            metavar="N",
+            help="Continuations of the prefix, separated by tabs.",
             min=0,
             show_default=False,
-            rich_help_panel="Constraints",
+            rich_help_panel="Search",
         ),
     ] = 0,
     form: documents.DocumentFormat = None,
@@ -105,35 +98,16 @@ def translate(
     *,
     decode: SearchSettings,
 ) -> None:
-    """Translate text: line n of the output belongs to line n of the input, and an empty line stays empty.
+    """Translate text line by line, or a document whole, which keeps its structure.
 
-    Files of any size are read and written a chunk at a time. An interrupted command continues with --resume.
-    Search settings that are left out have the values stored in the bundle.
-
-    A document (HTML, DOCX, PO, …) keeps its structure, its markup and what is translated already. It is written
-    whole or not at all.
-
-    [bold]Examples[/bold]
+    For example:
 
       allyouneed translate runs/dates 1845-01-05
 
-      echo 1845-01-05 | allyouneed translate runs/dates
-
-      allyouneed translate runs/mine news.en --output news.de --beam 5
-
-      allyouneed translate runs/mine news.en --output news.de --resume
-
-      allyouneed translate runs/mine a.en --glossary terms.tsv --copy-spans urls
-
-      allyouneed translate runs/mine news.en --nbest 4 --json
-
-      allyouneed translate runs/mine news.en --alignments words
+      allyouneed translate runs/mine a.en --glossary terms.tsv decode.alpha=1
 
       allyouneed translate runs/mine manual.docx --output manual.it.docx
 
-      allyouneed translate runs/seed1,runs/seed2 news.en --output news.de
-
-      allyouneed translate runs/mine news.en --output news.de --ray 10.0.0.1:6379
     """  # fmt: skip
     from contextlib import nullcontext, redirect_stdout
     from dataclasses import asdict
@@ -160,9 +134,8 @@ def translate(
         )  # fmt: skip
     if resume and (output is None or overwrite):
         raise ConfigError("--resume continues the file that --output names, and goes without --overwrite")
-    if text is not None and file != "-":
-        raise ConfigError(f"--text is a text instead of a file; got {file}, too")
-    if text is None and form is None and is_typed_text(file):
+    text = None
+    if form is None and is_typed_text(file):
         console.print(f"{file} is no file, so it is translated as a text")
         text, file = file, "-"
     kind = documents.document_kind(file, form)
