@@ -3,8 +3,8 @@
     python benchmarks/imported.py
 
 Both decode the same sources of 20 tokens into 25 tokens each with a beam of 4, one sentence and 16 at a time, in
-alternation; the best of the rounds counts. It prints rows for docs/decoding-speed.md, and how many of 16 translations
-are equal token for token in float32. Takes two to four minutes. Needs the extras huggingface and fast.
+alternation; the best of the rounds counts. It prints rows for docs/measured/decoding-speed.md, and how many of 16
+translations are equal token for token in float32. Takes two to four minutes. Needs the extras huggingface and fast.
 """
 
 import argparse

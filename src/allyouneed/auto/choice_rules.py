@@ -7,7 +7,7 @@ learning rate that ends at zero makes averaging checkpoints unnecessary.
 A model of text is regularized. Where one target is right (`task_rules.py`), label smoothing only costs time, and so
 does dropout in short trainings. On 12,000 questions to SQL, in the same time, the model for text was right on 19 % of
 the test pairs and the same one without dropout and smoothing on 96 %; a narrower one is right sooner:
-docs/automatic-settings-measured.md.
+docs/measured/automatic-settings.md.
 """
 
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ SMALL_CORPUS = 3_000
 # Strings have dropout if there are at most MANY_STRINGS pairs, and a time budget, if there is one, is longer than
 # SHORT_BUDGET minutes and has MANY_EPOCHS: such a model learns its pairs by heart. 10 minutes repeat sounds 14 to 17
 # times, which gain by dropout, and the sentences of accents 8 to 11 times, which lose:
-# docs/automatic-settings-measured.md.
+# docs/measured/automatic-settings.md.
 STRING_DROPOUT, SHORT_BUDGET, MANY_EPOCHS, MANY_STRINGS = 0.1, 4.5, 12, 200_000
 EXACT_EPOCHS = 30
 # Few strings are repeated hundreds of times in any budget, and learned by heart without more of it.

@@ -1,7 +1,8 @@
 """Which kernel computes what: every threshold of this room, with how it was measured.
 
-All were measured on two cores of an Intel Xeon (AVX-512, VNNI, AMX) with torch 2.13; docs/decoding-speed.md has the
-tables. On another processor they may be off by some factor: that costs time, and changes no result but by rounding.
+All were measured on two cores of an Intel Xeon (AVX-512, VNNI, AMX) with torch 2.13; docs/measured/decoding-speed.md
+has the tables. On another processor they may be off by some factor: that costs time, and changes no result but by
+rounding.
 """
 
 INT8_MIN_PROJECTION = 1_000_000

@@ -5,8 +5,8 @@ weights the inputs are quantized, too: pairs of bytes are multiplied, and the pr
 instruction (x86, AVX-512 VNNI) or by three (AVX2).
 
 Sums of floats are computed in float64 and rounded to float32 once, so their order, which differs between the engines
-and is up to the compiler, does not change the result (docs/decoding-speed.md). Quantizing is done in float32 without
-fast math, operation by operation as in quantization.py.
+and is up to the compiler, does not change the result (docs/measured/decoding-speed.md). Quantizing is done in float32
+without fast math, operation by operation as in quantization.py.
 
 All kernels are in one file because Numba compiles anew only when the file of a function changes, whatever it calls.
 """

@@ -6,7 +6,7 @@ and a quarter of the memory is read. Sums of integers are exact, so a row gives 
 kernel computes it.
 
 This file alone knows PyTorch's quantized operators, which PyTorch will remove one day: `supports_int8` finds out by
-trying them. docs/decoding-speed.md says what could replace them.
+trying them. docs/measured/decoding-speed.md says what could replace them.
 """
 
 import threading
