@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 
 from allyouneed.apps.serve.detection import Detector, detect_source, is_untranslatable
@@ -15,7 +17,7 @@ from serve.stub import StubModels
     ],
 )
 def test_the_language_of_a_sentence_comes_first(text: str, language: str) -> None:
-    detections = Detector(["en", "it", "de"]).detect(text)
+    detections = Detector(lambda: ["en", "it", "de"]).detect(text)
     assert detections[0].language == language
     assert {one.language for one in detections} >= {"en", "it", "de"}
     assert sum(one.confidence for one in detections) == pytest.approx(100, abs=0.3)
@@ -24,28 +26,28 @@ def test_the_language_of_a_sentence_comes_first(text: str, language: str) -> Non
 
 @pytest.mark.parametrize("text", ["", " \n", "12,5 %", "🙂 👍🏽", "1845-01-05", "?!"])
 def test_a_text_without_words_has_no_language(text: str) -> None:
-    assert Detector(["en", "it"]).detect(text) == []
+    assert Detector(lambda: ["en", "it"]).detect(text) == []
 
 
 def test_a_language_is_known_whatever_the_models_read() -> None:
     for languages in ([], ["en"], ["en", "it"], ["xx"]):
-        first = Detector(languages).detect("これは私たちの新しい家です。")[0]
+        first = Detector(partial(tuple[str], languages)).detect("これは私たちの新しい家です。")[0]
         assert (first.language, first.confidence > 99) == ("ja", True)
 
 
 def test_of_few_words_the_languages_of_the_models_are_likelier() -> None:
-    assert Detector(["en", "it"]).detect("I am hungry.")[0].language == "en"
-    assert Detector(["cy", "it"]).detect("I am hungry.")[0].language == "cy"
+    assert Detector(lambda: ["en", "it"]).detect("I am hungry.")[0].language == "en"
+    assert Detector(lambda: ["cy", "it"]).detect("I am hungry.")[0].language == "cy"
 
 
 def test_chinese_is_told_apart_by_its_script() -> None:
-    detector = Detector(["en", "zh-Hans", "zh-Hant"])
+    detector = Detector(lambda: ["en", "zh-Hans", "zh-Hant"])
     assert detector.detect("汉语是一种语言,现在我们学习写字。")[0].language == "zh-Hans"
     assert detector.detect("漢語是一種語言,現在我們學習寫字。")[0].language == "zh-Hant"
 
 
 def test_the_beginning_of_a_long_text_is_enough() -> None:
-    assert Detector(["en", "it"]).detect("Where is the house? " * 100_000)[0].language == "en"
+    assert Detector(lambda: ["en", "it"]).detect("Where is the house? " * 100_000)[0].language == "en"
 
 
 def test_emoji_and_symbols_have_nothing_to_translate() -> None:
@@ -66,5 +68,5 @@ def test_emoji_and_symbols_have_nothing_to_translate() -> None:
 )
 def test_one_model_is_no_reason_to_call_a_text_english(text: str, source: str, is_sure: bool) -> None:
     models = StubModels(["en:it"], ServeConfig())
-    detection = detect_source(Detector(["en", "it"]), models, text, "it")
+    detection = detect_source(Detector(lambda: ["en", "it"]), models, text, "it")
     assert (detection.language, detection.confidence > 50) == (source, is_sure)

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 
@@ -16,15 +17,16 @@ def shell_command(*words: object) -> str:
     return f"{_program()} {shlex.join(map(str, words))}"
 
 
-def mended_command(options: Sequence[str]) -> str:
-    """The command that is running, with these options instead of those of the same names."""
-    names = {word for word in options if word.startswith("--")}
+def mended_command(options: Sequence[str], *, without: Sequence[str] = ()) -> str:
+    """The command that is running, with these options instead of those of the same names, and `without` some flags."""
+    names = {word.partition("=")[0] for word in options if word.startswith("--") or "=" in word}
+    with_value = {name for name, after in pairwise([*options, "--"]) if not after.startswith("--")}
     kept, skipped = list[str](), False
     for word in sys.argv[1:]:
         name, equals, _ = word.partition("=")
-        if name in names:
-            skipped = not equals and len(options) > 1  # an option with a value
-        elif skipped or (name.startswith("data.") and f"--{name.removeprefix('data.')}" in names):
+        if name in names or name in without:
+            skipped = not equals and name in with_value
+        elif skipped or (equals and f"--{name.rpartition('.')[2]}" in names):  # a setting that an option has, too
             skipped = False
         else:
             kept.append(word)

@@ -107,6 +107,13 @@ def train(
     explain: Annotated[
         bool, typer.Option("--explain", help="Print every setting with its reason; log.txt has them in any case.")
     ] = False,
+    serve: Annotated[
+        bool,
+        typer.Option(
+            "--serve",
+            help="Show the run on a page of this machine, which translates with the model as it learns, until Ctrl-C.",
+        ),
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume an interrupted run; start it if there is none.")
     ] = False,
@@ -123,6 +130,9 @@ def train(
     With --minutes the run ends in time, however busy the machine is: the number of updates follows from their speed,
     which is measured all the while. --resume continues with the rest of the time.
 
+    With --serve a page shows the curves and the time left, translates with the best model so far, and takes corrections
+    of the worst translations; when the run has ended, it serves the model until Ctrl-C.
+
     Ctrl-C (or SIGTERM) saves a checkpoint and exits with code 130 (143); --resume continues from it.
 
     For example:
@@ -132,6 +142,8 @@ def train(
       allyouneed train pairs.tsv --output runs/mine --minutes 10
 
       allyouneed train pairs.tsv --output runs/mine --minutes 10 --dry-run
+
+      allyouneed train pairs.xlsx --minutes 10 --serve
 
       allyouneed train export.xlsx --columns English,Italian --output runs/mine
 
@@ -156,6 +168,7 @@ def train(
     from ...errors import ConfigError
     from ...files import followed, named_folders
     from .next_steps import next_steps
+    from .run_page import keep_serving, run_page
     from .screen import ProgressBar, console
 
     if teacher and overwrite:
@@ -182,38 +195,41 @@ def train(
         _follow(recipe, path)
         return
     if dry_run:
-        if resume or overwrite or teacher:
-            raise ConfigError("--dry-run starts no run; leave out --resume, --overwrite and --teacher")
+        if resume or overwrite or teacher or serve:
+            raise ConfigError("--dry-run starts no run; leave out --resume, --overwrite, --teacher and --serve")
         _preview(recipe, path)
         return
     resume = resume or was_restarted()
     stopwatch = Stopwatch(begun=begun, closing=True)
     sources = [*source_paths(recipe), Path(what)]
     making = replaced(path, sources=sources, resume=resume) if overwrite else nullcontext(path)
-    with making as folder, ProgressBar(details=None if explain else path / "log.txt") as screen:
-        if folder != path:
-            screen.on_message("replace", f"{path} is replaced when this run, in {folder}, has finished")
-        if teacher:
-            recipe = with_teacher(recipe, named_folders(teacher), folder, callback=screen, resume=resume)
-        bundle = fit(
-            recipe, folder, callback=screen, resume=resume, stopwatch=stopwatch,
-            film=partial(film_frame, text=film) if film else None,
-        )  # fmt: skip
-    console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
-    has_test = bool(find_held_out_pairs(path))
-    for line in (
-        *(line for line in bundle.card.split("\n") if line.startswith(("Untrained", "Validation "))),
-        *(_final_test(bundle, path, stopwatch) if has_test else [NO_TEST_SCORES]),
-    ):
-        console.print(f"  {line}")
-    if film:
-        _show_film(path)
-    budget = Recipe.read(path / "recipe.toml").train.minutes
-    if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
-        compile_kernels(bundle.model.config, console.print)
-    console.print("Next:")
-    for step in next_steps(path, bundle):
-        console.print(step)
+    with run_page(path) if serve else nullcontext() as page:
+        with making as folder, ProgressBar(details=None if explain else path / "log.txt") as screen:
+            if folder != path:
+                screen.on_message("replace", f"{path} is replaced when this run, in {folder}, has finished")
+            if teacher:
+                recipe = with_teacher(recipe, named_folders(teacher), folder, callback=screen, resume=resume)
+            bundle = fit(
+                recipe, folder, callback=page.watching(screen, folder) if page else screen, resume=resume,
+                stopwatch=stopwatch, film=partial(film_frame, text=film) if film else None,
+            )  # fmt: skip
+        console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
+        has_test = bool(find_held_out_pairs(path))
+        for line in (
+            *(line for line in bundle.card.split("\n") if line.startswith(("Untrained", "Validation "))),
+            *(_final_test(bundle, path, stopwatch) if has_test else [NO_TEST_SCORES]),
+        ):
+            console.print(f"  {line}")
+        if film:
+            _show_film(path)
+        budget = Recipe.read(path / "recipe.toml").train.minutes
+        if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
+            compile_kernels(bundle.model.config, console.print)
+        console.print("Next:")
+        for step in next_steps(path, bundle):
+            console.print(step)
+        if page:
+            keep_serving(page, path)
 
 
 def _show_film(run: Path) -> None:

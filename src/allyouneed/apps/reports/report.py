@@ -123,10 +123,10 @@ def _held_out(test: HeldOutResult | None) -> str:
     )
 
 
-def _curves(run: RunRecord) -> Iterator[str]:
-    warmup, validations = _warmup_updates(run), run.checkpoints()
-    same_axis = run.has_comparable_losses()
-    yield draw_curves(
+def draw_losses(run: RunRecord) -> str:
+    """The losses of training and validation over the updates, as a figure; empty if there are none yet."""
+    validations, same_axis = run.checkpoints(), run.has_comparable_losses()
+    return draw_curves(
         "Loss",
         [
             Curve("training", training_points(run, "loss")),
@@ -135,13 +135,23 @@ def _curves(run: RunRecord) -> Iterator[str]:
         y_title="nats per token" if same_axis else "training, nats per token",
         right_title="validation, nats per token",
         log=True,
-        warmup=warmup,
+        warmup=_warmup_updates(run),
     )
+
+
+def draw_scores(run: RunRecord) -> str:
+    """The scores of the validation pairs over the updates, as a figure; empty if there are none yet."""
     scores = [
-        Curve(name, points_over_updates(validations, "scores", name), number)
+        Curve(name, points_over_updates(run.checkpoints(), "scores", name), number)
         for number, name in enumerate(run.score_names(), start=1)
     ]
-    yield draw_curves("Scores of validation pairs", scores, y_title="score, 0 to 100", warmup=warmup)
+    return draw_curves("Scores of validation pairs", scores, y_title="score, 0 to 100", warmup=_warmup_updates(run))
+
+
+def _curves(run: RunRecord) -> Iterator[str]:
+    yield draw_losses(run)
+    yield draw_scores(run)
+    warmup, validations = _warmup_updates(run), run.checkpoints()
     for title, curve, y_title in (
         ("Tokens predicted correctly", Curve("validation", points_over_updates(validations, "accuracy"), 2), "percent"),
         ("Learning rate", Curve("learning rate", training_points(run, "learning_rate"), 3), "learning rate"),
@@ -195,15 +205,28 @@ def _validations(run: RunRecord) -> str:
     return details("The numbers of every validation", wide_table("Validations", header, map(row, run.validations)))
 
 
+def worst_outputs(samples: Lines) -> Lines:
+    """The outputs with the lowest scores, the lowest first; none if all have the same."""
+    outputs = _by_score(samples)
+    return [sample for sample in outputs[::-1][: _half(outputs)] if sample["score"] < outputs[0]["score"]]
+
+
 def _best_and_worst(samples: Lines) -> Iterator[str]:
-    scored = [sample for sample in samples if sample["score"] is not None]
-    outputs = sorted(scored, key=lambda sample: -sample["score"])
-    half = min(BEST_AND_WORST, len(outputs) // 2)
-    yield _outputs("Best outputs", outputs[: half or 1], NO_OUTPUTS)
+    outputs = _by_score(samples)
+    yield _outputs("Best outputs", outputs[: _half(outputs) or 1], NO_OUTPUTS)
     top = outputs[0]["score"] if outputs else 0.0
-    worst = [sample for sample in outputs[::-1][:half] if sample["score"] < top]
     same = f"None: all {len(outputs):,} translated validation pairs have the same score, {top:g}."
-    yield _outputs("Worst outputs", worst, same if outputs else NO_OUTPUTS)
+    yield _outputs("Worst outputs", worst_outputs(samples), same if outputs else NO_OUTPUTS)
+
+
+def _by_score(samples: Lines) -> Lines:
+    """Those that have a score, the best first."""
+    return sorted((sample for sample in samples if sample["score"] is not None), key=lambda sample: -sample["score"])
+
+
+def _half(outputs: Lines) -> int:
+    """How many are among the best, and among the worst."""
+    return min(BEST_AND_WORST, len(outputs) // 2)
 
 
 def _outputs(title: str, samples: Sequence[dict[str, Any]], none: str) -> str:

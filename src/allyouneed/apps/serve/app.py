@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
 from ...device import retain_freed_memory
+from ...errors import ConfigError
 from . import (
     api_docs,
     deepl,
@@ -42,6 +45,9 @@ from .server_state import ServerState
 from .stored_files import StoredFiles
 from .suggestions import SuggestionStore
 
+if TYPE_CHECKING:
+    from .training import TrainingState
+
 APIS = (
     libretranslate, uploads, native, explanation, deepl, deepl_glossaries, deepl_documents, health, api_docs, web_page,
 )  # fmt: skip
@@ -59,12 +65,14 @@ def create_app(
     and two for the same pair.
     """
     config = config or ServeConfig()
+    if not bundles:
+        raise ConfigError("a server needs at least one bundle")
     models = ModelStore([ModelSource.parse(bundle) for bundle in bundles], config, decode)
     return assemble(config, models)
 
 
-def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
-    """The application over models that exist already."""
+def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState | None" = None) -> FastAPI:
+    """The application over models that exist already, or that come from a run that trains."""
     monitoring = Monitoring()
     scheduler = Scheduler(
         models, monitoring, workers=config.workers, max_queue=config.max_queue, timeout=config.request_timeout
@@ -78,12 +86,13 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
         scheduler,
         monitoring,
         Access(config),
-        Detector(dict.fromkeys(code for key in models.pairs() for code in key)),
+        Detector(lambda: tuple(dict.fromkeys(code for key in models.pairs() for code in key))),
         stored,
         DocumentJobs(stored, lifetime=config.file_lifetime),
         DocumentProcesses(max_file=config.max_file),
         SuggestionStore(config.suggestions, max_size=config.max_suggestions_size) if config.suggestions else None,
         GlossaryStore(config.glossaries, max_terms=config.max_terms),
+        training,
     )
 
     @asynccontextmanager
@@ -116,6 +125,6 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
     guard_requests(app, config)
     app.add_middleware(RequestLog, monitoring=monitoring, log_requests=config.log_requests, log_text=config.log_text)
     safe_answers(app)
-    for api in APIS:
+    for api in (*APIS, *([import_module(".training", __package__)] if training else [])):
         app.include_router(api.router, responses=ERROR_ANSWERS)
     return app

@@ -3,7 +3,7 @@
 import re
 import threading
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .language_codes import base_language, find_code
@@ -25,52 +25,58 @@ class Detection(NamedTuple):
 
 
 class Detector:
-    """Tells which language a text is in, of 140; `languages` are likelier before a text is read, as a server's are.
+    """Tells which language a text is in, of 140; `languages()` are likelier before a text is read, as a server's are.
 
     Any thread may use it; the first use loads the model (5 MB).
     """
 
-    def __init__(self, languages: Collection[str]) -> None:
-        self.languages = tuple(languages)
+    def __init__(self, languages: Callable[[], Collection[str]]) -> None:
+        self._languages = languages
         self._lock = threading.Lock()
         self._identifier: LanguageIdentifier | None = None
-        self._codes: dict[str, str] = {}
 
     def detect(self, text: str) -> list[Detection]:
         """The languages of a text, the most likely first; none for a text without words, such as emoji or numbers."""
         if _NO_WORDS.fullmatch(text):
             return []
-        ranked = self._loaded().rank(text[:_MAX_CHARACTERS].lower())
-        weights = {label: share * (_PRIOR if label in self._codes else 1) for label, share in ranked}
+        identifier, languages = self._loaded(), self._languages()
+        codes = _codes_by_label(languages, identifier.labels)
+        ranked = identifier.rank(text[:_MAX_CHARACTERS].lower())
+        weights = {label: share * (_PRIOR if label in codes else 1) for label, share in ranked}
         total = sum(weights.values())
         detections = [
-            Detection(self._by_script(text, self._codes.get(label, label)), round(100 * weight / total, 1))
+            Detection(_by_script(text, codes.get(label, label), languages), round(100 * weight / total, 1))
             for label, weight in sorted(weights.items(), key=lambda item: -item[1])
         ]
-        return [one for one in detections if one.confidence or one.language in self.languages]
+        return [one for one in detections if one.confidence or one.language in languages]
 
     def _loaded(self) -> "LanguageIdentifier":
         with self._lock:
             if self._identifier is None:
                 from py3langid.langid import MODEL_FILE, LanguageIdentifier  # slow to import, and may not be needed
 
-                identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-                labels = identifier.labels
-                for code in self.languages:
-                    label = base_language(code)
-                    label = {"nb": "no", "fil": "tl", "iw": "he"}.get(label, label)
-                    if label in labels:
-                        self._codes.setdefault(label, code)
-                self._identifier = identifier
+                self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
             return self._identifier
 
-    def _by_script(self, text: str, code: str) -> str:
-        """Simplified or traditional Chinese, which the identifier does not tell apart, by the characters."""
-        if base_language(code) != "zh":
-            return code
-        simplified, traditional = (len(text.encode(codec, "ignore")) for codec in ("gb2312", "big5"))
-        script = "zh-Hans" if simplified >= traditional else "zh-Hant"
-        return find_code(script, self.languages) or code
+
+def _codes_by_label(languages: Collection[str], labels: Collection[str]) -> dict[str, str]:
+    """The codes of languages by what the identifier calls them; of two with one label, the first."""
+    codes: dict[str, str] = {}
+    for code in languages:
+        label = base_language(code)
+        label = {"nb": "no", "fil": "tl", "iw": "he"}.get(label, label)
+        if label in labels:
+            codes.setdefault(label, code)
+    return codes
+
+
+def _by_script(text: str, code: str, languages: Collection[str]) -> str:
+    """Simplified or traditional Chinese, which the identifier does not tell apart, by the characters."""
+    if base_language(code) != "zh":
+        return code
+    simplified, traditional = (len(text.encode(codec, "ignore")) for codec in ("gb2312", "big5"))
+    script = "zh-Hans" if simplified >= traditional else "zh-Hant"
+    return find_code(script, languages) or code
 
 
 def detect_source(detector: Detector, models: ModelStore, text: str, target: str) -> Detection:

@@ -106,7 +106,7 @@ async def suggest_translation(request: Request, server: Server) -> JSONResponse:
 async def frontend_settings(server: Server) -> JSONResponse:
     """Tell a page which limits and features this server has."""
     config = server.config
-    pair = server.models.pairs()[0]
+    target = next((pair.target for pair in server.models.pairs()), "und")  # a run that trains may have none yet
     a_minute = server.access.requests_per_minute
     text_limits = (config.max_texts, a_minute and max(1, a_minute - 1))  # one is left to detect the language
     return JSONResponse(
@@ -121,9 +121,10 @@ async def frontend_settings(server: Server) -> JSONResponse:
             "filesTranslation": config.files,
             "supportedFilesFormat": readable_endings() if config.files else [],
             "textsLogged": config.log_text,  # not LibreTranslate's: the page says so
+            "training": server.training is not None,  # nor this: the page shows the run
             "language": {
                 "source": {"code": "auto", "name": "Auto Detect"},
-                "target": {"code": pair.target, "name": language_name(pair.target)},
+                "target": {"code": target, "name": language_name(target)},
             },
         }
     )

@@ -153,6 +153,7 @@ _SETTINGS: Schema = {
     "filesTranslation": {"type": "boolean"},
     "supportedFilesFormat": {"type": "array", "items": TEXT},
     "textsLogged": {"type": "boolean", "description": "whether the operator has the texts of requests logged"},
+    "training": {"type": "boolean", "description": "whether the model comes from a run that the page shows"},
     "language": object_schema({"source": _LANGUAGE, "target": _LANGUAGE}, ("source", "target")),
 }
 SETTINGS = describe_route(answer=object_schema(_SETTINGS, tuple(_SETTINGS)))

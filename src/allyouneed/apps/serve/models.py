@@ -48,12 +48,21 @@ class ModelStore:
             if other and named.key in self._sources:
                 raise ConfigError(f"{other.folder} and {source.folder} both translate {source.key}; serve one of them")
             self._sources[named.key] = named
-        if not self._sources:
-            raise ConfigError("a server needs at least one bundle")
         self._config, self._decode = config, dict(decode or {})
         self._loaded: dict[ModelKey, LoadedModel] = {}  # the one used last is the last
         self._lock = threading.Lock()  # for the dict; never held while a model is read
         self._loading = {key: threading.Lock() for key in self._sources}
+
+    def place(self, source: ModelSource) -> bool:
+        """Serve a model from now on, in the place of the one of its pair. Returns whether it was not there already."""
+        with self._lock:
+            self._sources[source.key] = source
+            loading, present = self._loading.setdefault(source.key, threading.Lock()), self._loaded.get(source.key)
+        if present and present.source == source and present.is_current():
+            return False
+        with loading:
+            self._read(source.key)
+        return True
 
     def pairs(self) -> list[ModelKey]:
         """Every pair there is, in the order of the bundles."""

@@ -1,7 +1,7 @@
 """What the routers share: `Server` is the dependency of a route that needs it."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
@@ -16,6 +16,9 @@ from .options import ServeConfig
 from .scheduler import Scheduler
 from .stored_files import StoredFiles
 from .suggestions import SuggestionStore
+
+if TYPE_CHECKING:
+    from .training import TrainingState
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class ServerState:
     documents: DocumentProcesses
     suggestions: SuggestionStore | None
     glossaries: GlossaryStore
+    training: "TrainingState | None" = None  # the run whose page it serves
 
 
 async def server_state(request: Request) -> ServerState:

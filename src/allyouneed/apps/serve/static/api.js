@@ -70,6 +70,15 @@ export const explainText = (text, source, target, signal) => call("v1/explain", 
 
 export const suggest = (q, s, source, target) => call("suggest", { q, s, source, target, api_key: getKey() });
 
+export const fetchTraining = () => call("v1/training");
+
+// The model as one HTML file.
+export async function fetchPage() {
+  const response = await fetch("v1/training/page", { headers: keyHeader() });
+  if (!response.ok) throw explain(response.status, message(readJson(await response.text())), null);
+  return response.blob();
+}
+
 // The events of a stream so far, each { name, data }; one that has not come whole yet is left out.
 function readEvents(text) {
   return text.split("\n\n").slice(0, -1).map((part) => {

@@ -13,11 +13,13 @@ import * as languages from "./languages.js";
 import { announce, hideMessage, showError, showMessage } from "./messages.js";
 import { allWords, setUpOutput, showLines } from "./output.js";
 import { setUpShortcuts } from "./shortcuts.js";
+import { setUpTraining } from "./training.js";
 import { currentLines, currentPair, currentSentences, hasChoices, setLimits, stopTranslating, translatedText, translateText, undoChoices } from "./translation.js";
 
 let limit = -1; // characters, -1: none
 let haveKeys = false; // whether this server has any
 let announcing = 0;
+let isSetUp = false, isWatching = false; // the parts that need a model, and those of a run
 
 const on = {
   change() {
@@ -125,6 +127,20 @@ async function start() {
     $("storing").textContent = "The operator of this server has the texts logged.";
     $("privacy").textContent = "Texts are not stored in this browser, but the operator of this server has them written to its log.";
   }
+  if (settings.training && !isWatching) {
+    isWatching = true;
+    setUpTraining({ onModel: start, pair: () => ({ source: languages.anySource(), target: languages.target() }), onError: on.error });
+  }
+  if (!listed.length) {
+    showMessage("The first model comes with the first validation of the run below; then this page translates.", "wait");
+    return;
+  }
+  if (isSetUp) { // a newer model
+    update({ soon: true });
+    return;
+  }
+  isSetUp = true;
+  hideMessage();
   languages.setUpLanguages(listed, settings.language?.target?.code, pairChanged);
   if (haveKeys) setUpKey({ needed: settings.keyRequired, onChange: () => update({ soon: true }) });
   if (settings.suggestions) setUpCorrection(on);

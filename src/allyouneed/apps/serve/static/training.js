@@ -1,0 +1,103 @@
+// The run that trains the model of this server: how far it is, its curves, its worst translations, and what can follow.
+
+import { fetchPage, fetchTraining, suggest } from "./api.js";
+import { $, make } from "./dom.js";
+
+const EVERY = 2000; // milliseconds between two looks
+let kept = 0, worst = "";
+
+const minutes = (seconds) => {
+  if (seconds == null) return "";
+  const left = Math.max(1, Math.round(seconds / 60));
+  return seconds < 60 ? "less than a minute" : `${left.toLocaleString()} ${left === 1 ? "minute" : "minutes"}`;
+};
+
+function showState(run) {
+  const count = (number) => (number ?? 0).toLocaleString();
+  const lines = {
+    preparing: [run.about ? `${run.about}: ${count(run.done)}${run.total ? ` of ${count(run.total)}` : ""}` : "The pairs are being prepared.", run.message ?? ""],
+    training: [`${count(run.step)} of ${count(run.steps)} updates`, run.seconds_left == null ? "" : `${minutes(run.seconds_left)} left`],
+    finished: [`The training has ended after ${count(run.step || run.steps)} updates.`, "The model stays here until the program ends."],
+  }[run.state] ?? [];
+  $("training-title").firstChild.data = `${run.name ?? "The run"} `;
+  $("training-state").textContent = run.state === "finished" ? "trained" : "learns";
+  $("training-lines").replaceChildren(...lines.filter(Boolean).map((line) => make("span", {}, line)));
+  const bar = $("training-bar");
+  bar.hidden = run.state === "finished";
+  if (run.state === "training" && run.steps) bar.value = run.step / run.steps;
+  else bar.removeAttribute("value");
+}
+
+// The figures are drawn by the server, as in the report.
+function showCurves(run) {
+  $("training-curves").innerHTML = run.losses + run.scores;
+  for (const drawing of $("training-curves").querySelectorAll("svg.logarithmic")) drawing.remove();
+}
+
+function showWorst(run, pair, onError) {
+  const now = JSON.stringify(run.worst);
+  if (now === worst || $("training-worst").contains(document.activeElement)) return; // nothing moves while one writes
+  worst = now;
+  $("training-worst-part").hidden = !run.worst.length;
+  $("training-worst").replaceChildren(...run.worst.map((sample, number) => {
+    const box = make("textarea", { id: `worst-${number}`, rows: 2, dir: "auto", "aria-label": `Better translation of: ${sample.source}` });
+    box.value = sample.output;
+    const sent = make("span", { class: "soft", role: "status" });
+    const form = make("form", { onsubmit: async (event) => {
+      event.preventDefault();
+      const { source, target } = pair();
+      if (!box.value.trim() || !source) return;
+      try {
+        await suggest(sample.source, box.value.trim(), source, target);
+        sent.textContent = "Kept. The next training learns it.";
+      } catch (error) { onError(error, () => form.requestSubmit()); }
+    } }, box, make("div", { class: "row" }, make("button", { type: "submit", class: "main" }, "Keep this correction"), sent));
+    return make("li", {},
+      make("p", { dir: "auto" }, sample.source),
+      make("p", { class: "soft", dir: "auto" }, `Expected: ${sample.reference}`), form);
+  }));
+}
+
+function showNext(run, onError) {
+  if (run.state !== "finished" || !$("training-next").hidden) return;
+  $("training-next").hidden = false;
+  $("training-commands").replaceChildren(...Object.entries(run.commands ?? {}).flatMap(([what, command]) => [
+    make("dt", {}, what), make("dd", {}, make("code", { tabindex: 0 }, command)),
+  ]));
+  $("training-download").addEventListener("click", async () => {
+    const button = $("training-download"), label = button.textContent;
+    button.disabled = true;
+    button.textContent = "The page is being made …";
+    try {
+      const link = make("a", { href: URL.createObjectURL(await fetchPage()), download: `${run.name}.html` });
+      link.click();
+    } catch (error) { onError(error, () => button.click()); }
+    button.disabled = false;
+    button.textContent = label;
+  });
+}
+
+// `onModel` is called with each new model, `pair` gives the languages to send a correction with.
+export function setUpTraining({ onModel, pair, onError }) {
+  $("training").hidden = false;
+  async function look() {
+    try {
+      const run = await fetchTraining();
+      showState(run);
+      showCurves(run);
+      showWorst(run, pair, onError);
+      showNext(run, onError);
+      if (run.kept !== kept) {
+        kept = run.kept;
+        await onModel();
+      }
+    } catch (error) {
+      if (error.kind !== "offline") { onError(error, look); return; }
+      $("training-state").textContent = "stopped";
+      $("training-lines").replaceChildren(make("span", {}, "The program has ended. What was learned is kept; its last lines name the command that goes on."));
+      $("training-bar").hidden = true;
+    }
+    setTimeout(look, EVERY);
+  }
+  look();
+}

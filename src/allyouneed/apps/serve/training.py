@@ -1,0 +1,108 @@
+"""What the page of a training run shows of it: how far it is, its curves, its worst outputs, and what can follow."""
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from ...bundle import model_files
+from ...errors import AllYouNeedError
+from ..convert.formats import export_bundle
+from ..reports.record import Lines, RunRecord
+from ..reports.report import draw_losses, draw_scores, worst_outputs
+from .languages import ModelSource
+from .models import ModelStore
+from .refusals import Refusal
+from .server_state import Server, ServerState
+
+router = APIRouter(prefix="/v1/training", include_in_schema=False)
+
+
+class TrainingState:
+    """A run as the process that trains it describes it, and as its folder does. One thread tells, any may ask.
+
+    What is told is a mapping: `folder` where the run is, `kept` after a validation or at the end, and all else as the
+    page shows it.
+    """
+
+    def __init__(self, models: ModelStore) -> None:
+        self._models = models
+        self._folder = Path()
+        self._told: dict[str, Any] = {}
+        self._record: RunRecord | None = None
+        self._losses: Lines = []  # after those that the folder has
+        self._kept = 0  # how many models were taken over
+
+    def tell(self, news: Mapping[str, Any]) -> None:
+        """Take over what is new; a model that was kept is served from now on."""
+        self._folder = Path(news.get("folder", self._folder))
+        self._told |= {name: value for name, value in news.items() if name not in ("folder", "kept")}
+        if news.get("loss") is not None:
+            self._losses.append({"step": news["step"], "loss": news["loss"]})
+        if news.keys() & {"folder", "kept"}:
+            self._read()
+
+    def folder(self) -> Path:
+        """Where the run is. Refuses one that has no model yet."""
+        if not self._kept:
+            raise Refusal(409, "the run has no model yet; the first one comes with its first validation")
+        return self._folder
+
+    def describe(self) -> dict[str, Any]:
+        """All that the page shows."""
+        run = self._record
+        losses, scores = "", ""
+        if run:
+            last = run.last_step()
+            live = [line for line in self._losses if line["step"] > last]
+            run = replace(run, updates=[*(run.updates or run.checkpoints()), *live])
+            losses, scores = draw_losses(run), draw_scores(run)
+        return {
+            **self._told,
+            "kept": self._kept,
+            "losses": losses,
+            "scores": scores,
+            "worst": worst_outputs(run.outputs) if run else [],
+        }
+
+    def _read(self) -> None:
+        """Read the folder of the run, and serve its model if that is new."""
+        try:
+            self._record = RunRecord.read(self._folder)
+            self._losses = [line for line in self._losses if line["step"] > self._record.last_step()]
+            if model_files(self._folder) and self._models.place(ModelSource.parse(self._folder)):
+                self._kept += 1
+        except AllYouNeedError:  # nothing is there yet, or it is being written: what was read before holds
+            pass
+
+
+def training_state(server: ServerState) -> TrainingState:
+    """The run of a server that has one."""
+    assert server.training is not None
+    return server.training
+
+
+@router.get("")
+def show_training(server: Server) -> dict[str, Any]:
+    """Describe the run."""
+    return training_state(server).describe()
+
+
+@router.get("/page")
+async def export_page(server: Server) -> Response:
+    """Export the model as one web page."""
+    folder = training_state(server).folder()
+    page = await asyncio.to_thread(_export, folder)
+    name = f"{folder.name}.html".encode("ascii", "replace").decode().replace('"', "")
+    return Response(page, media_type="text/html", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _export(folder: Path) -> bytes:
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place, "page")
+        export_bundle(folder, page, to="html", sentences=5)
+        return (page / "index.html").read_bytes()

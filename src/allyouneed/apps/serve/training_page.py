@@ -1,0 +1,128 @@
+"""The page of a run that trains: a server in a process of its own, so that it takes nothing from the training.
+
+The process that trains writes lines of JSON to it, with what is new; the end of these lines ends the server. This
+module imports no web framework: what serves is `training_server`.
+"""
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from ...errors import MissingExtraError
+from ...files import parse_json, to_json
+from ...interpreter import is_installed, python_command
+
+if TYPE_CHECKING:
+    from ...run import TrainingCallback, Validation
+    from ...train import Update
+
+EVERY = 1.0  # seconds between two lines on the progress
+SERVER = "allyouneed.apps.serve.training_server"
+
+
+class TrainingPage:
+    """The page of a run. Use it in a `with`, whose end ends the server.
+
+    `corrections` is the file for corrections; `port` is tried first, then any free one. A page that fails never ends a
+    run. Raises `MissingExtraError` where the libraries of the server are not installed.
+    """
+
+    def __init__(self, *, corrections: Path, port: int = 5000) -> None:
+        if not (is_installed("fastapi") and is_installed("uvicorn")):
+            raise MissingExtraError("the page of a run", "serve")
+        self._options = {"corrections": str(corrections), "port": port}
+        self._is_ready = False
+        self.is_closing = False
+
+    def __enter__(self) -> Self:
+        # In a session of its own: a Ctrl-C is for the training alone, which ends this process when it has saved.
+        self._process = subprocess.Popen(
+            python_command(SERVER), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        self.tell(self._options)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_closing = True
+        if not self._is_ready:
+            self._process.terminate()
+        with suppress(BrokenPipeError):
+            _present(self._process.stdin).close()
+        self._process.wait()
+        _present(self._process.stdout).close()
+
+    def url(self) -> str:
+        """Where the page is, once it is there; empty if the server has ended before."""
+        try:
+            answer = _present(self._process.stdout).readline()
+        except ValueError:  # closed meanwhile
+            answer = ""
+        self._is_ready = bool(answer)
+        return str(parse_json(answer)["url"]) if answer else ""
+
+    def watching(self, shown: "TrainingCallback", folder: Path) -> "ShownOnPage":
+        """A callback that passes all on to another one, and tells the page of the run in `folder`."""
+        self.tell({"folder": str(folder)})
+        return ShownOnPage(shown, self)
+
+    def wait(self) -> None:
+        """Return when the server has ended."""
+        self._process.wait()
+
+    def tell(self, news: Mapping[str, Any]) -> None:
+        """Pass on what is new; see `TrainingState`."""
+        try:
+            _present(self._process.stdin).write(to_json(news) + "\n")
+            _present(self._process.stdin).flush()
+        except (BrokenPipeError, ValueError):  # the server has ended; the training has not
+            pass
+
+
+class ShownOnPage:
+    """A `TrainingCallback` that passes all on to `shown`, and tells a page. `now` is a clock in seconds."""
+
+    def __init__(
+        self, shown: "TrainingCallback", page: TrainingPage, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._shown, self._page, self._now = shown, page, now
+        self._told_at, self._begun, self._first = float("-inf"), now(), 0
+
+    def on_prepare(self, what: str, done: int, total: int | None) -> None:
+        self._shown.on_prepare(what, done, total)
+        if self._is_due():
+            self._page.tell({"state": "preparing", "about": what, "done": done, "total": total})
+
+    def on_train_begin(self, step: int, steps: int) -> None:
+        self._shown.on_train_begin(step, steps)
+        self._begun, self._first = self._now(), step
+        self._page.tell({"state": "training", "about": "", "step": step, "steps": steps, "kept": True})
+
+    def on_update(self, update: "Update", steps: int) -> None:
+        self._shown.on_update(update, steps)
+        if self._is_due():
+            left = (self._now() - self._begun) / (update.step - self._first) * (steps - update.step) if steps else None
+            self._page.tell({"step": update.step, "steps": steps, "loss": float(update.loss), "seconds_left": left})
+
+    def on_validation(self, validation: "Validation") -> None:
+        self._shown.on_validation(validation)
+        self._page.tell({"kept": True, "valid_loss": validation.valid_loss, "score": dict(validation.scores)})
+
+    def on_message(self, topic: str, text: str) -> None:
+        self._shown.on_message(topic, text)
+        self._page.tell({"message": text})
+
+    def _is_due(self) -> bool:
+        """Whether the page was told nothing for a while."""
+        now = self._now()
+        if now - self._told_at < EVERY:
+            return False
+        self._told_at = now
+        return True
+
+
+def _present(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
