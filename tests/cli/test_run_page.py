@@ -39,7 +39,7 @@ class Training:
                 return
         raise AssertionError("".join(self.lines))
 
-    def shown(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         answer: dict[str, Any] = self.client.get("/v1/training").json()
         return answer
 
@@ -56,12 +56,13 @@ class Training:
         return self.process.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_stopped_has_translated_and_ends_its_page(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     training = Training(tmp_path, "train.steps=1000000")
-    wait_until(lambda: training.shown()["kept"] > 0, training.process)
+    wait_until(lambda: training.describe()["kept"] > 0, training.process)
     assert len(training.translate()) == 1
     assert training.stop(number) == code
     assert "saved; resuming continues from there" in training.lines[-1]
@@ -70,11 +71,12 @@ def test_a_run_that_is_stopped_has_translated_and_ends_its_page(
     assert (tmp_path / "runs/dates/checkpoint.safetensors").is_file()
 
 
+@pytest.mark.slow
 def test_when_the_run_has_ended_its_page_goes_on_and_names_commands_that_work(tmp_path: Path) -> None:
     training = Training(tmp_path, "train.steps=10")
-    wait_until(lambda: training.shown()["state"] == "finished", training.process)
+    wait_until(lambda: training.describe()["state"] == "finished", training.process)
     assert len(training.translate()) == 1
-    commands = training.shown()["commands"]
+    commands = training.describe()["commands"]
     assert training.stop(signal.SIGINT) == 0
     longer = commands["Train longer"].split(" -m allyouneed ")[1].split()
     assert longer[-2:] == ["train.steps=20", "--resume"]

@@ -53,11 +53,11 @@ def test_a_page_without_a_model_gets_one_and_translates(run: Path, tmp_path: Pat
         )
         copied(run, folder, "SHA256SUMS")
         training.tell({"state": "training", "step": 14, "loss": 2.5, "kept": True})
-        shown = client.get("/v1/training").json()
-        assert (shown["state"], shown["step"], shown["kept"]) == ("training", 14, 1)
-        assert shown["losses"].count("<svg") == 2
-        assert "<b>2.5</b>" in shown["losses"]  # the last of the training, which the folder does not have yet
-        assert [set(sample) >= {"source", "output", "reference"} for sample in shown["worst"]]
+        answer = client.get("/v1/training").json()
+        assert (answer["state"], answer["step"], answer["kept"]) == ("training", 14, 1)
+        assert answer["losses"].count("<svg") == 2
+        assert "<b>2.5</b>" in answer["losses"]  # the last of the training, which the folder does not have yet
+        assert [set(sample) >= {"source", "output", "reference"} for sample in answer["worst"]]
 
         (language,) = (one for one in client.get("/languages").json() if one["targets"])
         pair = {"source": language["code"], "target": language["targets"][0]}

@@ -14,7 +14,7 @@ from runs import Notebook
 from waiting import PATIENCE, wait_until
 
 
-class Told(TrainingPage):
+class RecordingPage(TrainingPage):
     """A page without a server."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ def update(step: int) -> Update:
 
 
 def test_it_is_told_once_a_second_how_far_the_run_is_and_of_each_validation() -> None:
-    page, notebook, seconds = Told(), Notebook(), 0.0
+    page, notebook, seconds = RecordingPage(), Notebook(), 0.0
     watch = ShownOnPage(notebook, page, now=lambda: seconds)
     watch.on_message("pairs", "12 pairs")
     watch.on_train_begin(10, 110)
@@ -45,6 +45,7 @@ def test_it_is_told_once_a_second_how_far_the_run_is_and_of_each_validation() ->
     assert (notebook.lines, len(notebook.validations)) == (["pairs: 12 pairs"], 1)
 
 
+@pytest.mark.slow
 def test_its_server_ends_with_it_and_leaves_no_empty_file(tmp_path: Path) -> None:
     with TrainingPage(corrections=tmp_path / "runs/corrections.jsonl", port=0) as page:
         page.tell({"state": "preparing", "name": "mine"})

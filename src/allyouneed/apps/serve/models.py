@@ -53,7 +53,7 @@ class ModelStore:
         self._lock = threading.Lock()  # for the dict; never held while a model is read
         self._loading = {key: threading.Lock() for key in self._sources}
 
-    def place(self, source: ModelSource) -> bool:
+    def put(self, source: ModelSource) -> bool:
         """Serve a model from now on, in the place of the one of its pair. Returns whether it was not there already."""
         with self._lock:
             self._sources[source.key] = source

@@ -32,7 +32,7 @@ class TrainingState:
     def __init__(self, models: ModelStore) -> None:
         self._models = models
         self._folder = Path()
-        self._told: dict[str, Any] = {}
+        self._news: dict[str, Any] = {}
         self._record: RunRecord | None = None
         self._losses: Lines = []  # after those that the folder has
         self._kept = 0  # how many models were taken over
@@ -40,7 +40,7 @@ class TrainingState:
     def tell(self, news: Mapping[str, Any]) -> None:
         """Take over what is new; a model that was kept is served from now on."""
         self._folder = Path(news.get("folder", self._folder))
-        self._told |= {name: value for name, value in news.items() if name not in ("folder", "kept")}
+        self._news |= {name: value for name, value in news.items() if name not in ("folder", "kept")}
         if news.get("loss") is not None:
             self._losses.append({"step": news["step"], "loss": news["loss"]})
         if news.keys() & {"folder", "kept"}:
@@ -62,7 +62,7 @@ class TrainingState:
             run = replace(run, updates=[*(run.updates or run.checkpoints()), *live])
             losses, scores = draw_losses(run), draw_scores(run)
         return {
-            **self._told,
+            **self._news,
             "kept": self._kept,
             "losses": losses,
             "scores": scores,
@@ -74,7 +74,7 @@ class TrainingState:
         try:
             self._record = RunRecord.read(self._folder)
             self._losses = [line for line in self._losses if line["step"] > self._record.last_step()]
-            if model_files(self._folder) and self._models.place(ModelSource.parse(self._folder)):
+            if model_files(self._folder) and self._models.put(ModelSource.parse(self._folder)):
                 self._kept += 1
         except AllYouNeedError:  # nothing is there yet, or it is being written: what was read before holds
             pass
@@ -102,7 +102,7 @@ async def export_page(server: Server) -> Response:
 
 
 def _export(folder: Path) -> bytes:
-    with tempfile.TemporaryDirectory() as place:
-        page = Path(place, "page")
+    with tempfile.TemporaryDirectory() as temporary:
+        page = Path(temporary, "page")
         export_bundle(folder, page, to="html", sentences=5)
         return (page / "index.html").read_bytes()

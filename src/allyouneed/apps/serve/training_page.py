@@ -63,10 +63,10 @@ class TrainingPage:
         self._is_ready = bool(answer)
         return str(parse_json(answer)["url"]) if answer else ""
 
-    def watching(self, shown: "TrainingCallback", folder: Path) -> "ShownOnPage":
+    def watching(self, callback: "TrainingCallback", folder: Path) -> "ShownOnPage":
         """A callback that passes all on to another one, and tells the page of the run in `folder`."""
         self.tell({"folder": str(folder)})
-        return ShownOnPage(shown, self)
+        return ShownOnPage(callback, self)
 
     def wait(self) -> None:
         """Return when the server has ended."""
@@ -82,44 +82,44 @@ class TrainingPage:
 
 
 class ShownOnPage:
-    """A `TrainingCallback` that passes all on to `shown`, and tells a page. `now` is a clock in seconds."""
+    """A `TrainingCallback` that passes all on to `callback`, and tells a page. `now` is a clock in seconds."""
 
     def __init__(
-        self, shown: "TrainingCallback", page: TrainingPage, *, now: Callable[[], float] = time.monotonic
+        self, callback: "TrainingCallback", page: TrainingPage, *, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._shown, self._page, self._now = shown, page, now
-        self._told_at, self._begun, self._first = float("-inf"), now(), 0
+        self._callback, self._page, self._now = callback, page, now
+        self._sent_at, self._begun, self._first = float("-inf"), now(), 0
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
-        self._shown.on_prepare(what, done, total)
+        self._callback.on_prepare(what, done, total)
         if self._is_due():
             self._page.tell({"state": "preparing", "about": what, "done": done, "total": total})
 
     def on_train_begin(self, step: int, steps: int) -> None:
-        self._shown.on_train_begin(step, steps)
+        self._callback.on_train_begin(step, steps)
         self._begun, self._first = self._now(), step
         self._page.tell({"state": "training", "about": "", "step": step, "steps": steps, "kept": True})
 
     def on_update(self, update: "Update", steps: int) -> None:
-        self._shown.on_update(update, steps)
+        self._callback.on_update(update, steps)
         if self._is_due():
             left = (self._now() - self._begun) / (update.step - self._first) * (steps - update.step) if steps else None
             self._page.tell({"step": update.step, "steps": steps, "loss": float(update.loss), "seconds_left": left})
 
     def on_validation(self, validation: "Validation") -> None:
-        self._shown.on_validation(validation)
+        self._callback.on_validation(validation)
         self._page.tell({"kept": True, "valid_loss": validation.valid_loss, "score": dict(validation.scores)})
 
     def on_message(self, topic: str, text: str) -> None:
-        self._shown.on_message(topic, text)
+        self._callback.on_message(topic, text)
         self._page.tell({"message": text})
 
     def _is_due(self) -> bool:
         """Whether the page was told nothing for a while."""
         now = self._now()
-        if now - self._told_at < EVERY:
+        if now - self._sent_at < EVERY:
             return False
-        self._told_at = now
+        self._sent_at = now
         return True
 
 

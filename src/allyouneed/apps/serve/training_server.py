@@ -15,7 +15,7 @@ from .server import listen, run_server, url
 from .training import TrainingState
 
 
-def main() -> None:
+def run_training_server() -> None:
     """Serve until standard input ends; its first line has the options, each other one what is new."""
     options = parse_json(sys.stdin.readline())
     # No page of another origin may read what the page shows: it has the pairs of the run.
@@ -47,4 +47,4 @@ def _follow(training: TrainingState) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_training_server()
