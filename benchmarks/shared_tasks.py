@@ -93,20 +93,22 @@ def write(path: Path, pairs: Iterable[tuple[str, str]]) -> str:
 
 def run(task: Task, minutes: float, settings: list[str], folder: Path) -> tuple[int, int]:
     """Train within the minutes in a process of its own; returns how many answers are right, and of how many."""
-    train, options = read(task.train), []
+    train, with_valid = read(task.train), []
     if task.longest or task.valid is None:
         longer = read(task.valid) if task.valid else train
-        asked = [pair for pair in longer if len(pair[1].split()) > task.longest] if task.longest else train[::HELD_OUT]
-        out_of_training = set() if task.longest else set(asked)
+        questions = (
+            [pair for pair in longer if len(pair[1].split()) > task.longest] if task.longest else train[::HELD_OUT]
+        )
+        out_of_training = set() if task.longest else set(questions)
         train = [pair for pair in train if pair not in out_of_training]
     else:
-        asked = read(task.valid)
-        options = [f"data.valid={write(folder / 'valid.tsv', asked)}"]
+        questions = read(task.valid)
+        with_valid = [f"data.valid={write(folder / 'valid.tsv', questions)}"]
     file, output = write(folder / "train.tsv", train), folder / "run"
     command = [sys.executable, "-m", "allyouneed", "train", file, "--minutes", f"{minutes:g}", "--output", str(output)]
-    subprocess.run([*command, *options, *settings], check=True, stdout=subprocess.DEVNULL)
-    answers = Translator.load(output, beam=1).translate([source for source, _ in asked])
-    return sum(answer == target for answer, (_, target) in zip(answers, asked, strict=True)), len(asked)
+    subprocess.run([*command, *with_valid, *settings], check=True, stdout=subprocess.DEVNULL)
+    answers = Translator.load(output, beam=1).translate([source for source, _ in questions])
+    return sum(answer == target for answer, (_, target) in zip(answers, questions, strict=True)), len(questions)
 
 
 def wilson(right: int, count: int, z: float = 1.96) -> tuple[float, float]:
