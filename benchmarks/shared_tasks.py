@@ -49,7 +49,7 @@ class Task(NamedTuple):
     train: Path
     valid: Path | None
     published: str
-    longest: int = 0  # 0: answers are held out; else those of another file that are longer than so many symbols
+    longest: int = 0  # of another file those pairs are answered whose targets have more symbols
 
 
 def tasks(folder: Path) -> dict[str, Task]:
@@ -93,20 +93,18 @@ def write(path: Path, pairs: Iterable[tuple[str, str]]) -> str:
 
 def run(task: Task, minutes: float, settings: list[str], folder: Path) -> tuple[int, int]:
     """Train within the minutes in a process of its own; returns how many answers are right, and of how many."""
-    train, with_valid = read(task.train), []
+    train, options = read(task.train), []
     if task.longest or task.valid is None:
-        longer = read(task.valid) if task.valid else train
-        questions = (
-            [pair for pair in longer if len(pair[1].split()) > task.longest] if task.longest else train[::HELD_OUT]
-        )
-        out_of_training = set() if task.longest else set(questions)
-        train = [pair for pair in train if pair not in out_of_training]
+        longer = read(task.valid) if task.valid else train[::HELD_OUT]
+        questions = [pair for pair in longer if len(pair[1].split()) > task.longest]
+        held_out = set(questions)
+        train = [pair for pair in train if pair not in held_out]
     else:
         questions = read(task.valid)
-        with_valid = [f"data.valid={write(folder / 'valid.tsv', questions)}"]
+        options = [f"data.valid={write(folder / 'valid.tsv', questions)}"]
     file, output = write(folder / "train.tsv", train), folder / "run"
     command = [sys.executable, "-m", "allyouneed", "train", file, "--minutes", f"{minutes:g}", "--output", str(output)]
-    subprocess.run([*command, *with_valid, *settings], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, *options, *settings], check=True, stdout=subprocess.DEVNULL)
     answers = Translator.load(output, beam=1).translate([source for source, _ in questions])
     return sum(answer == target for answer, (_, target) in zip(answers, questions, strict=True)), len(questions)
 

@@ -15,7 +15,8 @@ import torch
 from allyouneed import ConfigError, Recipe, TrainConfig, TrainingError, Transformer, fit
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
-from allyouneed.run.worker_count import choose_workers, most_workers
+from allyouneed.run import worker_count
+from allyouneed.run.worker_count import choose_workers, measured_cores, most_workers
 from allyouneed.train import Update, add_gradients
 from runs import TINY, Notebook, StopAt, eventful, read_weights
 from waiting import PATIENCE, wait_until
@@ -188,7 +189,7 @@ def test_a_module_in_the_current_folder_is_none_of_a_worker_that_a_script_starts
 def test_auto_starts_workers_where_they_pay() -> None:
     def count(threads: int = 2, **settings: Any) -> int:
         config = TrainConfig(**{"steps": 800, "batch_tokens": 800, **settings})
-        return choose_workers(config, dates, threads=threads, is_standard=True)[0]
+        return choose_workers(config, dates, threads=threads, is_standard=True, cores=float)[0]
 
     dates = Transformer(ModelConfig(vocab_size=68, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2))
     assert count() == 2
@@ -200,6 +201,36 @@ def test_auto_starts_workers_where_they_pay() -> None:
     assert count(workers=3) == 3
     with pytest.raises(ConfigError, match="train.workers=3 needs Linux, a CPU as device and the built-in optimizers"):
         choose_workers(TrainConfig(workers=3), dates, threads=2, is_standard=False)
+
+
+@pytest.mark.parametrize(("free", "count"), [(2.0, 2), (1.5, 2), (1.4, 1), (0.4, 1)])
+def test_a_machine_that_is_busy_with_something_else_has_fewer_workers(free: float, count: int) -> None:
+    dates = Transformer(ModelConfig(vocab_size=68, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2))
+    config = TrainConfig(steps=800, batch_tokens=800)
+    chosen, why = choose_workers(config, dates, threads=2, is_standard=True, cores=lambda threads: free)
+    assert chosen == count
+    assert (f"what is free, {free:g} cores" in why) == (count == 1)
+
+
+def test_of_many_cores_as_many_have_a_worker_as_are_free() -> None:
+    wide = Transformer(ModelConfig(vocab_size=68, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2))
+    config = TrainConfig(steps=800, batch_tokens=8_000)
+    assert choose_workers(config, wide, threads=64, is_standard=True, cores=lambda threads: 12.0)[0] == 16
+
+
+def test_the_slowest_thread_says_how_many_cores_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        worker_count, "_count_products", lambda threads: {1: [100], 2: [60, 90], 3: [100, 200, 150]}[threads]
+    )
+    assert measured_cores.__wrapped__(2) == 1.2
+    assert measured_cores.__wrapped__(3) == 3.0
+
+
+def test_measuring_cores_leaves_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_count, "ROUND_SECONDS", 0.001)
+    before = torch.get_num_threads()
+    assert 0 <= measured_cores.__wrapped__(2) <= 2
+    assert torch.get_num_threads() == before
 
 
 def test_a_run_can_have_a_worker_for_each_thread_those_that_are_set_or_those_of_torchrun(
