@@ -240,6 +240,7 @@ def calls(draw: st.DrawFn) -> list[str]:
     return [word.replace("\0", "") for word in words]
 
 
+@pytest.mark.slow
 @tried(30)
 @given(words=calls(), stdin=st.binary(max_size=40))
 def test_options_of_any_values(

@@ -65,6 +65,7 @@ def choose(path: Path, folder: Path, **train: object) -> Draft:
     )
 
 
+@pytest.mark.slow
 def test_trials_decide_and_the_same_records_decide_the_same(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
     first = choose(pairs, tmp_path / "run")
     assert trained == [0, 1, 2, 3, 0, trained[-1]]
@@ -73,6 +74,7 @@ def test_trials_decide_and_the_same_records_decide_the_same(pairs: Path, tmp_pat
     assert len(trained) == 6, "recorded trials were repeated"
 
 
+@pytest.mark.slow
 def test_trials_that_were_stopped_go_on_after_the_last_recorded_one(
     pairs: Path, tmp_path: Path, trained: list[int]
 ) -> None:
@@ -252,6 +254,7 @@ def test_damaged_records_are_refused_in_one_line(pairs: Path, tmp_path: Path, tr
             choose(pairs, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_run_shows_its_trials(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
     draft = Draft.from_tables(
         {
@@ -270,6 +273,7 @@ def test_a_run_shows_its_trials(pairs: Path, tmp_path: Path, trained: list[int])
     assert page.count("those of the rules") == 2  # a round each
 
 
+@pytest.mark.slow
 def test_pairs_that_are_too_long_for_the_model_leave_the_decision_to_the_rules(
     tmp_path: Path, trained: list[int]
 ) -> None:

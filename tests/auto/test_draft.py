@@ -120,6 +120,7 @@ def test_a_draft_runs_and_goes_on_with_what_it_chose(tmp_path: Path) -> None:
         fit(make_draft(TINY, steps=6, patience=0, learning_rate=0.5), tmp_path / "run", resume=True)
 
 
+@pytest.mark.slow
 def test_fine_tuning_begins_with_the_weights_and_the_vocabulary_of_another(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "general")
     tables = {

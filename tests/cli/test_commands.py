@@ -123,6 +123,7 @@ def test_a_test_set_may_have_several_references(saved: Path, tmp_path: Path) -> 
     assert 'no tokenizer "words"' in refusal("evaluate", saved, "--pairs", test_set, "--tokenize", "words")
 
 
+@pytest.mark.slow
 def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("".join(f"a {i} dog\tein {i} Hund\n" for i in range(300)))
     sizes = [word for word in TINY if word.startswith(("model.", "train."))]
@@ -209,6 +210,7 @@ def test_a_test_set_is_read_as_training_reads_pairs(tmp_path: Path) -> None:
     assert read_test_set([], None, None, file, ())[1:] == (["a"], [["b"]])
 
 
+@pytest.mark.slow
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert run_here("train", "dates", *TINY, cwd=tmp_path).returncode == 0
     assert (tmp_path / "runs/dates/config.json").is_file()
@@ -375,6 +377,7 @@ def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path
     assert again.endswith("exists already; name a new folder")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_export_that_is_asked_to_stop_leaves_nothing(
     saved: Path, tmp_path: Path, number: signal.Signals, code: int

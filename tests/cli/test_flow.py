@@ -145,6 +145,7 @@ def test_a_result_that_another_process_makes_is_left_alone(tmp_path: Path) -> No
     assert (tmp_path / "out").read_bytes() == b"a\n"
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> None:
     lines = "".join(f"{'abcdefghij'[n % 10] * (n % 7)}\n" for n in range(200))
     (tmp_path / "in").write_text(lines)

@@ -58,6 +58,7 @@ def test_train_finds_what_was_prepared(folder: Path, words: list[str]) -> None:
     assert notebook.prepared == []
 
 
+@pytest.mark.slow
 def test_the_present_folder_can_be_that_of_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "run").mkdir()
     monkeypatch.chdir(folder / "run")

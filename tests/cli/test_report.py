@@ -24,6 +24,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_report_of_a_run_is_written_again(runs: Path, tmp_path: Path) -> None:
     page = runs / "run1/report.html"
     page.write_text("old")

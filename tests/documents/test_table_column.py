@@ -106,6 +106,7 @@ def test_what_cannot_be_translated_is_refused(content: str, options: dict[str, s
         read("csv", content, **options)
 
 
+@pytest.mark.slow
 def test_huge_tables_and_cells_are_read_at_once() -> None:
     for text in ("a," * 200_000, "a\n" * 100_000, '"' + '""' * 200_000 + '"', '"' * 300_000 + "\n"):
         assert untouched(read("csv", text, column="1")) == text.encode()

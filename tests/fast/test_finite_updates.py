@@ -106,6 +106,7 @@ def test_a_step_leaves_no_sign_for_the_next(monkeypatch: pytest.MonkeyPatch) -> 
     assert weight.tolist() == pytest.approx([0.9, 0.9])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"optimizer": "muon"}, {"r_drop": 5.0}])
 def test_no_update_reads_a_number_from_the_device(
     plain: ModelConfig, changes: dict[str, object], monkeypatch: pytest.MonkeyPatch

@@ -120,6 +120,7 @@ def test_a_sentence_that_joins_a_batch_gets_what_it_gets_alone(
         assert [one.score for one in hypotheses] == pytest.approx([one.score for one in those_alone], abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("precision", "compiled"), ENGINES)
 @pytest.mark.parametrize("config", SEARCHES, ids=["greedy", "beam"])
 def test_rows_that_were_free_when_the_cache_grew_hold_nothing_that_spreads(

@@ -193,6 +193,7 @@ class Stopped(Paced):
             signal.raise_signal(signal.SIGTERM)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_has_the_rest_of_its_budget_and_ends_with_the_same_weights(tmp_path: Path) -> None:
     recipe = budget(1, validate_every=100, average_checkpoints=2)
     straight, _ = trained(tmp_path / "straight", recipe)

@@ -202,6 +202,7 @@ def test_a_corpus_without_any_translation_is_left_out(recipe: Recipe, teacher: P
     assert [corpus.weight for corpus in taught.data.corpora()] == [2]
 
 
+@pytest.mark.slow
 def test_the_command_trains_a_student_and_resumes_it(recipe: Recipe, teacher: Path, tmp_path: Path) -> None:
     words = ["train", tmp_path / "first.tsv", "--teacher", teacher, "--output", tmp_path / "run"]
     words += [f"model.{key}=8" for key in ("d_model", "d_ff")] + ["model.heads=2", "data.vocab_size=300"]

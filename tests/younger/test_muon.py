@@ -23,6 +23,7 @@ def inner_weight(model: Transformer) -> Tensor:
     return model.get_parameter("encoder.layers.0.feed_forward.inner.weight").detach()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adam", "adamw", "muon"])
 def test_each_learns_a_batch_by_heart(config: ModelConfig, name: Literal["adam", "adamw", "muon"]) -> None:
     settings = TrainConfig(steps=150, warmup=50, learning_rate=0.02, label_smoothing=0.0, optimizer=name)
