@@ -19,6 +19,7 @@ def test_info_shows_languages_parameters_and_exports(tmp_path: Path) -> None:
     page = run_here("info", tmp_path / "bundle").stdout.decode()
     assert f"{counts['encoder']:,}" in page
     assert "weights.safetensors" in page
+    assert "Translates here: in float32, by PyTorch; " in page  # a small model, so int8 does not pay
 
 
 def test_info_of_what_is_no_bundle_is_one_line(tmp_path: Path) -> None:

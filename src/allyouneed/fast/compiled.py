@@ -24,10 +24,10 @@ from ..nn.residual import Residual
 from ..nn.transformer import Transformer
 from . import kernels
 from .adjustment import stack_gains
-from .dispatch import compiled_float32_pays
 from .eager import EagerEngine
 from .eager_blocks import join_maps
 from .engine import Precision
+from .fastest_way import FastestWay
 from .kernels import (
     ACTIVATION_NAMES,
     PANEL,
@@ -49,7 +49,7 @@ NOTHING = np.empty((0, 0), np.float32)  # a mask that hides nothing; the final n
 
 
 class CompiledEngine(EagerEngine):
-    """An `Engine` on a CPU whose steps of one sentence are compiled where that is faster (dispatch.py).
+    """An `Engine` on a CPU whose steps of one sentence are compiled where that is faster, as timed in use.
 
     Everything else is computed as in `EagerEngine`.
     """
@@ -71,6 +71,7 @@ class CompiledEngine(EagerEngine):
     def _prepare(self, model: Transformer) -> None:
         super()._prepare(model)
         self._pack(model)
+        self._decode_one = FastestWay(self._decode_compiled, super()._decode)
 
     def _pack(self, model: Transformer) -> None:
         """Put the weights of encoder and decoder into the arrays that the kernels read."""
@@ -111,17 +112,17 @@ class CompiledEngine(EagerEngine):
             ),
             _common(part.eps for part in model.modules() if isinstance(part, LayerNorm)),
         )
-        self._decoder_size = sum(part.weight.numel() for part in model.decoder.modules() if isinstance(part, nn.Linear))
 
     def _decode(
         self, last: Tensor, state: CachedState, mask: Tensor | None, banned_ids: Tensor | None
     ) -> tuple[Tensor, tuple[KVCache, ...]]:
-        if not compiled_float32_pays(
-            multiplications=state.hypotheses * self._decoder_size,
-            sentences=state.sentences,
-            threads=torch.get_num_threads(),
-        ):
+        if state.sentences > 1:
             return super()._decode(last, state, mask, banned_ids)
+        return self._decode_one((state.hypotheses, torch.get_num_threads()), last, state, mask, banned_ids)
+
+    def _decode_compiled(
+        self, last: Tensor, state: CachedState, mask: Tensor | None, banned_ids: Tensor | None
+    ) -> tuple[Tensor, tuple[KVCache, ...]]:
         caches, inputs = self._inputs(last, state, mask)
         x = np.empty((len(last), self._embedding.table.shape[1]), np.float32)
         kernels.decode_tokens(x, *inputs)

@@ -12,14 +12,14 @@ trying them. docs/measured/decoding-speed.md says what could replace them.
 import threading
 import warnings
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from ..device import has_vnni
 from ..errors import ConfigError
-from .dispatch import fbgemm_pays
+from .fastest_way import FastestWay
 
 
 def supports_int8(device: torch.device) -> bool:
@@ -67,14 +67,14 @@ class Int8Linear:
                 f'and torch {torch.__version__}, where they do not work; use "float32" or compiled=True'
             )
         weight, self._bias = weight.detach(), None if bias is None else bias.detach()
-        self._size, self._width = weight.numel(), weight.size(1)
+        self._shape = tuple(weight.shape)
         self._greatest = greatest_level()
         self._seven_bits = self._greatest < 255
         integers, self._scale = quantize(weight)
         self._sums = integers.sum(1, dtype=torch.float32)
         self._total = self._scale * self._sums
-        self._few_rows = _packed(integers, "fbgemm")
-        self._many_rows = self._few_rows if self._seven_bits else _packed(integers, "onednn")
+        self._fbgemm = _packed(integers, "fbgemm")
+        self._onednn = self._fbgemm if self._seven_bits else _packed(integers, "onednn")
 
     def __call__(self, x: Tensor) -> Tensor:
         # A number is about low + step · level, as in `kernels.linear_int8`, and levels are rounded in the same way.
@@ -89,13 +89,23 @@ class Int8Linear:
         any_negative = bool(negative.any())
         if any_negative:
             levels = torch.where(negative, self._greatest - levels, levels)
-        packed = self._few_rows if fbgemm_pays(levels.numel() // self._width * self._size) else self._many_rows
-        sums: Tensor = torch.ops.quantized.linear_dynamic(levels, packed, self._seven_bits)
+        rows = levels.numel() // self._shape[1]
+        sums = _sum_products((*self._shape, rows.bit_length()), levels, self._fbgemm, self._onednn, self._seven_bits)
         if any_negative:
             sums = torch.where(negative, self._greatest * self._sums - sums, sums)
         result = sums.mul_(step).mul_(self._scale).add_(low * self._total)
         return result if self._bias is None else result.add_(self._bias)
 
+
+def _sum_by_fbgemm(levels: Tensor, fbgemm: Any, _: Any, seven_bits: bool) -> Tensor:
+    return cast(Tensor, torch.ops.quantized.linear_dynamic(levels, fbgemm, seven_bits))
+
+
+def _sum_by_onednn(levels: Tensor, _: Any, onednn: Any, seven_bits: bool) -> Tensor:
+    return cast(Tensor, torch.ops.quantized.linear_dynamic(levels, onednn, seven_bits))
+
+
+_sum_products = FastestWay(_sum_by_fbgemm, _sum_by_onednn)  # both exact, so equal to the bit
 
 _packing = threading.Lock()  # the engine is chosen for the whole process, and so are filters of warnings
 

@@ -12,13 +12,17 @@ from ..interpreter import is_installed
 from ..nn.transformer import Transformer
 from .comparison import FLOAT_TOLERANCE, INT8_TOLERANCE, compare_engine, first_steps
 from .definition import ForwardEngine, StepEngine
-from .dispatch import int8_pays
 from .eager import EagerEngine
 from .engine import AnyEngine, Precision
 from .ensemble import EnsembleEngine
 from .quantization import supports_int8
 
 Compiled = bool | Literal["auto"]
+INT8_MIN_PROJECTION = 1_000_000
+"""Weights of the projection from which "auto" means int8: four megabytes in float32, read anew for every token.
+
+The model alone decides, so that a model translates with the same weights on every x86 processor.
+"""
 
 
 class SlowerEngineWarning(UserWarning):
@@ -128,5 +132,4 @@ def pick_precision(*models: Transformer) -> Precision:
 
 
 def _int8_suits(config: ModelConfig, device: torch.device) -> bool:
-    """Whether int8 is faster: on an x86 processor if the projection is large enough (dispatch.py)."""
-    return supports_int8(device) and int8_pays(config.effective_target_vocab_size * config.d_model)
+    return supports_int8(device) and config.effective_target_vocab_size * config.d_model >= INT8_MIN_PROJECTION

@@ -50,6 +50,22 @@ def info(
     print(loaded.card.strip())
 
 
+def _engine(bundle: "Bundle") -> str:
+    """What `translate` computes with on this machine, unless options say something else."""
+    import torch
+
+    from ...device import available_cores
+    from ...fast.selection import kernels_are_compiled, kernels_pay, pick_precision
+
+    precision = pick_precision(bundle.model)
+    engine = "by PyTorch"
+    if kernels_pay(bundle.model.config, precision, torch.device("cpu")):
+        missing = "" if kernels_are_compiled(precision) else ", not compiled yet: allyouneed translate BUNDLE --compiled"
+        engine = f"by compiled kernels{missing}"
+    instructions = torch.backends.cpu.get_cpu_capability()
+    return f"in {precision}, {engine}; {instructions}, cores: {available_cores()}"
+
+
 def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> dict[str, Any]:
     from ...export_limits import exportable
 
@@ -76,6 +92,7 @@ def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> di
             "vocabulary": f"{len(bundle.source_tokenizer):,} tokens"
             + ("" if config.target_vocab_size is None else f"; target: {len(bundle.target_tokenizer):,}"),
         },
+        "translates here": _engine(bundle),
         "parameters": {**counts, "all": model.parameter_count()},
         "checksums": _compare(checksums),
         "files": {file.name: f"{file.stat().st_size:,} bytes" for file in files},
