@@ -60,7 +60,9 @@ def _engine(bundle: "Bundle") -> str:
     precision = pick_precision(bundle.model)
     engine = "by PyTorch"
     if kernels_pay(bundle.model.config, precision, torch.device("cpu")):
-        missing = "" if kernels_are_compiled(precision) else ", not compiled yet: allyouneed translate BUNDLE --compiled"
+        missing = (
+            "" if kernels_are_compiled(precision) else ", not compiled yet: allyouneed translate BUNDLE --compiled"
+        )
         engine = f"by compiled kernels{missing}"
     instructions = torch.backends.cpu.get_cpu_capability()
     return f"in {precision}, {engine}; {instructions}, cores: {available_cores()}"
