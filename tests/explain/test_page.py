@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from allyouneed.apps.convert.web_model import web_library, web_model
 from allyouneed.apps.explain import Trace, build_page, explain, trace_translation
+from allyouneed.apps.explain.claims import Claim
+from allyouneed.apps.explain.heads import NO_PATTERN, SPREAD, describe_heads
 from allyouneed.apps.explain.page import _for_script, explanation_markup, explanation_script, explanation_style
 from allyouneed.apps.explain.trace import attentions
 from allyouneed.translator import Translator
@@ -257,8 +259,8 @@ def test_the_search_is_a_tree_where_it_branches_and_else_shows_the_runners_up(
     open_values(page, "tree")
     assert page.locator("[data-part=tree] tbody tr").count() > 2
     with open_file(browser, pages / "greedy.html") as greedy:
-        expect(greedy.locator("[data-part=search]")).to_contain_text("so there is no tree: the other candidates")
-        assert greedy.locator("[data-part=tree] svg").count() == 0
+        expect(greedy.locator("[data-view=tree]")).to_be_hidden()
+        expect(greedy.locator("[data-part=ending]")).to_contain_text("Greedy search, a beam of 1")
         assert greedy.locator("[data-part=steps] .candidate:not(.chosen)").count() >= 4
 
 
@@ -442,3 +444,22 @@ def test_cross_attention_of_a_live_model_is_that_of_the_model(
                 -1, expected.shape[1] if "cross" in name else page.locator("[data-part=target] button").count()
             )
             torch.testing.assert_close(drawn, expected[: len(drawn), : drawn.shape[1]], atol=6e-4, rtol=0)
+
+
+def test_heads_without_a_pattern_are_one_sentence(page: Page, trace: Trace) -> None:
+    named = [head for head in describe_heads(trace) if head.role not in (NO_PATTERN, SPREAD)]
+    assert page.locator("[data-part=heads] tbody tr").count() == len(named)
+    without = page.locator("[data-part=heads] .without")
+    expect(without).to_contain_text(f"{15 - len(named)} of 15 heads follow no pattern here")
+
+
+def test_claims_come_first_and_show_their_head(
+    browser: Browser, trace: Trace, translator_of_tests: Translator, tmp_path: Path
+) -> None:
+    claim = Claim("decoder.layers.1.cross_attention", 2, "the first word", "<sos>", 0.9, 0.1, 200)
+    (tmp_path / "page.html").write_text(build_page(trace, translator_of_tests, [claim]))
+    with open_file(browser, tmp_path / "page.html", width=1280) as page:
+        said = page.locator(".claims li")
+        expect(said).to_have_text(re.compile("writing the first word, it attends to <sos>: 90 % of its weight"))
+        said.locator("button").click()
+        expect(page.locator("[data-part=finding]")).to_contain_text("Head 2")

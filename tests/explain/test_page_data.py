@@ -20,7 +20,7 @@ def test_the_data_have_what_the_page_describes(trace: Trace, translator_of_tests
     data = build_page_data(trace, translator_of_tests)
     assert list(data) == [
         "text", "output", "notes", "model", "source", "target", "inputs", "search", "steps", "tree", "attention",
-        "heads", "alignment", "lens", "stream", "tensors",
+        "claims", "heads", "alignment", "lens", "stream", "tensors",
     ]  # fmt: skip
     assert data["output"] == translator_of_tests(data["text"])
     assert [token["piece"] for token in data["source"]] == trace.source_pieces

@@ -2,12 +2,17 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .model_options import GlossaryOption, OptionalBundleFolder
 from .search_options import SearchSettings, with_search
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...data.pair import Pair
 
 
 class Form(StrEnum):
@@ -75,7 +80,16 @@ def explain_command(
     if not pictures:
         check_output_file(destination, what="the explanation", overwrite=overwrite)
 
-    from ..explain import FIGURES, THEORY, attention_figures, build_page, save, trace_translation, trace_values
+    from ..explain import (
+        FIGURES,
+        THEORY,
+        attention_figures,
+        build_page,
+        save,
+        sharpest_claims,
+        trace_translation,
+        trace_values,
+    )
 
     if theory:
         figures = {name: THEORY[name]() for name in theory}
@@ -86,12 +100,13 @@ def explain_command(
         assert bundle is not None
         assert text is not None
         terms = Glossary.read(glossary) if glossary else None
+        folders = named_folders(bundle)
         translator = Translator.load(
-            *named_folders(bundle), device="cpu", precision=precision, compiled=False, glossary=terms, **decode
+            *folders, device="cpu", precision=precision, compiled=False, glossary=terms, **decode
         )
         trace = trace_translation(translator, text)
         if form is Form.html:
-            write_whole(destination, build_page(trace, translator))
+            write_whole(destination, build_page(trace, translator, sharpest_claims(translator, _held_out(folders))))
         elif form is Form.json:
             write_whole(destination, to_json(trace_values(trace), indent=1) + "\n")
         else:
@@ -113,3 +128,13 @@ def explain_command(
         if trace.note:
             console.print(trace.note)
         console.print(str(destination))
+
+
+def _held_out(folders: "Sequence[Path]") -> "Sequence[Pair]":
+    """Test pairs of a run, evenly spaced, by which its heads are judged; none of a bundle without a run."""
+    from ...evaluation.held_out import find_held_out_pairs
+    from ..explain.claims import MOST_INPUTS
+
+    (folder,) = folders
+    pairs = find_held_out_pairs(folder) if (folder / "recipe.toml").is_file() else []
+    return pairs[:: max(1, len(pairs) // (2 * MOST_INPUTS))]

@@ -1,5 +1,6 @@
 """Watch a model from outside, and draw what it does."""
 
+from .claims import Claim, sharpest_claims
 from .draw import draw_attention, save
 from .figures import FIGURES, attention_figures
 from .heads import Head, describe_heads
@@ -13,6 +14,7 @@ from .values import attention_layers, search_steps, trace_values
 __all__ = [
     "FIGURES",
     "THEORY",
+    "Claim",
     "Explanation",
     "Head",
     "Trace",
@@ -26,6 +28,7 @@ __all__ = [
     "recorded_attention",
     "save",
     "search_steps",
+    "sharpest_claims",
     "trace_translation",
     "trace_values",
 ]

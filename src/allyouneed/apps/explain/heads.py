@@ -54,9 +54,9 @@ def describe_heads(trace: Trace) -> list[Head]:
 def describe_head(part: str, number: int, weights: Tensor, *, queries: Sequence[str], keys: Sequence[str]) -> Head:
     """What a head with the weights (T, S) does; `queries` and `keys` are the tokens of its rows and columns."""
     rows, columns = weights.shape
-    visible = torch.ones(rows, columns).tril() if part.endswith("self_attention") else torch.ones(rows, columns)
+    visible = visible_keys(part, rows, columns)
     even = visible / visible.sum(-1, keepdim=True)
-    patterns = _patterns(queries, keys, crossing=part.endswith("cross_attention"))
+    patterns = token_patterns(part, queries, keys)
     patterns["one token"] = (torch.arange(columns) == weights.mean(0).argmax()).float().expand(rows, columns)
     shares: dict[str, float] = {name: _share(weights, pattern) for name, pattern in patterns.items()}
     expected = {name: _share(even, pattern) for name, pattern in patterns.items()}
@@ -73,9 +73,15 @@ def describe_head(part: str, number: int, weights: Tensor, *, queries: Sequence[
     )  # fmt: skip
 
 
-def _patterns(queries: Sequence[str], keys: Sequence[str], *, crossing: bool) -> dict[str, Tensor]:
+def visible_keys(part: str, rows: int, columns: int) -> Tensor:
+    """The keys that each query of an attention may attend to, (T, S) of 0 and 1."""
+    visible = torch.ones(rows, columns)
+    return visible.tril() if part.endswith("self_attention") else visible
+
+
+def token_patterns(part: str, queries: Sequence[str], keys: Sequence[str]) -> dict[str, Tensor]:
     """For each pattern the keys that belong to it, (T, S) of 0 and 1."""
-    rows, columns = len(queries), len(keys)
+    rows, columns, crossing = len(queries), len(keys), part.endswith("cross_attention")
     # In cross-attention position t predicts token t + 1, so its "same position" is column t + 1.
     shift = 1 if crossing else 0
 

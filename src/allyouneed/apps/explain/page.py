@@ -1,5 +1,6 @@
 """A trace as one HTML page that needs no network and no other file; its parts are in web/."""
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -7,6 +8,7 @@ from string import Template
 from ...checksums import policy_hash
 from ...files import to_json
 from ...translator import Translator
+from .claims import Claim
 from .page_data import build_page_data
 from .trace import Trace
 
@@ -16,9 +18,9 @@ FILM = ("dom.js", "heatmap.js", "film.js")
 SITE = (*COMPONENT, "live.js", "plane.js", "film.js")
 
 
-def build_page(trace: Trace, translator: Translator) -> str:
-    """The page of a trace, as HTML. `translator` is the one that was traced."""
-    data = build_page_data(trace, translator)
+def build_page(trace: Trace, translator: Translator, claims: Sequence[Claim] = ()) -> str:
+    """The page of a trace, as HTML. `translator` is the one that was traced, `claims` what its heads do elsewhere."""
+    data = build_page_data(trace, translator, claims)
     style, script = _read("page.css") + explanation_style(), explanation_script() + _read("start.js")
     return Template(_read("explain.html")).substitute(
         title=escape(f"{data['text']} → {data['output']}"),

@@ -1,10 +1,12 @@
 """A trace as the data of the page, in the format that web/explain.js describes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...decode import alignment_layer
 from ...translator import Translator
-from .heads import describe_finding, describe_heads
+from .claims import Claim, describe_claim
+from .heads import NO_PATTERN, SPREAD, describe_finding, describe_heads
 from .search_trace import with_parents
 from .tensors import all_tensors, attention_tensors, count_drawn_tokens
 from .trace import Trace, attentions, residual_stream
@@ -13,8 +15,8 @@ from .values import lens_values, search_steps, significant
 MAX_NODES = 120  # of the tree of a search
 
 
-def build_page_data(trace: Trace, translator: Translator) -> dict[str, Any]:
-    """Everything that the page shows. `translator` is the one that was traced."""
+def build_page_data(trace: Trace, translator: Translator, claims: Sequence[Claim] = ()) -> dict[str, Any]:
+    """Everything that the page shows. `translator` is the one that was traced, `claims` what its heads do elsewhere."""
     config, decode = translator.model.config, translator.decode
     drawn = count_drawn_tokens(trace)
     crossing = [name for name in attentions(trace) if name.endswith("cross_attention")]
@@ -38,6 +40,7 @@ def build_page_data(trace: Trace, translator: Translator) -> dict[str, Any]:
         "steps": search_steps(trace)[:drawn],
         "tree": _tree(trace, drawn),
         "attention": attention_tensors(trace),
+        "claims": [{"attention": one.part, "head": one.head, "text": describe_claim(one)} for one in claims],
         "heads": _heads(trace, drawn),
         "alignment": crossing[alignment_layer(len(crossing))],
         "lens": [
@@ -85,6 +88,7 @@ def _heads(trace: Trace, drawn: int) -> list[dict[str, Any]]:
                 "attention": head.part,
                 "head": head.head,
                 "finding": describe_finding(head),
+                "without": head.role if head.role in (NO_PATTERN, SPREAD) else None,
                 "entropy": round(head.entropy, 3),
                 "strongest": {"row": row, "column": column, "weight": significant(float(weights[row, column]))},
             }

@@ -16,13 +16,16 @@
 //                     weights[head][row][column] from 0 to 1; where its squares open, also query[head][row][i],
 //                     key[head][column][i] and value[head][column][i], and `divisor` if that is not √d_k
 //   alignment         the name of the cross-attention that aligns
-//   heads             [{ attention, head, finding, entropy, strongest: { row, column, weight } }]
+//   claims            [{ attention, head, text }]: what the sharpest heads do, measured over many inputs
+//   heads             [{ attention, head, finding, without, entropy, strongest: { row, column, weight } }]; `without` is
+//                     null where the finding is a pattern, otherwise what it is instead
 //   lens              for each layer of the decoder { title, tokens: [{ piece, probability }] }
 //   stream            [{ stack, part, norm, change }]
 //   tensors           [{ name, group, title, rows, columns, note, values }]: `columns` is "dimension", a side as above or
 //                     a list of pieces; values[row][column] or values[head][row][column]
 //
-// Weights and values are nested numbers (null: masked), or packed: unpack() in dom.js. A view whose data is missing hides.
+// Weights and values are nested numbers (null: masked), or packed: unpack() in dom.js. A view hides whose data is missing
+// or that has nothing to find: a search without branches, a logit lens of one layer.
 
 // Called again, it shows another trace in the same parts, with the same attention, head and drawing.
 function showExplanation(root, trace) {
@@ -32,7 +35,8 @@ function showExplanation(root, trace) {
   const parts = Object.fromEntries([...root.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
   for (const view of root.querySelectorAll("[data-view]")) {
     const needs = { steps: "steps", tree: "search", attention: "attention" }[view.dataset.view] ?? view.dataset.view;
-    view.hidden = trace[needs] === undefined || trace[needs].length === 0;
+    const hasNothing = { tree: () => !branches(trace), lens: () => trace.lens.length < 2 }[view.dataset.view];
+    view.hidden = trace[needs] === undefined || trace[needs].length === 0 || (hasNothing?.() ?? false);
   }
   parts.headline.replaceChildren(isolated(trace.text), " → ", isolated(trace.output));
   parts.model.textContent = trace.model ?? "";

@@ -96,17 +96,37 @@ class AttentionView {
 
 function headsView(part, trace, attentionView) {
   const titles = new Map(trace.attention.map((attention, index) => [attention.name, [attention, index]]));
-  const rows = trace.heads.map(({ attention: name, head, finding, entropy, strongest }) => {
+  const button = (name, head, ...inside) => {
     const [attention, index] = titles.get(name);
-    const query = side[attention.rows](trace)[strongest.row].label, key = side[attention.columns](trace)[strongest.column].label;
-    const show = make("button", { type: "button", "aria-label": `Show ${attention.title}, head ${head}`, onclick: () => {
+    return make("button", { type: "button", "aria-label": `Show ${attention.title}, head ${head}`, onclick: () => {
       attentionView.show(index, head);
       attentionView.parts["attention-choice"].scrollIntoView({ block: "center" });
       attentionView.parts["attention-choice"].focus({ preventScroll: true });
-    } }, thumbnail(headsOf(attention)[head - 1]), ` ${head}`);
-    return [attention.title, show, finding, make("span", {}, ...quoted(query), " → ", ...quoted(key), ` ${percent(strongest.weight)}`), entropy.toFixed(2)];
+    } }, ...inside, String(head));
+  };
+  const picture = (name, head) => button(name, head, thumbnail(headsOf(titles.get(name)[0])[head - 1]), " ");
+  const claims = (trace.claims ?? []).map(({ attention, head, text }) => make("li", {}, picture(attention, head), make("span", {}, make("b", {}, titles.get(attention)[0].title), `: ${text}.`)));
+  const rows = trace.heads.filter(({ without }) => !without).map(({ attention: name, head, finding, entropy, strongest }) => {
+    const [attention] = titles.get(name);
+    const query = side[attention.rows](trace)[strongest.row].label, key = side[attention.columns](trace)[strongest.column].label;
+    return [attention.title, picture(name, head), finding, make("span", {}, ...quoted(query), " → ", ...quoted(key), ` ${percent(strongest.weight)}`), entropy.toFixed(2)];
   });
-  part.replaceChildren(wide(table(["attention", "head", "finding", "largest weight", numeric("entropy, bits")], rows, { class: "heads" }), "What each head does"));
+  part.replaceChildren(
+    ...(claims.length ? [make("ul", { class: "claims" }, ...claims), make("p", {}, "On this text:")] : []),
+    ...(rows.length ? [wide(table(["attention", "head", "finding", "largest weight", numeric("entropy, bits")], rows, { class: "heads" }), "What each head does")] : []),
+    ...withoutPattern(trace, titles, button));
+}
+
+// The heads without a pattern, in one sentence: each is a button.
+function withoutPattern(trace, titles, button) {
+  const without = trace.heads.filter((one) => one.without), words = [];
+  for (const [kind, all] of Map.groupBy(without, (one) => one.without)) {
+    words.push(` ${kind[0].toUpperCase()}${kind.slice(1)}: `);
+    const parts = [...Map.groupBy(all, ({ attention }) => attention)];
+    parts.forEach(([name, heads], index) => words.push(index ? "; " : "", `${titles.get(name)[0].title} `, ...heads.map(({ head }) => button(name, head))));
+    words.push(".");
+  }
+  return without.length ? [make("p", { class: "without" }, `${without.length} of ${trace.heads.length} heads follow no pattern here.`, ...words)] : [];
 }
 
 function stepsView(part, trace) {
@@ -120,17 +140,15 @@ function stepsView(part, trace) {
   }));
 }
 
+// Whether the search went on from anything but the translation.
+const branches = (trace) => trace.tree?.nodes.some((node) => !node.chosen) ?? false;
+
 function searchView(parts, trace) {
   const { kind, beam, ending } = trace.search;
   const { nodes, expanded } = trace.tree ?? { nodes: [], expanded: 0 };
-  parts.ending.textContent = ending ?? "";
-  const branches = nodes.some((node) => !node.chosen);
-  if (!branches) {
-    const how = kind === "sample" ? "Sampling draws one token at each step" : "Greedy search (a beam of 1) takes the most probable token at each step and keeps one hypothesis";
-    parts.search.textContent = `${how}, so there is no tree: the other candidates of each step are those without a frame above.`;
-    parts.tree.replaceChildren();
-    return;
-  }
+  const how = { sample: "Sampling draws one token at each step. ", greedy: "Greedy search, a beam of 1, takes the most probable token at each step. " }[kind] ?? "";
+  parts.ending.textContent = `${how}${ending ?? ""}`;
+  if (!branches(trace)) return;
   const left = expanded > nodes.length ? ` The ${nodes.length} most probable of ${expanded} prefixes are drawn.` : "";
   parts.search.textContent = `A beam of ${beam} keeps ${beam} hypotheses at each step. This tree has the prefixes that were expanded; the translation is green, and what could end there has its score.${left}`;
   const rows = () => nodes.map((node, index) => [make("span", {}, ...prefixPieces(nodes, index).flatMap((piece) => [isolated(piece), " "])), number(node.total), node.ended === null ? "" : number(node.ended), node.chosen ? "yes" : ""]);

@@ -1,0 +1,187 @@
+"""What the sharpest heads do, as claims that are measured over many pairs of texts."""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...data.pair import Pair
+from ...decode.eval_copy import eval_copy
+from ...translator import Translator
+from .heads import PATTERN_LIFT, PATTERN_SHARE, token_patterns, visible_keys
+from .recording import recorded_attention
+
+MOST_INPUTS = 200  # that a claim is measured over, and as many others that it is chosen by
+MOST_CLAIMS = 3
+LEAST_QUERIES = 0.05  # of all, for a claim about some of them
+MOST_TOKENS = 200  # of a side of a pair
+
+ALL = "every token"
+
+# Places of keys in words, where those of `token_patterns` say too little.
+_PLACES = {
+    "attention": {"same position": "itself", "previous position": "the one before", "next position": "the one after"},
+    "self_attention": {
+        "same position": "the one just written", "previous position": "the one before that",
+        "next position": "the one after", "equal token": "an equal token that it has written",
+    },
+    "cross_attention": {
+        "same position": "the token at that position", "previous position": "the token before that position",
+        "next position": "the token after that position", "equal token": "an equal token of the source",
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """That a head puts `share` of its weight on `keys` where its query is one of `queries`; even weights: `even`.
+
+    `inputs` texts were read for these shares, none of which the claim was chosen by.
+    """
+
+    part: str
+    head: int  # counted from 1
+    queries: str
+    keys: str
+    share: float
+    even: float
+    inputs: int
+
+
+class _Shares(NamedTuple):
+    """Of the weight of each head, by kind of query and of key, and of even weights; and how many queries there were."""
+
+    heads: Tensor  # (H, Q, K)
+    even: Tensor  # (Q, K)
+    queries: Tensor  # (Q,)
+
+
+def sharpest_claims(translator: Translator, pairs: Sequence[Pair]) -> list[Claim]:
+    """The claims about the three heads that stand out most from evenly spread weights, the sharpest first.
+
+    They are chosen by the attention of one half of `pairs`, at most 200, as the model reads source and target, and
+    measured over the other half. None where nothing has 30 % of the weight and twice the even share.
+    """
+    half = min(MOST_INPUTS, len(pairs) // 2)
+    found = [
+        (float(share - even), part, head, q, k)
+        for part, shares in _measure(translator, pairs[:half]).items()
+        for head, of_head in enumerate(shares.heads)
+        for q, k, share, even in _standing_out(of_head, shares)
+    ]
+    chosen: dict[tuple[str, int], tuple[int, int]] = {}
+    for _, part, head, q, k in sorted(found, key=lambda claim: -claim[0]):
+        if len(chosen) < MOST_CLAIMS:
+            chosen.setdefault((part, head), (q, k))
+    measured = _measure(translator, pairs[half : 2 * half]) if chosen else {}
+    return [
+        Claim(
+            part, head + 1, _QUERIES[q], [*_keys(part, [], [])][k],
+            float(measured[part].heads[head, q, k]), float(measured[part].even[q, k]), half,
+        )
+        for (part, head), (q, k) in chosen.items()
+    ]  # fmt: skip
+
+
+def _standing_out(of_head: Tensor, shares: _Shares) -> Iterator[tuple[int, int, float, float]]:
+    """The kinds of query and key that a head brings together, with its share and that of even weights."""
+    least = LEAST_QUERIES * shares.queries[_QUERIES.index(ALL)]
+    for q, k in ((of_head >= PATTERN_SHARE) & (of_head >= PATTERN_LIFT * shares.even)).nonzero().tolist():
+        if shares.queries[q] >= least:
+            yield q, k, float(of_head[q, k]), float(shares.even[q, k])
+
+
+@torch.inference_mode()
+def _measure(translator: Translator, pairs: Sequence[Pair]) -> dict[str, _Shares]:
+    """The shares of each attention, over all pairs."""
+    totals: dict[str, _Shares] = {}
+    model, device = eval_copy(translator.model), next(translator.model.parameters()).device
+    source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
+    normalize, longest = translator.bundles[0].normalization, min(MOST_TOKENS, model.config.max_length)
+    for pair in pairs:
+        source = source_tokenizer.encode(normalize(pair.source))[:longest]
+        target = target_tokenizer.encode(normalize(pair.target))[:longest]
+        with recorded_attention(model) as seen:
+            model(torch.tensor([source], device=device), torch.tensor([target[:-1]], device=device))
+        read, written = source_tokenizer.pieces(source), target_tokenizer.pieces(target)
+        for part, heads in seen.items():
+            rows = read if part.startswith("encoder") else written[1:]
+            columns = written[:-1] if part.endswith("self_attention") else read
+            queries = torch.stack([*token_groups(rows).values()])  # (Q, T)
+            keys = torch.stack([*_keys(part, rows, columns).values()])  # (K, T, S)
+            even = visible_keys(part, len(rows), len(columns))
+            even /= even.sum(-1, keepdim=True)
+            this = _Shares(
+                torch.einsum("qt,hts,kts->hqk", queries, heads[0].float().cpu(), keys),
+                torch.einsum("qt,ts,kts->qk", queries, even, keys),
+                queries.sum(-1),
+            )
+            before = totals.get(part, this)
+            totals[part] = this if before is this else _Shares(*(a + b for a, b in zip(before, this, strict=True)))
+    return {
+        part: _Shares(of.heads / _some(of.queries), of.even / _some(of.queries), of.queries)
+        for part, of in totals.items()
+    }
+
+
+def _some(queries: Tensor) -> Tensor:
+    return queries.clamp_min(1)[:, None]
+
+
+def _keys(part: str, rows: Sequence[str], columns: Sequence[str]) -> dict[str, Tensor]:
+    # What is compared is as in describe_heads: a decoder's self-attention asks for the token that it reads.
+    patterns = token_patterns(part, columns if part.endswith("self_attention") else rows, columns)
+    groups = {name: tokens.expand(len(rows), -1) for name, tokens in token_groups(columns).items() if name != ALL}
+    return patterns | groups
+
+
+def describe_claim(claim: Claim) -> str:
+    """A claim in a sentence, with what was measured."""
+    part = claim.part.rpartition(".")[2]
+    doing = "writing" if claim.part.startswith("decoder") else "reading"
+    of = {"cross_attention": " of the source", "self_attention": " that it has written"}.get(part, "")
+    keys = _PLACES[part].get(claim.keys, claim.keys + of * claim.keys.startswith("the "))
+    return (
+        f"{doing} {claim.queries}, it attends to {keys}: {100 * claim.share:.0f} % of its weight, measured over "
+        f"{claim.inputs} inputs (evenly spread: {100 * claim.even:.0f} %)"
+    )
+
+
+def token_groups(pieces: Sequence[str]) -> dict[str, Tensor]:
+    """Kinds of tokens, such as the first number, and which of `pieces` belong to each, (L,) of 0 and 1."""
+    kinds = [_kind(piece) for piece in pieces]
+    groups = {ALL: [True] * len(pieces)}
+    for kind in ("number", "word"):
+        runs = list(_runs(pieces, kinds, kind))
+        for name, run in (("first", runs[:1]), ("last", runs[-1:]), ("second", runs[1:2])):
+            groups[f"the {name} {kind}"] = [i in set().union(*run) for i in range(len(pieces))]
+    return {name: torch.tensor(tokens, dtype=torch.float32) for name, tokens in groups.items()}
+
+
+def _kind(piece: str) -> str:
+    letters = piece.strip("␣")
+    if letters.startswith("<") and letters.endswith(">"):
+        return "special"
+    if letters and all(unicodedata.category(letter).startswith("N") for letter in letters):
+        return "number"
+    return "word" if letters and all(unicodedata.category(letter).startswith("L") for letter in letters) else "other"
+
+
+def _runs(pieces: Sequence[str], kinds: Sequence[str], kind: str) -> Iterator[set[int]]:
+    """The positions of each number or word: neighbours of one kind without a space between them."""
+    run: set[int] = set()
+    for i, piece in enumerate(pieces):
+        goes_on = kinds[i] == kind and not piece.startswith("␣") and not (run and pieces[i - 1].endswith("␣"))
+        if run and not goes_on:
+            yield run
+            run = set()
+        if kinds[i] == kind:
+            run.add(i)
+    if run:
+        yield run
+
+
+_QUERIES = list(token_groups([]))
