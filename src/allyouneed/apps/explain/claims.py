@@ -66,14 +66,14 @@ def sharpest_claims(translator: Translator, pairs: Sequence[Pair]) -> list[Claim
     measured over the other half. None where nothing has 30 % of the weight and twice the even share.
     """
     half = min(MOST_INPUTS, len(pairs) // 2)
-    found = [
+    candidates = [
         (float(share - even), part, head, q, k)
         for part, shares in _measure(translator, pairs[:half]).items()
         for head, of_head in enumerate(shares.heads)
         for q, k, share, even in _standing_out(of_head, shares)
     ]
     chosen: dict[tuple[str, int], tuple[int, int]] = {}
-    for _, part, head, q, k in sorted(found, key=lambda claim: -claim[0]):
+    for _, part, head, q, k in sorted(candidates, key=lambda claim: -claim[0]):
         if len(chosen) < MOST_CLAIMS:
             chosen.setdefault((part, head), (q, k))
     measured = _measure(translator, pairs[half : 2 * half]) if chosen else {}
