@@ -459,7 +459,7 @@ def test_claims_come_first_and_show_their_head(
     claim = Claim("decoder.layers.1.cross_attention", 2, "the first word", "<sos>", 0.9, 0.1, 200)
     (tmp_path / "page.html").write_text(build_page(trace, translator_of_tests, [claim]))
     with open_file(browser, tmp_path / "page.html", width=1280) as page:
-        shown = page.locator(".claims li")
-        expect(shown).to_have_text(re.compile("writing the first word, it attends to <sos>: 90 % of its weight"))
-        shown.locator("button").click()
+        sentence = page.locator(".claims li")
+        expect(sentence).to_have_text(re.compile("writing the first word, it attends to <sos>: 90 % of its weight"))
+        sentence.locator("button").click()
         expect(page.locator("[data-part=finding]")).to_contain_text("Head 2")
