@@ -18,6 +18,10 @@ def test_every_setting_of_the_server_is_an_option_with_its_default() -> None:
     assert "Port to listen on; 0: any free one. Default: 5000." in text
 
 
+def test_the_server_has_few_settings() -> None:
+    assert len(FIELDS) <= 20
+
+
 def test_the_panels_name_settings_that_exist_each_once() -> None:
     names = [name for names in SERVE_PANELS.values() for name in names]
     assert set(names) | {"host", "port"} == set(FIELDS)

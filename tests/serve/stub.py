@@ -92,7 +92,14 @@ class StubModels(ModelStore):
         return StubModel()
 
 
+def limited(**settings: Any) -> ServeConfig:
+    """A configuration whose `settings` may have limits too, which no option sets."""
+    limits = {name: settings.pop(name) for name in [*settings] if name not in ServeConfig.__dataclass_fields__}
+    config: ServeConfig = type("Limited", (ServeConfig,), limits)(**settings)
+    return config
+
+
 def stub_app(*pairs: str, **settings: Any) -> FastAPI:
     """An application that serves these pairs, such as "en:it"."""
-    config = ServeConfig(**{"workers": 1, **settings})
+    config = limited(**{"workers": 1, **settings})
     return assemble(config, StubModels(pairs or ("en:it", "it:en", "de:it"), config))

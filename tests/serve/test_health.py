@@ -43,11 +43,3 @@ def test_metrics_count_requests_batches_and_tokens(client: TestClient) -> None:
     assert "allyouneed_source_tokens_total 10.0" in lines
     assert "allyouneed_queued_texts 0.0" in lines
     assert any(line.startswith('allyouneed_loaded_model_bytes{languages="en-it"}') for line in lines)
-
-
-def test_metrics_can_ask_for_a_token(served: tuple[Path, Path]) -> None:
-    with TestClient(
-        create_app(served, ServeConfig(device="cpu", metrics_token="secret")), base_url="http://localhost"
-    ) as client:
-        assert client.get("/metrics").status_code == 401
-        assert client.get("/metrics", headers={"Authorization": "Bearer secret"}).status_code == 200

@@ -38,7 +38,7 @@ def use_served_languages(schema: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["/translate", "/d", "/languages", "/suggest", "/frontend", "/v1", "/v2", "/v3"])
 def test_every_answer_is_one_that_is_described_and_none_is_an_error_of_the_program(prefix: str, tmp_path: Path) -> None:
-    app = stub_app(suggestions=str(tmp_path / "suggestions.jsonl"), log_requests=False)
+    app = stub_app(suggestions=str(tmp_path / "suggestions.jsonl"))
     described = app.openapi()
     bodies = [route["requestBody"] for routes in described["paths"].values() for route in routes.values()
               if "requestBody" in route]  # fmt: skip

@@ -58,13 +58,6 @@ def test_each_text_is_there_once_by_whatever_way_it_comes(caplog: pytest.LogCapt
     assert len(requests) == 7
 
 
-def test_no_line_is_written_if_none_is_wanted(served: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:
-    app = create_app(served, ServeConfig(device="cpu", log_requests=False))
-    with TestClient(app, base_url="http://localhost") as client, caplog.at_level(logging.INFO, "allyouneed.apps.serve"):
-        client.post("/v1/translate", json=REQUEST)
-    assert lines(caplog) == []
-
-
 def test_a_line_break_cannot_forge_a_line() -> None:
     record = logging.LogRecord("allyouneed.apps.serve", logging.INFO, "", 0, 'x\n{"level": "error"}', (), None)
     assert len(JsonFormatter().format(record).splitlines()) == 1

@@ -162,7 +162,7 @@ def test_a_length_that_is_none_is_refused(url: str, length: str) -> None:
 def test_an_error_in_the_program_shows_no_text_of_the_request(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    app = stub_app(log_requests=True)
+    app = stub_app()
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("cannot translate 'my secret'")

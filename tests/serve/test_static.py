@@ -19,7 +19,7 @@ from allyouneed.translator import Segment, Translation
 from chromium_page import chromium, open_browser
 from serve.browser import Answer, Visitor, lit, save_successors, translation, write
 from serve.live import running
-from serve.stub import SwapCase, stub_app
+from serve.stub import SwapCase, limited, stub_app
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def test_a_text_without_words_needs_no_language(visit: Visitor) -> None:
 
 
 def test_a_single_pair_leaves_nothing_to_choose(visit: Visitor, bundles: list[Path]) -> None:
-    with running(create_app(bundles[:1], ServeConfig(device="cpu", workers=1, files=False))) as url:
+    with running(create_app(bundles[:1], ServeConfig(device="cpu", workers=1, max_file=0))) as url:
         page = visit(url=url)
         for name in ("#source-language", "#target-language"):
             expect(page.locator(name)).to_be_disabled()
@@ -485,7 +485,7 @@ def test_a_text_beyond_the_limit_is_not_sent(visit: Visitor) -> None:
 
 
 def test_no_more_sentences_are_sent_at_once_than_the_server_takes(visit: Visitor, bundles: list[Path]) -> None:
-    with running(create_app(bundles, ServeConfig(device="cpu", workers=1, max_texts=2, max_alternatives=0))) as url:
+    with running(create_app(bundles, limited(device="cpu", workers=1, max_texts=2, max_alternatives=0))) as url:
         page = visit(url=url)
         choose_languages(page, "en", "it")
         write(page, "a\nb\nc\nd\ne")

@@ -202,7 +202,7 @@ def test_names_are_made_safe() -> None:
 
 
 def test_files_can_be_switched_off() -> None:
-    with TestClient(stub_app(files=False), base_url="http://localhost") as client:
+    with TestClient(stub_app(max_file=0), base_url="http://localhost") as client:
         for answer in (upload(client, "a.txt", b"a"), client.get("/download_file/a.txt")):
             assert answer.status_code == 403
             assert answer.json() == {"error": "Files translation are disabled on this server."}

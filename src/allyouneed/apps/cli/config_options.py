@@ -77,7 +77,7 @@ def _help(field: "Field[Any]", *, with_default: bool) -> str:
         text += f" One of {', '.join(get_args(kind))}."
     elif _is_list(field):
         choices = get_args(get_args(kind)[0])
-        text += f" Any of {', '.join(choices)}, with commas between." if choices else " With commas between."
+        text += f" Any of {', '.join(choices)}, with commas between." if choices else " With commas."
     default: Any = field.default
     if with_default and kind is not bool and default not in ("", ()):
         text += f" Default: {','.join(default) if _is_list(field) else default}."

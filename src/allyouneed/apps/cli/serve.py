@@ -11,16 +11,12 @@ from .config_options import with_config_options
 from .search_options import SearchSettings, with_search
 
 SERVE_PANELS = {
-    "Models": ("preload", "max_loaded_memory", "device", "precision", "workers", "reload_every"),
-    "Keys and limits": (
-        "keys", "key_optional", "key_url", "requests_per_minute", "ban_after", "max_queue", "request_timeout",
-        "header_timeout", "body_timeout", "max_body", "max_texts", "max_characters", "max_alternatives", "max_terms",
-        "allowed_hosts", "cors_origins",
+    "Models": ("max_loaded_memory", "device", "precision", "workers", "reload_every"),
+    "Access and limits": (
+        "keys", "key_optional", "requests_per_minute", "allowed_hosts", "cors_origins", "max_queue", "request_timeout",
+        "max_texts", "max_characters", "max_file",
     ),
-    "Documents, suggestions and glossaries": (
-        "files", "max_file", "file_lifetime", "max_files_size", "suggestions", "max_suggestions_size", "glossaries",
-    ),
-    "Watching and stopping": ("metrics_token", "log_requests", "log_text", "drain_timeout"),
+    "Kept files": ("suggestions", "glossaries", "log_text"),
 }  # fmt: skip
 
 
@@ -31,7 +27,7 @@ def serve(
         list[str],
         typer.Argument(
             metavar="BUNDLE",
-            help="Folders of trained models; BUNDLE=en-it names its languages, and A,B is an ensemble.",
+            help="Folders of models; BUNDLE=en-it, A,B for an ensemble.",
             show_default=False,
         ),
     ],
@@ -41,13 +37,11 @@ def serve(
 ) -> None:
     """Serve models over HTTP, until Ctrl-C or SIGTERM.
 
-    Every option of the server is an environment variable too: ALLYOUNEED_SERVE_PORT for --port.
+    Each option is a variable too: ALLYOUNEED_SERVE_PORT is --port.
 
     For example:
 
       allyouneed serve runs/en-it
-
-      allyouneed serve runs/en-it runs/it-en --port 8000
 
       allyouneed serve runs/en-it runs/small runs/dates
     """

@@ -14,7 +14,6 @@ from .refusals import QUOTA_EXCEEDED, Refusal
 _AUTHORIZATION = re.compile(r"(?:DeepL-Auth-Key|Bearer)\s+(\S+)\s*", re.IGNORECASE)
 _BAN_SECONDS = 600
 _OPEN_REQUESTS_PER_MINUTE = 120  # of one client, where others than this machine can connect
-_OPEN_BAN_AFTER = 100
 _UNLIMITED = 2**62
 
 
@@ -45,7 +44,7 @@ class Access:
         self.key_required = bool(self.keys) and not config.key_optional
         is_open = not is_loopback(config.host)
         self.requests_per_minute = _default(config.requests_per_minute, _OPEN_REQUESTS_PER_MINUTE if is_open else 0)
-        self._ban_after = _default(config.ban_after, _OPEN_BAN_AFTER if is_open else 0)
+        self._ban_after = config.ban_after if is_open else 0
         self._requests, self._violations = MovingWindow(60), MovingWindow(_BAN_SECONDS)
         self._characters = DailyCharacters()
 
@@ -64,11 +63,7 @@ class Access:
             self._count_violation(address)
             raise Refusal(403, "Invalid API key")
         if entry is None and self.key_required:
-            where = self._config.key_url
-            raise Refusal(
-                400,
-                f"Visit {where} to get an API key" if where else "Please contact the server operator to get an API key",
-            )
+            raise Refusal(400, "Please contact the server operator to get an API key")
         return Client(address, entry)
 
     def charge(self, client: Client, *, cost: int = 1, characters: int = 0) -> None:

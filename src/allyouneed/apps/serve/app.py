@@ -99,7 +99,7 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         retain_freed_memory()
         scheduler.start()
-        if config.preload or len(models.pairs()) == 1:
+        if len(models.pairs()) == 1:
             for key in models.pairs():
                 await asyncio.to_thread(models.load, key)
         async with reloader, stored, server.documents, server.jobs:
@@ -123,7 +123,7 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
     app.add_middleware(AnswerHead)
     app.add_middleware(CancelOnDisconnect)
     guard_requests(app, config)
-    app.add_middleware(RequestLog, monitoring=monitoring, log_requests=config.log_requests, log_text=config.log_text)
+    app.add_middleware(RequestLog, monitoring=monitoring, log_text=config.log_text)
     safe_answers(app)
     for api in (*APIS, *([import_module(".training", __package__)] if training else [])):
         app.include_router(api.router, responses=ERROR_ANSWERS)

@@ -29,7 +29,7 @@ router = APIRouter(prefix="/v2", tags=["DeepL"])
 async def upload_document(request: Request, server: Server) -> JSONResponse:
     """Translate a document; the answer has the identifier and the key to ask for it."""
     fields, client = await read_deepl_request(request, server)
-    if not server.config.files:
+    if not server.config.max_file:
         raise Refusal(403, DISABLED)
     upload = fields.upload("file")
     if upload is None:

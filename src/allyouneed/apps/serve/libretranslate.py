@@ -118,8 +118,8 @@ async def frontend_settings(server: Server) -> JSONResponse:
             "apiKeys": server.access.keys is not None,
             "keyRequired": server.access.key_required,
             "suggestions": server.suggestions is not None,
-            "filesTranslation": config.files,
-            "supportedFilesFormat": readable_endings() if config.files else [],
+            "filesTranslation": bool(config.max_file),
+            "supportedFilesFormat": readable_endings() if config.max_file else [],
             "textsLogged": config.log_text,  # not LibreTranslate's: the page says so
             "training": server.training is not None,  # nor this: the page shows the run
             "language": {

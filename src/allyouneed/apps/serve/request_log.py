@@ -41,9 +41,9 @@ def count_texts(texts: Sequence[str]) -> None:
 class RequestLog:
     """ASGI middleware: a log line, the metrics and a header `X-Request-ID` for each request."""
 
-    def __init__(self, app: ASGIApp, *, monitoring: Monitoring, log_requests: bool, log_text: bool) -> None:
+    def __init__(self, app: ASGIApp, *, monitoring: Monitoring, log_text: bool) -> None:
         self._prefix, self._numbers = token_hex(4), count(1)  # another prefix for each process behind one address
-        self._app, self._monitoring, self._log_requests, self._log_text = app, monitoring, log_requests, log_text
+        self._app, self._monitoring, self._log_text = app, monitoring, log_text
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and write its line."""
@@ -74,15 +74,14 @@ class RequestLog:
             route = scope.get("route")
             endpoint = getattr(route, "path", "other")
             self._monitoring.request_finished(endpoint, status, seconds)
-            if self._log_requests:
-                self._log(
-                    counts,
-                    request_id=request_id,
-                    method=scope["method"],
-                    route=endpoint,
-                    status=status,
-                    seconds=round(seconds, 4),
-                )
+            self._log(
+                counts,
+                request_id=request_id,
+                method=scope["method"],
+                route=endpoint,
+                status=status,
+                seconds=round(seconds, 4),
+            )
 
     def _log(self, counts: _Counts, **fields: object) -> None:
         fields |= {"texts": counts.texts, "characters": counts.characters}

@@ -1,5 +1,6 @@
 """The process that serves the page of a training run; `training_page` starts it and says what is new."""
 
+import logging
 import os
 import signal
 import sys
@@ -15,13 +16,15 @@ from .server import listen, run_server, url
 from .training import TrainingState
 
 
+class _TrainingConfig(ServeConfig):
+    drain_timeout = 2.0
+
+
 def run_training_server() -> None:
     """Serve until standard input ends; its first line has the options, each other one what is new."""
     options = parse_json(sys.stdin.readline())
     # No page of another origin may read what the page shows: it has the pairs of the run.
-    config = ServeConfig(
-        suggestions=options["corrections"], cors_origins=(), log_requests=False, drain_timeout=2.0, workers=1
-    )
+    config = _TrainingConfig(suggestions=options["corrections"], cors_origins=(), workers=1)
     Path(config.suggestions).parent.mkdir(parents=True, exist_ok=True)
     models = ModelStore([], config)
     training = TrainingState(models)
@@ -32,6 +35,7 @@ def run_training_server() -> None:
     app = assemble(config, models, training)
 
     def begin() -> None:
+        logging.getLogger("allyouneed.apps.serve").setLevel(logging.WARNING)  # no line a request
         print(to_json({"url": url(listener)}), flush=True)
         threading.Thread(target=_follow, args=(training,), daemon=True).start()
 

@@ -51,7 +51,7 @@ async def translate_file(request: Request, server: Server) -> Response:
     A client that accepts `text/event-stream` gets server-sent events: how many sentences are `done`, of the `total`.
     The last one is `done`, with the answer that others get, or `error`, with its text and status.
     """
-    if not server.config.files:
+    if not server.config.max_file:
         raise Refusal(403, DISABLED)
     fields = await read_fields(request)
     client = server.access.identify(request, fields.text("api_key"))
@@ -80,7 +80,7 @@ async def translate_file(request: Request, server: Server) -> Response:
 @router.get("/download_file/{filename}", **schema.DOWNLOAD_FILE)
 async def download_file(filename: str, server: Server) -> Response:
     """Fetch a translated document by the URL that /translate_file answered."""
-    if not server.config.files:
+    if not server.config.max_file:
         raise Refusal(403, DISABLED)
     stored = await asyncio.to_thread(server.uploads.find, filename.partition(".")[0])
     if stored is None:
