@@ -188,7 +188,7 @@ def test_settings_of_the_page(client: TestClient) -> None:
         "target": {"code": "it", "name": "Italian"},
     }
     is_off = {name for name, value in settings.items() if value is False}
-    assert is_off == {"apiKeys", "keyRequired", "suggestions", "textsLogged"}
+    assert is_off == {"apiKeys", "keyRequired", "suggestions", "textsLogged", "training"}
 
 
 @pytest.mark.parametrize(
