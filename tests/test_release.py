@@ -69,9 +69,9 @@ def test_the_range_of_torch_has_both_ends_and_the_version_that_is_tested() -> No
 
 def test_changelog_and_citation_have_the_version_and_the_changelog_is_short() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert changelog.split("## ")[1].startswith(PROJECT["version"])
-    first = [line for line in changelog.split("## ")[1].splitlines() if line]
-    assert len(first) <= 20
+    newest = changelog.split("\n## ")[1]
+    assert newest.startswith(PROJECT["version"])
+    assert len([line for line in newest.splitlines() if line]) <= 20
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == PROJECT["version"]
 
 
