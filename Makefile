@@ -16,9 +16,9 @@ test-avx2: .venv/installed-dev ; $(AVX2_ONLY) $(BIN)/pytest tests/fast  # the en
 check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed-dev ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py
-bench-gpu: .venv/installed-bench ; $(BIN)/python benchmarks/gpu.py $(WITH)
+bench-gpu: .venv/installed-dev ; $(BIN)/python benchmarks/gpu.py $(WITH)
 bench-decode: .venv/installed-dev ; $(BIN)/python benchmarks/decode.py --output bench-decode.md $(WITH)
-docs: .venv/installed-docs
+docs: .venv/installed-dev
 	$(BIN)/python docs/make/ablations.py  # this and the next measure only what their records lack
 	$(BIN)/python docs/make/film.py
 	$(BIN)/python docs/make/tasks.py

@@ -110,7 +110,7 @@ def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
     try:
         import inflect
     except ImportError as error:
-        raise MissingExtraError('the task "numbers"', "tasks") from error
+        raise MissingExtraError('the task "numbers"', "data") from error
     engine = inflect.engine()
     while True:
         digits = rng.randint(1, 6)  # all lengths equally often, and many zeros: else the difficult numbers are rare
@@ -122,7 +122,7 @@ def _locales(rng: random.Random) -> Iterator[tuple[str, str]]:
     try:
         from babel.dates import format_date
     except ImportError as error:
-        raise MissingExtraError('the task "locales"', "tasks") from error
+        raise MissingExtraError('the task "locales"', "data") from error
     while True:
         day, locale = date.fromordinal(rng.randint(FIRST, LAST)), rng.choice(LOCALES)
         yield f"{locale} {day.isoformat()}", format_date(day, "long", locale=locale.replace("-", "_"))

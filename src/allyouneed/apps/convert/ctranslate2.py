@@ -126,7 +126,7 @@ def _library() -> Any:
     try:
         import ctranslate2
     except ImportError as error:
-        raise MissingExtraError("CTranslate2", "ctranslate2") from error
+        raise MissingExtraError("CTranslate2", "export") from error
     return ctranslate2
 
 

@@ -128,5 +128,5 @@ def _library() -> Any:
     try:
         import py_mini_racer
     except ImportError as error:
-        raise MissingExtraError("HTML", "html") from error
+        raise MissingExtraError("HTML", "export") from error
     return py_mini_racer

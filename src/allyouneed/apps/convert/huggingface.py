@@ -275,5 +275,5 @@ def _library() -> Any:
     try:
         import transformers
     except ImportError as error:
-        raise MissingExtraError("Hugging Face", "huggingface") from error
+        raise MissingExtraError("Hugging Face", "export") from error
     return transformers

@@ -122,5 +122,5 @@ def _yaml() -> Any:
     try:
         import yaml
     except ImportError as error:
-        raise MissingExtraError("reading the YAML of a checkpoint", "marian") from error
+        raise MissingExtraError("reading the YAML of a checkpoint", "import") from error
     return yaml

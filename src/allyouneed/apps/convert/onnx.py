@@ -255,5 +255,5 @@ def _library() -> Any:
         import onnxruntime
         import onnxscript  # noqa: F401  the exporter of torch needs it
     except ImportError as error:
-        raise MissingExtraError("ONNX", "onnx") from error
+        raise MissingExtraError("ONNX", "export") from error
     return onnxruntime
