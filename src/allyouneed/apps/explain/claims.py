@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ...data.pair import Pair
 from ...decode.eval_copy import eval_copy
+from ...errors import InputError
 from ...translator import Translator
 from .heads import PATTERN_LIFT, PATTERN_SHARE, token_patterns, visible_keys
 from .recording import recorded_attention
@@ -102,8 +103,11 @@ def _measure(translator: Translator, pairs: Sequence[Pair]) -> dict[str, _Shares
     source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
     normalize, longest = translator.bundles[0].normalization, min(MOST_TOKENS, model.config.max_length)
     for pair in pairs:
-        source = source_tokenizer.encode(normalize(pair.source))[:longest]
-        target = target_tokenizer.encode(normalize(pair.target))[:longest]
+        try:
+            source = source_tokenizer.encode(normalize(pair.source))[:longest]
+            target = target_tokenizer.encode(normalize(pair.target))[:longest]
+        except InputError:  # a letter that the vocabulary lacks: `evaluate` counts such a text as refused
+            continue
         with recorded_attention(model) as seen:
             model(torch.tensor([source], device=device), torch.tensor([target[:-1]], device=device))
         read, written = source_tokenizer.pieces(source), target_tokenizer.pieces(target)
