@@ -54,8 +54,8 @@ class SettingInfo(NamedTuple):
         return f"{_sentence(self.meaning)} {_sentence(self.values)}{paper}"
 
 
-def list_settings(section: str) -> list[SettingInfo]:
-    """The settings of a section of a recipe."""
+def list_settings(section: str, *, imported: bool = False) -> list[SettingInfo]:
+    """The settings of a section of a recipe; with `imported`, those too that are there for imported models."""
     return [
         SettingInfo(
             section,
@@ -66,21 +66,24 @@ def list_settings(section: str) -> list[SettingInfo]:
             known.metadata["paper"],
         )
         for known in _fields(section)
+        if imported or not known.metadata["imported"]
     ]
 
 
 def find_settings(name: str) -> list[SettingInfo]:
     """The settings that `name` stands for: all of a section, one by its full name, or all keys of that name."""
-    known = [setting for section in SECTIONS for setting in list_settings(section)]
-    return [setting for setting in known if name in (setting.section, setting.name, setting.key)]
+    if name in SECTIONS:
+        return list_settings(name)
+    known = [setting for section in SECTIONS for setting in list_settings(section, imported=True)]
+    return [setting for setting in known if name in (setting.name, setting.key)]
 
 
 def refuse_misspelt(name: str) -> None:
     """Refuse the name of a setting that does not exist, if it resembles one that does."""
     section, _, key = name.rpartition(".")
-    elsewhere = {setting.key: setting.name for other in SECTIONS for setting in list_settings(other)}
+    elsewhere = {setting.key: setting.name for other in SECTIONS for setting in list_settings(other, imported=True)}
     if section in SECTIONS:
-        known = [setting.key for setting in list_settings(section)]
+        known = [setting.key for setting in list_settings(section, imported=True)]
         refuse_unknown({key: None}, known, where=f"[{section}]", elsewhere=elsewhere)
     elif not section and (meant := suggestion(key, (), elsewhere)):
         raise ConfigError(f"{name} is no setting; did you mean {meant}?")
@@ -112,7 +115,7 @@ def recipe_schema() -> dict[str, Any]:
 
 
 def _commented(section: str, values: Checked) -> Iterator[str]:
-    for setting in list_settings(section):
+    for setting in list_settings(section, imported=True):
         value = getattr(values, setting.key)
         if setting.name != "data.corpus":
             yield from textwrap.wrap(setting.describe(), 100, initial_indent="# ", subsequent_indent="# ")

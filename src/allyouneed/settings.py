@@ -48,9 +48,14 @@ COUNT_OR_NONE = Range(at_least=0, at_most=2**31 - 1)
 SEED = Range(at_least=0, at_most=2**63 - 1)
 
 
-def setting(default: Value, meaning: str, allowed: Range | None = None, *, paper: str = "") -> Value:
-    """A field of a settings class; its metadata has its meaning, the range of a number, and the paper's value."""
-    return field(default=default, metadata={"help": meaning, "range": allowed, "paper": paper})
+def setting(
+    default: Value, meaning: str, allowed: Range | None = None, *, paper: str = "", imported: bool = False
+) -> Value:
+    """A field of a settings class; its metadata has its meaning, the range of a number, and the paper's value.
+
+    One that is `imported` is there for models of other programs, whose bundles have it; it is not listed.
+    """
+    return field(default=default, metadata={"help": meaning, "range": allowed, "paper": paper, "imported": imported})
 
 
 def require_whole(name: str, value: object, *, least: int = 1) -> None:

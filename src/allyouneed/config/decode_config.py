@@ -35,6 +35,7 @@ class DecodeConfig(Checked):
         "beam hypotheses are finished and none of the beam best is worse than the best active one at its present "
         "length (beam), as in Hugging Face transformers",
         paper="not mentioned",
+        imported=True,
     )
     patience: float = setting(
         1.0,
@@ -63,7 +64,9 @@ class DecodeConfig(Checked):
         0.0, "minimum output length as a multiple of the input length", Range(at_least=0, at_most=1_000)
     )
     forced_eos: bool = setting(
-        False, "end a translation at its maximum length by the end token, instead of cutting it off there"
+        False,
+        "end a translation at its maximum length by the end token, instead of cutting it off there",
+        imported=True,
     )
     no_repeat_ngram_size: int = setting(
         0, "no n-gram of this many tokens occurs twice in an output; 0: off", COUNT_OR_NONE
@@ -90,9 +93,11 @@ class DecodeConfig(Checked):
     replace_unknown: bool = setting(
         False, "replace an unknown token in the output by the source word that it attends to most"
     )
-    ban_unknown: bool = setting(True, "never write the unknown token, unless replace_unknown is set")
+    ban_unknown: bool = setting(True, "never write the unknown token, unless replace_unknown is set", imported=True)
     renormalize_logits: bool = setting(
-        True, "share the probability of tokens that are never written among all others, instead of losing it"
+        True,
+        "share the probability of tokens that are never written among all others, instead of losing it",
+        imported=True,
     )
     copy_untranslatable: bool = setting(
         True, "copy a text that has nothing to translate, such as a number, if the training pairs do so"

@@ -66,7 +66,10 @@ class ModelConfig(Checked):
         paper="all",
     )
     projection_bias: bool = setting(
-        False, "whether the output projection has a bias, one number for each token of the target", paper="none"
+        False,
+        "whether the output projection has a bias, one number for each token of the target",
+        paper="none",
+        imported=True,
     )
     max_length: int = setting(
         512, "maximum length of a source or target, in tokens with the special ones", Range(at_least=1, at_most=2**20)
