@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,10 +67,11 @@ def sharpest_claims(translator: Translator, pairs: Sequence[Pair]) -> list[Claim
     They are chosen by the attention of one half of `pairs`, at most 200, as the model reads source and target, and
     measured over the other half. None where nothing has 30 % of the weight and twice the even share.
     """
-    half = min(MOST_INPUTS, len(pairs) // 2)
+    readable = list(_encoded(translator, pairs))
+    half = min(MOST_INPUTS, len(readable) // 2)
     candidates = [
         (float(share - even), part, head, q, k)
-        for part, shares in _measure(translator, pairs[:half]).items()
+        for part, shares in _measure(translator, readable[:half]).items()
         for head, of_head in enumerate(shares.heads)
         for q, k, share, even in _standing_out(of_head, shares)
     ]
@@ -77,7 +79,7 @@ def sharpest_claims(translator: Translator, pairs: Sequence[Pair]) -> list[Claim
     for _, part, head, q, k in sorted(candidates, key=lambda claim: -claim[0]):
         if len(chosen) < MOST_CLAIMS:
             chosen.setdefault((part, head), (q, k))
-    measured = _measure(translator, pairs[half : 2 * half]) if chosen else {}
+    measured = _measure(translator, readable[half : 2 * half]) if chosen else {}
     return [
         Claim(
             part, head + 1, _QUERIES[q], [*_keys(part, [], [])][k],
@@ -95,22 +97,25 @@ def _standing_out(of_head: Tensor, shares: _Shares) -> Iterator[tuple[int, int, 
             yield q, k, float(of_head[q, k]), float(shares.even[q, k])
 
 
+def _encoded(translator: Translator, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], list[int]]]:
+    """The pairs as ids, but for those with a letter that the vocabulary lacks."""
+    normalize = translator.bundles[0].normalization
+    longest = min(MOST_TOKENS, translator.model.config.max_length)
+    for pair in pairs:
+        with suppress(InputError):
+            source = translator.source_tokenizer.encode(normalize(pair.source))[:longest]
+            yield source, translator.target_tokenizer.encode(normalize(pair.target))[:longest]
+
+
 @torch.inference_mode()
-def _measure(translator: Translator, pairs: Sequence[Pair]) -> dict[str, _Shares]:
-    """The shares of each attention, over all pairs."""
+def _measure(translator: Translator, pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, _Shares]:
+    """The shares of each attention, over all pairs of ids."""
     totals: dict[str, _Shares] = {}
     model, device = eval_copy(translator.model), next(translator.model.parameters()).device
-    source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
-    normalize, longest = translator.bundles[0].normalization, min(MOST_TOKENS, model.config.max_length)
-    for pair in pairs:
-        try:
-            source = source_tokenizer.encode(normalize(pair.source))[:longest]
-            target = target_tokenizer.encode(normalize(pair.target))[:longest]
-        except InputError:  # a letter that the vocabulary lacks: `evaluate` counts such a text as refused
-            continue
+    for source, target in pairs:
         with recorded_attention(model) as seen:
             model(torch.tensor([source], device=device), torch.tensor([target[:-1]], device=device))
-        read, written = source_tokenizer.pieces(source), target_tokenizer.pieces(target)
+        read, written = translator.source_tokenizer.pieces(source), translator.target_tokenizer.pieces(target)
         for part, heads in seen.items():
             rows = read if part.startswith("encoder") else written[1:]
             columns = written[:-1] if part.endswith("self_attention") else read
