@@ -35,6 +35,7 @@ from .standard import drop_output, open_closed_streams, set_encodings
 from .suggestions import suggestions
 from .train import train
 from .translate import translate
+from .try_command import try_command
 
 app = typer.Typer(
     name="allyouneed",
@@ -47,7 +48,7 @@ app = typer.Typer(
 )
 for command in (
     demo, train, prepare_command, adapt, translate, serve, evaluate_command, score, info, explain_command, check,
-    config, paper, export, import_command, average, report,
+    config, paper, export, import_command, average, report, try_command,
 ):  # fmt: skip
     app.command(
         command.__name__.removesuffix("_command"),

@@ -1,5 +1,6 @@
 """`allyouneed serve`: translations over HTTP."""
 
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -45,12 +46,21 @@ def serve(
 
       allyouneed serve runs/en-it runs/small runs/dates
     """
-    from .screen import console
+    serve_bundles(bundles, ServeConfig(**options), decode)
 
-    config = ServeConfig(**options)
+
+def serve_bundles(
+    bundles: Sequence[str],
+    config: ServeConfig,
+    decode: SearchSettings | None = None,
+    *,
+    on_ready: Callable[[str], object] | None = None,
+) -> None:
+    """Serve models until Ctrl-C or SIGTERM; `on_ready` gets the address once the server answers there."""
     from ...bundle import read_sizes
     from ...device import pick_device
     from ...fast.selection import compile_kernels
+    from .screen import console
 
     try:
         from ..serve.access import exposure_warnings
@@ -75,5 +85,7 @@ def serve(
         console.print(f"Serving {pairs}\nat {url(listener)}; Ctrl-C stops it.", highlight=False)
         for warning in exposure_warnings(config):
             console.print(f"Warning: {warning}.", highlight=False)
+        if on_ready:
+            on_ready(url(listener))
 
     run_server(app, listener, config, on_ready=announce)

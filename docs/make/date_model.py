@@ -1,0 +1,12 @@
+"""Train the model of dates that `allyouneed try` shows, and put it into the package: python docs/make/date_model.py"""
+
+import tempfile
+from pathlib import Path
+
+from allyouneed import fit, recipe_path
+from allyouneed.apps.cli.try_command import MODEL
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        fit(recipe_path("dates"), Path(folder, "dates")).save(MODEL)
+    print(MODEL)
