@@ -19,6 +19,7 @@ from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from allyouneed import Bundle, Translator
+from allyouneed.apps.cli.try_command import DATE_MODEL
 from allyouneed.apps.explain.page import explanation_style, film_script
 from allyouneed.nn import attention_weights
 from chromium_page import open_page
@@ -127,7 +128,7 @@ def live_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_live_model_writes_what_python_does(live_page: Path) -> None:
-    translator = Translator.load(DOCS / "make/dates", device="cpu").using(retry_repetition=False)
+    translator = Translator.load(DATE_MODEL, device="cpu").using(retry_repetition=False)
     dates = [f"{1000 + 37 * n}-{n % 12 + 1:02}-{n % 28 + 1:02}" for n in range(40)]
     with open_page(live_page, width=1280, dark=False) as browser:
         for beam in (1, 4):
@@ -281,7 +282,7 @@ def test_the_film_plays(film_page: Path) -> None:
 @pytest.mark.parametrize("name", sorted(film.FILMED))
 def test_a_variant_of_the_film_is_another_model(name: str) -> None:
     """What leaves a part out does so: the logits are others, and so is what is recorded."""
-    bundle = Bundle.load(DOCS / "make/dates")
+    bundle = Bundle.load(DATE_MODEL)
     replaced, overrides = film.VARIANTS[name]
     assert overrides == []
     whole = film.film_frame(bundle, "1845-01-05", "January 5, 1845")

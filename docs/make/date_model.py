@@ -1,12 +1,12 @@
-"""Train the model of dates that `allyouneed try` shows, and put it into the package: python docs/make/date_model.py"""
+"""Train the model of `allyouneed try` and of the walk, into the package: python docs/make/date_model.py"""
 
 import tempfile
 from pathlib import Path
 
 from allyouneed import fit, recipe_path
-from allyouneed.apps.cli.try_command import MODEL
+from allyouneed.apps.cli.try_command import DATE_MODEL
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        fit(recipe_path("dates"), Path(folder, "dates")).save(MODEL)
-    print(MODEL)
+        fit(recipe_path("dates"), Path(folder, "dates")).save(DATE_MODEL)
+    print(DATE_MODEL)

@@ -1,6 +1,6 @@
 """The model of the walk for the pages of the site: python docs/make/live.py
 
-Writes docs/site/model.js, which defines `translator`: the bundle docs/make/dates, as the exporter writes it.
+Writes docs/site/model.js, which defines `translator`: the bundle of `allyouneed try`, as the exporter writes it.
 components.js and components.css are the components of `explain`; live.js and closely.js fill the parts of two pages.
 """
 
@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from allyouneed import Bundle
+from allyouneed.apps.cli.try_command import DATE_MODEL
 from allyouneed.apps.convert.web_model import web_library, web_model
 from allyouneed.apps.explain.page import explanation_markup, explanation_style, site_script
 from allyouneed.files import write_whole
@@ -36,7 +37,7 @@ def scripts(name: str) -> list[str]:
 
 def model_script() -> str:
     """The script of the model, as a global `translator`."""
-    model = web_model(Bundle.load(HERE / "dates"), "float16")
+    model = web_model(Bundle.load(DATE_MODEL), "float16")
     return f'{web_library()}\nglobalThis.translator = new Translator({model.bundle}, "{model.weights}");\n'
 
 

@@ -2,7 +2,7 @@
 
 Writes docs/pictures/*.svg. The curves come from docs/make/ablations.json, which `ablations.py` measures.
 The pictures of one date in a model are drawn from BUNDLE; without BUNDLE they stay as they are, unless one
-is missing: then they are drawn from the bundle docs/make/dates. (Another processor gives other last digits.)
+is missing: then they are drawn from the bundle of `allyouneed try`. (Another processor gives other last digits.)
 """
 
 import json
@@ -17,6 +17,7 @@ from figure_1 import PAGES, figure_1
 from matplotlib.figure import Figure
 
 from allyouneed import Translator
+from allyouneed.apps.cli.try_command import DATE_MODEL
 from allyouneed.apps.explain import FIGURES, THEORY, Trace, save, trace_translation
 from allyouneed.apps.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, matrix, new_figure
 from allyouneed.apps.explain.trace import attentions
@@ -168,7 +169,7 @@ def main(arguments: list[str]) -> None:
     if arguments:
         drawn |= of_a_model(Translator.load(arguments[0], device="cpu"))
     elif not all((PICTURES / f"{name}.svg").exists() for name in OF_A_MODEL):
-        drawn |= of_a_model(Translator.load(HERE / "dates", device="cpu"))
+        drawn |= of_a_model(Translator.load(DATE_MODEL, device="cpu"))
     for name, figure in drawn.items():
         save(figure, PICTURES / f"{name}.svg")
         print(PICTURES / f"{name}.svg")

@@ -10,16 +10,16 @@ from pathlib import Path
 import httpx
 
 from allyouneed import Translator
-from allyouneed.apps.cli.try_command import MODEL
+from allyouneed.apps.cli.try_command import DATE_MODEL
 from allyouneed.data.tasks import date_pairs
 from shell import ENVIRONMENT, run_here
 from waiting import PATIENCE
 
 
 def test_the_model_is_a_megabyte_and_right_on_unseen_dates() -> None:
-    assert sum(file.stat().st_size for file in MODEL.iterdir()) <= 1_000_000
+    assert sum(file.stat().st_size for file in DATE_MODEL.iterdir()) <= 1_000_000
     sources, targets = map(list, zip(*date_pairs("test", count=2_000), strict=True))
-    assert Translator.load(MODEL).translate(sources) == targets
+    assert Translator.load(DATE_MODEL).translate(sources) == targets
 
 
 def test_it_is_served_until_ctrl_c_and_its_commands_work(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_it_is_served_until_ctrl_c_and_its_commands_work(tmp_path: Path) -> None
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=tmp_path, text=True,
     )  # fmt: skip
     assert process.stderr
-    url = next(found[0] for line in process.stderr if (found := re.findall(r"http://[\d.:]+", line)))
+    url = next(match[0] for line in process.stderr if (match := re.search(r"http://[\d.:]+", line)))
     with httpx.Client(base_url=url, timeout=PATIENCE) as client:
         (language,) = (one for one in client.get("/languages").json() if one["targets"])
         pair = {"source": language["code"], "target": language["targets"][0]}

@@ -27,7 +27,10 @@ class DecodeConfig(Checked):
         paper="0.6",
     )
     length_penalty: Literal["gnmt", "plain"] = setting(
-        "gnmt", "length penalty: ((5 + length) / 6)^alpha of Wu et al. (gnmt), or length^alpha (plain)", paper="gnmt"
+        "gnmt",
+        "length penalty: ((5 + length) / 6)^alpha of Wu et al. (gnmt), or length^alpha (plain)",
+        paper="gnmt",
+        imported=True,
     )
     early_stopping: Literal["nbest", "beam"] = setting(
         "nbest",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-MODEL = Path(__file__).parent / "dates"  # made by docs/make/date_model.py
+DATE_MODEL = Path(__file__).parent / "dates"  # made by docs/make/date_model.py
 EXAMPLE = "1845-01-05"
 
 
@@ -26,14 +26,14 @@ def try_command(
     from .screen import console
 
     steps = {
-        "translate a text": ("translate", MODEL, "2024-02-29"),
-        "see how it works": ("explain", MODEL, EXAMPLE, "-o", "explained.html", "--overwrite"),
-        "is it sound": ("check", MODEL),
-        "as one web page": ("export", MODEL, "dates-page", "--to", "html"),
+        "translate a text": ("translate", DATE_MODEL, "2024-02-29"),
+        "see how it works": ("explain", DATE_MODEL, EXAMPLE, "-o", "explained.html", "--overwrite"),
+        "is it sound": ("check", DATE_MODEL),
+        "as one web page": ("export", DATE_MODEL, "dates-page", "--to", "html"),
         "train it yourself": ("demo",),
         "train your own": ("train", "FILE"),
     }
-    print(f"{EXAMPLE}  →  {Translator.load(MODEL)(EXAMPLE)}\n\nTry next:")
+    print(f"{EXAMPLE}  →  {Translator.load(DATE_MODEL)(EXAMPLE)}\n\nTry next:")
     for what, words in steps.items():
         print(f"  {what:<17} {shell_command(*words)}", flush=True)
     print(flush=True)
@@ -41,4 +41,4 @@ def try_command(
     from ..serve.options import ServeConfig
     from .serve import serve_bundles
 
-    serve_bundles([str(MODEL)], ServeConfig(port=port), on_ready=webbrowser.open if console.is_terminal else None)
+    serve_bundles([str(DATE_MODEL)], ServeConfig(port=port), on_ready=webbrowser.open if console.is_terminal else None)
