@@ -1,4 +1,4 @@
-"""The pictures of docs/web-page.md: python docs/make/screenshots.py URL TEXT
+"""The pictures of docs/serving.md: python docs/make/screenshots.py URL TEXT
 
 `URL` is that of a running server (`allyouneed serve`), `TEXT` what is typed into its page. Writes
 docs/pictures/web-page-*.png: the page 1280 pixels wide and light, with other words for one, and 390 wide and dark.

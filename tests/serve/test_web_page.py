@@ -38,7 +38,7 @@ def test_the_page_is_light() -> None:
 
 
 def test_its_pictures_in_the_docs_are_light() -> None:
-    page = Path(__file__).parents[2] / "docs/web-page.md"
+    page = Path(__file__).parents[2] / "docs/serving.md"
     pictures = re.findall(r"\]\((pictures/[\w.-]+)\)", page.read_text(encoding="utf-8"))
     assert len(pictures) == 2
     assert all((page.parent / picture).stat().st_size < 150_000 for picture in pictures)
