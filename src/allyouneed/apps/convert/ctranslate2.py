@@ -117,7 +117,7 @@ def _spec(bundle: Bundle) -> Any:
     spec.config.eos_token = EOS
     spec.config.unk_token = PAD if None in (source.unk_id, target.unk_id) else UNK  # it must have a name
     spec.config.add_source_bos, spec.config.add_source_eos = source.start_length > 0, True
-    spec.config.layer_norm_epsilon = bundle.model.encoder.layers[0].attention_residual.norm.eps  # type: ignore[union-attr]
+    spec.config.layer_norm_epsilon = next(part.eps for part in bundle.model.modules() if isinstance(part, LayerNorm))
     spec.validate()
     return spec
 
@@ -144,8 +144,8 @@ def _transformer(spec: Any, model: Transformer, banned: tuple[int, ...]) -> None
     for layer_spec, decoder_block in zip(spec.decoder.layer, model.decoder.layers, strict=True):
         _decoder_block(layer_spec, decoder_block)
     if model.config.norm == "pre":
-        _norm(spec.encoder.layer_norm, model.encoder.norm)  # type: ignore[arg-type]
-        _norm(spec.decoder.layer_norm, model.decoder.norm)  # type: ignore[arg-type]
+        _norm(spec.encoder.layer_norm, model.encoder.norm)
+        _norm(spec.decoder.layer_norm, model.decoder.norm)
     spec.decoder.projection.weight = _array(model.projection.table)
     bias = model.projection.bias
     spec.decoder.projection.bias = (
@@ -197,7 +197,8 @@ def _linear(spec: Any, *maps: nn.Linear) -> None:
     spec.bias = np.concatenate([_array(part.bias) for part in maps])
 
 
-def _norm(spec: Any, norm: LayerNorm) -> None:
+def _norm(spec: Any, norm: nn.Module) -> None:
+    assert isinstance(norm, LayerNorm)
     spec.gamma, spec.beta = _array(norm.gain), _array(norm.bias)
 
 

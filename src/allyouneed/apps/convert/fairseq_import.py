@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +28,7 @@ from .subword_vocabulary import ImportedSide, merges_side, read_lines_of_text, r
 
 _SPECIAL_TOKENS = {"<s>": SOS, "<pad>": PAD, "</s>": EOS, "<unk>": UNK}  # the first ids of every dictionary
 _PADDING = 1
-_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu"}
+_ACTIVATIONS: dict[str, Literal["relu", "gelu", "silu"]] = {"relu": "relu", "gelu": "gelu", "swish": "silu"}
 _EXPECTED: dict[str, tuple[object, ...]] = {  # settings that change what the weights compute
     "no_token_positional_embeddings": (False,),
     "no_cross_attention": (False,),
@@ -204,7 +204,7 @@ def _model_config(settings: dict[str, Any], stored: StoredWeights, sides: list[I
         heads=settings.get("encoder_attention_heads", 8),
         encoder_layers=stored.layers("encoder"),
         decoder_layers=stored.layers("decoder"),
-        activation=_ACTIVATIONS[activation],  # type: ignore[arg-type]
+        activation=_ACTIVATIONS[activation],
         norm="pre" if settings.get("encoder_normalize_before") else "post",
         positions="learned",
         tied_embeddings=_tied(settings, stored, sides, d_model),
