@@ -19,7 +19,7 @@ import ray
 import allyouneed.data.prepare as preparing
 import allyouneed.data.read as reading
 import allyouneed.data.store as store
-from allyouneed.apps.cli import app, rows
+from allyouneed.apps.cli import app, chunks
 
 
 class DyingOnce:
@@ -52,7 +52,7 @@ def main() -> None:
     for module, name, dying in (
         (reading, "clean_block", DyingOnce),
         (preparing, "BlockEncoder", DyingMaker),
-        (rows, "row_maker", DyingMaker),
+        (chunks, "row_maker", DyingMaker),
     ):
         vars(module)[name] = dying(output.with_name(f"killed-{name}"), vars(module)[name])
     output_stream = sys.stdout

@@ -15,11 +15,10 @@ from ...errors import AllYouNeedError, Interrupted, is_out_of_memory
 from .adapt import adapt
 from .average import average
 from .check import check
-from .command import Command, help_text
+from .command import Command, CommonOptions, Debug, Version, help_text, with_debug
 from .config import config
 from .demo import demo
 from .evaluate import evaluate_command
-from .everywhere import CommonOptions, Debug, Version, with_debug
 from .explain import explain_command
 from .export import export
 from .import_command import import_command

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .model_options import OptionalBundleFolder
+from .options import OptionalBundleFolder
 
 
 def check(

@@ -1,10 +1,16 @@
-"""The class of every command: its page of help in groups, and settings among its arguments."""
+"""The class of every command: its page of help in groups, settings among its arguments, and the option --debug."""
 
 import inspect
 import re
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Annotated, Any
 
+import typer
 from typer.core import TyperCommand
+
+from ...versions import versions
 
 
 class Command(TyperCommand):
@@ -45,3 +51,49 @@ def help_text(docstring: str) -> str:
     text, _, examples = inspect.cleandoc(docstring).partition("\nFor example:")
     text, examples = re.sub(r"(?<=\S)\n(?=\S)", " ", text), re.sub(r"\n\n+", "\n", examples)
     return f"{text}\n\b\nFor example:{examples}" if examples else text
+
+
+class CommonOptions:
+    """The options of a call that hold for every command."""
+
+    debug = False
+
+
+def _set_debug(debug: bool) -> None:
+    CommonOptions.debug |= debug
+
+
+def _print_version(requested: bool) -> None:
+    if requested:
+        print(versions())
+        raise typer.Exit
+
+
+_DEBUG = {"callback": _set_debug, "help": "After an error, print the traceback; any command takes it, too."}
+Debug = Annotated[bool, typer.Option("--debug", **_DEBUG)]
+_HiddenDebug = Annotated[bool, typer.Option("--debug", hidden=True, **_DEBUG)]
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version",
+        "-V",
+        is_eager=True,
+        callback=_print_version,
+        help="Print the version, and those of Python and PyTorch.",
+    ),
+]
+
+
+def with_debug(command: Callable[..., None]) -> Callable[..., None]:
+    """The same command with the option --debug, which the help of the program names."""
+
+    @wraps(command)
+    def wrapped(debug: bool, **arguments: Any) -> None:
+        command(**arguments)
+
+    original = signature(command)
+    debug = Parameter("debug", Parameter.KEYWORD_ONLY, annotation=_HiddenDebug, default=False)
+    wrapped.__dict__["__signature__"] = original.replace(parameters=[*original.parameters.values(), debug])
+    wrapped.__annotations__ = {**command.__annotations__, "debug": _HiddenDebug}
+    wrapped.__doc__ = help_text(command.__doc__ or "")
+    return wrapped

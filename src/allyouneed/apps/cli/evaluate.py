@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from .model_options import BundleFolders, CompiledOption, DeviceOption, PrecisionOption
+from .options import BundleFolders, CompiledOption, DeviceOption, PrecisionOption, SearchSettings, with_search
 from .recipe_argument import parse_columns
-from .score_options import (
+from .scores import (
     AtLeastOption,
     AtMostOption,
     CometOption,
@@ -23,7 +23,6 @@ from .score_options import (
     refuse_few_pairs,
     warn_of_tokenized,
 )
-from .search_options import SearchSettings, with_search
 
 
 @with_search("beam", "batch_size")
@@ -96,7 +95,7 @@ def evaluate_command(
     from ...errors import ConfigError, InputError
     from ...files import check_output_file, named_folders
     from ...metrics import refuse_unknown_tokenizer
-    from .score_output import count_and_show
+    from .scores import count_and_show
     from .screen import announce_pipes, console, progress
     from .testset import read_test_set
 

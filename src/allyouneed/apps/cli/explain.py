@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .model_options import GlossaryOption, OptionalBundleFolder
-from .search_options import SearchSettings, with_search
+from .options import GlossaryOption, OptionalBundleFolder, SearchSettings, with_search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .model_options import BundleFolder
+from .options import BundleFolder
 
 
 class Format(StrEnum):

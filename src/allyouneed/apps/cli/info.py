@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .model_options import BundleFolder
+from .options import BundleFolder
 
 if TYPE_CHECKING:
     from ...bundle import Bundle

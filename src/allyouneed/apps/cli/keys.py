@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .command import Command
-from .everywhere import with_debug
+from .command import Command, with_debug
 
 keys = typer.Typer(name="keys", help="Make, list and remove the API keys of a server.", no_args_is_help=True)
 

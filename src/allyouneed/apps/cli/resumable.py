@@ -33,7 +33,7 @@ from ...files import (
     to_json,
     write_whole,
 )
-from .flow import Chunk
+from .chunks import Chunk
 
 
 class RowWriter:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from .model_options import DeviceOption
-from .score_options import (
+from .options import DeviceOption
+from .scores import (
     AtLeastOption,
     AtMostOption,
     CometOption,
@@ -111,7 +111,7 @@ def score(
 
     from ...data.readers import pair_lines
     from ...evaluation import TranslatedSet
-    from .score_output import count_and_show
+    from .scores import count_and_show
 
     if comet and not source:
         raise ConfigError("COMET reads the source too; name it by --source")

@@ -8,8 +8,7 @@ import typer
 from ...errors import AllYouNeedError, MissingExtraError
 from ...language_tags import language_name
 from ..serve.options import ServeConfig
-from .config_options import with_config_options
-from .search_options import SearchSettings, with_search
+from .options import SearchSettings, with_config_options, with_search
 
 SERVE_PANELS = {
     "Models": ("max_loaded_memory", "device", "precision", "workers", "reload_every"),

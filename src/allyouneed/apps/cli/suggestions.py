@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .command import Command
-from .everywhere import with_debug
+from .command import Command, with_debug
 
 suggestions = typer.Typer(
     name="suggestions", help="Read the corrections that a server has stored.", no_args_is_help=True

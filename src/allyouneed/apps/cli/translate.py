@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from . import document as documents
-from .model_options import BundleFolders, CompiledOption, DeviceOption, GlossaryOption, PrecisionOption
-from .search_options import SearchSettings, with_search
+from .options import (
+    BundleFolders,
+    CompiledOption,
+    DeviceOption,
+    GlossaryOption,
+    PrecisionOption,
+    SearchSettings,
+    with_search,
+)
 
 if TYPE_CHECKING:
     from ...errors import DataError, InputError
     from ...translator import Translator
-    from .flow import Chunk
+    from .chunks import Chunk
 
 
 @with_search("beam", "nbest", "sample", "max_length", "batch_size")
@@ -119,9 +126,8 @@ def translate(
     from ...files import check_output_file, named_folders
     from ...text.glossary import Glossary
     from ..documents import DocumentOptions
-    from .flow import is_typed_text, read_chunks
+    from .chunks import RowOptions, is_typed_text, read_chunks, row_maker
     from .resumable import check_output, partial_path, row_writer
-    from .rows import RowOptions, row_maker
     from .screen import announce_pipes, console, progress, prompt
 
     prefix = prefix.strip()

@@ -1,14 +1,42 @@
-"""Options of a command, generated from the fields of a settings class: type, meaning and name are written once."""
+"""Arguments and options of several commands: models, settings of a search, and fields of a settings class."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from functools import wraps
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
+from ...config import DecodeConfig
 from ...settings import Checked, apply_overrides, refuse_unknown
+
+_BUNDLE = typer.Argument(metavar="BUNDLE", help="The folder of a trained model.", show_default=False)
+BundleFolder = Annotated[Path, _BUNDLE]
+BundleFolders = Annotated[
+    str,
+    typer.Argument(
+        metavar="BUNDLE",
+        help="The folder of a trained model; A,B,… is an ensemble.",
+        show_default=False,
+    ),
+]
+OptionalBundleFolder = Annotated[Path | None, _BUNDLE]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+PrecisionOption = Annotated[str, typer.Option(help="float32, int8 or auto.")]
+CompiledOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--compiled/--no-compiled",
+        help="Kernels of Numba. Default: in int8, if compiled.",
+        show_default=False,
+    ),
+]
+GlossaryOption = Annotated[
+    Path | None,
+    typer.Option(help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel="Search"),
+]
 
 
 def with_config_options(
@@ -90,3 +118,14 @@ def _is_list(field: "Field[Any]") -> bool:
 
 def _parse(field: "Field[Any]", value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",")) if _is_list(field) else value
+
+
+SearchSettings = dict[str, Any]  # fields of `DecodeConfig` by name
+
+
+def with_search(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command that gets the settings that the call names as its parameter `decode`.
+
+    The bundle has the others. `options` are the settings that are options, too.
+    """
+    return with_config_options(DecodeConfig, "decode", only=options, panels={"Search": options}, section="decode")

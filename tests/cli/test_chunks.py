@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from allyouneed.apps.cli.flow import Chunk, is_typed_text, read_chunks
+from allyouneed.apps.cli.chunks import Chunk, is_typed_text, read_chunks
 from allyouneed.apps.cli.resumable import notes_path, partial_path, row_writer
 from allyouneed.errors import DataError, InputError, Interrupted, OutputError
 from allyouneed.text.lines import LONGEST_LINE, TOO_LONG

@@ -1,18 +1,21 @@
-"""Input of any size, read in chunks of lines, which then get their translations."""
+"""Input of any size, read in chunks of lines, which become rows of the output: text with tabs, or JSON."""
 
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from ...errors import DataError, InputError
-from ...files import is_stream
+from ...files import is_stream, to_json
 from ...text.lines import LONGEST_LINE, TOO_LONG, not_utf8, opened, require_line_feeds
+
+if TYPE_CHECKING:
+    from ...translator import Translation, Translator
 
 
 @dataclass(slots=True)
@@ -103,3 +106,74 @@ def _decoded(line: bytes, number: int) -> str:
         return (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode().strip()
     except UnicodeDecodeError as error:
         raise ValueError(f"{not_utf8(error)}; convert the file to UTF-8 first") from error
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """What a row has, as the options of `translate` say."""
+
+    prefix: str
+    alternatives: int
+    align: str | None
+    json: bool
+    skip_refused: bool
+
+
+def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable[[Chunk], Chunk]:
+    """A function that adds a row for each line to a chunk, in this process or another, with the translator of `load`.
+
+    A line that is refused is recorded with `skip_refused`; otherwise the rows end before it, and the chunk has its
+    error.
+    """
+    translator = load()
+
+    def make_rows(chunk: Chunk, end: int | None = None) -> Chunk:
+        def refuse(error: InputError) -> None:
+            chunk.refused[cast(int, error.line)] = str(error)
+
+        try:
+            translations = translator.translations(
+                chunk.lines[:end], prefix=options.prefix, alternatives=options.alternatives, align=options.align,
+                first_line=chunk.first, on_refused=refuse if options.skip_refused else None,
+            )  # fmt: skip
+            for number, one in enumerate(translations, start=chunk.first):
+                row = as_json(one, error=chunk.refused.get(number)) if options.json else as_text(one)
+                chunk.rows.append(f"{row}\n")
+        except InputError as error:
+            chunk.error = error
+            if error.line and not chunk.rows:  # the line was found before any was translated
+                make_rows(chunk, error.line - chunk.first)
+        return chunk
+
+    return make_rows
+
+
+def as_text(translation: "Translation") -> str:
+    """The text, its alternatives and its alignment, separated by tabs."""
+    # A line break or a tab inside a translation would shift the following lines or columns.
+    texts = [translation.text, *(other.text for other in translation.alternatives)]
+    columns = [text.replace("\t", " ") if len(texts) > 1 or translation.alignment else text for text in texts]
+    if translation.alignment is not None:
+        columns.append(str(translation.alignment))
+    return "\t".join(re.sub(r"[\r\n]+", " ", column.strip("\r\n")) for column in columns)
+
+
+def as_json(translation: "Translation", *, error: str | None = None) -> str:
+    """A JSON object; its units are those that an alignment counts. `error` is the reason of a refusal."""
+    row: dict[str, object] = {
+        "source": translation.source,
+        "text": translation.text,
+        "confidence": round(translation.confidence, 6),
+        "flags": translation.flags,
+    }
+    if translation.alternatives:
+        row["alternatives"] = [
+            {"text": other.text, "confidence": round(other.confidence, 6), "flags": other.flags}
+            for other in translation.alternatives
+        ]
+    if translation.alignment is not None:
+        row["alignment"] = str(translation.alignment)
+        row["source_units"], row["target_units"] = translation.alignment.source, translation.alignment.target
+    if error is not None:
+        row["error"] = error
+    return to_json(row)
