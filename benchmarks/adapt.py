@@ -21,7 +21,7 @@ from pathlib import Path
 
 from allyouneed import Bundle, Draft, fit
 from allyouneed.apps.transfer.adaptation import adapt_bundle
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 from allyouneed.data.readers import read_pairs
 from allyouneed.errors import Interrupted
 from allyouneed.evaluation import evaluate_greedily

@@ -39,7 +39,7 @@ from typing import Any
 
 from allyouneed import Bundle, Draft, Recipe, Translator, fit
 from allyouneed.apps.transfer.distillation import with_teacher
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 from allyouneed.data.readers import read_pairs
 from allyouneed.errors import Interrupted
 from allyouneed.evaluation import evaluate_greedily

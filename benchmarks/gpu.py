@@ -33,7 +33,7 @@ from train_worker import transformers_updates, useful_flops
 from allyouneed import ModelConfig, Recipe, Transformer, recipe_path
 from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch, batches
-from allyouneed.data.store import EncodedPairs, Side
+from allyouneed.data.pairs import EncodedPairs, Side
 from allyouneed.fast.passes import choose_loss, made_ahead
 from allyouneed.train import add_gradients, make_optimizer, updates
 

@@ -25,8 +25,8 @@ from transformers import MarianConfig, MarianMTModel
 from allyouneed import Bundle, ModelConfig, Recipe, Tokenizer, Translator
 from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch, batches, pad
+from allyouneed.data.pairs import EncodedPairs
 from allyouneed.data.prepare import prepare
-from allyouneed.data.store import EncodedPairs
 from allyouneed.device import available_cores, retain_freed_memory
 from allyouneed.metrics import bleu, chrf
 from allyouneed.text.vocabulary import Vocabulary

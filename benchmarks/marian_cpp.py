@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from allyouneed import ModelConfig
-from allyouneed.data.store import EncodedPairs, Side
+from allyouneed.data.pairs import EncodedPairs, Side
 
 
 class MarianProcess:

@@ -21,9 +21,9 @@ from transformers import MarianMTModel
 
 from allyouneed import Recipe, recipe_path
 from allyouneed.data.batch import batches_by_length
+from allyouneed.data.pairs import EncodedPairs
 from allyouneed.data.prepare import prepare
 from allyouneed.data.prepared import PreparedData
-from allyouneed.data.store import EncodedPairs
 from allyouneed.device import retain_freed_memory
 
 

@@ -42,8 +42,8 @@ from marian_cpp import MarianProcess
 
 from allyouneed import ModelConfig, Recipe, recipe_path
 from allyouneed.data.batch import batches
+from allyouneed.data.pairs import EncodedPairs, Side
 from allyouneed.data.prepare import prepare
-from allyouneed.data.store import EncodedPairs, Side
 from allyouneed.device import has_fast_bfloat16
 
 SIZES = {

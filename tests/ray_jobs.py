@@ -16,9 +16,9 @@ from typing import Any
 
 import ray
 
+import allyouneed.data.clean as reading
+import allyouneed.data.pairs as store
 import allyouneed.data.prepare as preparing
-import allyouneed.data.read as reading
-import allyouneed.data.store as store
 from allyouneed.apps.cli import app, chunks
 
 

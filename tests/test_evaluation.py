@@ -21,7 +21,7 @@ from allyouneed import (
     evaluate,
     fit,
 )
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 from allyouneed.evaluation.model_scores import greedy_translator
 from allyouneed.evaluation.user_metrics import UserMetric
 from allyouneed.text.normalize import Normalization

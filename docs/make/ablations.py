@@ -19,7 +19,7 @@ from torch import Tensor
 
 from allyouneed import Bundle, Recipe, fit, recipe_path
 from allyouneed.data.batch import pad
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 from allyouneed.decode import SearchLimits, greedy_search, make_step
 from allyouneed.metrics import exact_match
 from allyouneed.nn import (

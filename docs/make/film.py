@@ -21,7 +21,7 @@ from PIL import Image
 
 from allyouneed import Bundle, Recipe, fit, recipe_path
 from allyouneed.apps.explain.film import changes, film_frame
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 from allyouneed.data.tasks import date_pairs
 from allyouneed.files import read_json_lines, write_whole
 from allyouneed.run.film import FILM_FILE

@@ -7,7 +7,7 @@ from allyouneed.auto import Corpus, Draft
 from allyouneed.auto.choice_rules import EXACT_SIZES, choose_dropout, choose_exact_size, choose_size, expected_epochs
 from allyouneed.auto.statistics import measure_pairs
 from allyouneed.auto.task_rules import choose_vocabulary, task_kind
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 
 RNG = random.Random(1)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

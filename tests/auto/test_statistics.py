@@ -3,7 +3,7 @@ import random
 import pytest
 
 from allyouneed.auto.statistics import PairStatistics, measure_pairs, split_units
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 
 
 def measure(*pairs: tuple[str, str]) -> PairStatistics:

@@ -6,7 +6,7 @@ import pytest
 
 from allyouneed.apps.check.overlap import load_pairs, no_overlap
 from allyouneed.config import Recipe
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 
 
 def written(path: Path, numbers: range) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from allyouneed.data.batch import SORT_WINDOW, Batch, batches, batches_by_length, epoch_of_batches, pad
-from allyouneed.data.store import EncodedPairs, Indices, Pairs, Side
+from allyouneed.data.pairs import EncodedPairs, Indices, Pairs, Side
 from allyouneed.errors import ConfigError
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from allyouneed.config import CleanConfig
 from allyouneed.data.clean import broken_rule, clean_pairs, dedup_key, normalize_text, skip_malformed
-from allyouneed.data.pair import Fault, Pair
+from allyouneed.data.pairs import Fault, Pair
 from allyouneed.data.report import DataReport, PartReport, RuleCount
 from allyouneed.errors import DataError
 from allyouneed.text.normalize import Normalization

@@ -1,5 +1,5 @@
 from allyouneed.data.encode import encode_pairs
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.vocabulary import Vocabulary
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from allyouneed.data.exchange import read_po, read_tmx, read_xliff
-from allyouneed.data.pair import Fault, Pair
+from allyouneed.data.pairs import Fault, Pair
 from allyouneed.data.readers import open_pairs
 from allyouneed.errors import DataError
 

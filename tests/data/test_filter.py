@@ -3,9 +3,8 @@ from pathlib import Path
 import pytest
 
 from allyouneed.config import CleanConfig, DataConfig
-from allyouneed.data.clean import CleanPairs
+from allyouneed.data.clean import CleanPairs, read_part
 from allyouneed.data.filter import SelectedPairs, select_pairs
-from allyouneed.data.read import read_part
 from allyouneed.data.report import DataReport
 from allyouneed.errors import DataError
 

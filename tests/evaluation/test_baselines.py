@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from allyouneed.data.store import Side
+from allyouneed.data.pairs import Side
 from allyouneed.evaluation import baselines
 from allyouneed.evaluation.baselines import affordable_pairs, find_nearest
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from allyouneed.apps.explain import claims
 from allyouneed.apps.explain.claims import Claim, describe_claim, sharpest_claims, token_groups
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 from allyouneed.translator import Translator
 
 CROSS = "decoder.layers.0.cross_attention"

@@ -12,7 +12,7 @@ import pytest
 
 from allyouneed import Bundle, ConfigError, Recipe, fit
 from allyouneed.config import DataConfig
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 from allyouneed.errors import Interrupted, TrainingError
 from allyouneed.run import Evaluation
 from allyouneed.run.budget import Stopwatch

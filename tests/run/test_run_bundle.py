@@ -1,6 +1,6 @@
 import pytest
 
-from allyouneed.data.store import Side
+from allyouneed.data.pairs import Side
 from allyouneed.run.run_bundle import usual_length, usual_repetition
 
 

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from allyouneed.config import ModelConfig
-from allyouneed.data.store import EncodedPairs, Side
+from allyouneed.data.pairs import EncodedPairs, Side
 from allyouneed.nn import Transformer
 from allyouneed.train.validation import validate
 

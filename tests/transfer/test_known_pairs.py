@@ -9,7 +9,7 @@ import pytest
 from allyouneed import Bundle, ConfigError, fit
 from allyouneed.apps.transfer.known_pairs import find_known_pairs, split
 from allyouneed.data.clean import dedup_key
-from allyouneed.data.pair import Pair
+from allyouneed.data.pairs import Pair
 from allyouneed.data.readers import read_pairs
 from allyouneed.evaluation.model_scores import greedy_translator
 from runs import TINY

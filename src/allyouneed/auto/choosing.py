@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from ..data.read import ProgressCallback
+from ..data.clean import ProgressCallback
 from .candidates import list_candidates
 from .choice_rules import SMALL_CORPUS, Corpus
 from .corpus_sample import CorpusSample, estimate_total, read_corpus_sample

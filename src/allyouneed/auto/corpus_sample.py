@@ -6,12 +6,11 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from ..config import CleanConfig, DataConfig
+from ..data.clean import read_part
 from ..data.filter import mask_corpora, select_pairs
-from ..data.pair import Pair
-from ..data.read import read_part
+from ..data.pairs import Pair, stride
 from ..data.readers import has_a_pair_a_line, local_paths
 from ..data.report import DataReport, SourceCount
-from ..data.store import stride
 from ..files import refusing_errors
 from ..text.lines import count_lines
 from .choice_rules import held_out_share

@@ -13,8 +13,7 @@ from itertools import pairwise
 from statistics import mean, pstdev
 from typing import Any
 
-from ..data.pair import Pair
-from ..data.store import stride
+from ..data.pairs import Pair, stride
 
 MOST_MEASURED = 20_000  # pairs
 # A side consists of symbols, of words of one closed set, if there are at least SYMBOLS of them a text and at most

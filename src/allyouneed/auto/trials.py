@@ -17,8 +17,7 @@ from ..bundle import Bundle
 from ..config import DataConfig, ModelConfig, Recipe, TrainConfig
 from ..data.batch import batches
 from ..data.encode import encode_pairs
-from ..data.pair import Pair
-from ..data.store import EncodedPairs, stride
+from ..data.pairs import EncodedPairs, Pair, stride
 from ..device import using_threads
 from ..fast.passes import choose_loss
 from ..nn import Transformer

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..device import move
 from ..errors import ConfigError
-from .store import EncodedPairs, Indices, Pairs
+from .pairs import EncodedPairs, Indices, Pairs
 
 SORT_WINDOW = 2**18  # pairs that are sorted by length together
 

@@ -11,11 +11,9 @@ from ..cluster import block_map
 from ..errors import DataError, InputError
 from ..files import write_whole
 from ..text.vocabulary import Vocabulary
-from .clean import CleanPairs, as_example
-from .pair import Pair
-from .read import ProgressCallback
+from .clean import CleanPairs, ProgressCallback, as_example
+from .pairs import EncodedPairs, Indices, Pair, Pairs, Side, writing_pairs
 from .report import DataReport, Part, RuleCount
-from .store import EncodedPairs, Indices, Pairs, Side, writing_pairs
 
 
 def encode_within(

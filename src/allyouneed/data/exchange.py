@@ -15,7 +15,7 @@ from ..errors import DataError
 from ..po_catalogue import read_catalogue
 from ..text.lines import MAX_IN_MEMORY, decode_lines, opened
 from .headings import unclear_columns
-from .pair import Fault, Pair, Rows
+from .pairs import Fault, Pair, Rows
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _REMEDY = 'before <tmx> add the line <!DOCTYPE tmx SYSTEM "tmx14.dtd">, with which names of HTML are read'

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from ..config import CleanConfig, DataConfig
 from ..errors import DataError
 from .clean import PAIR_RULES, RULE_NUMBERS, CleanPairs, CorpusEnd, Hashes, PairKeys, as_example
-from .pair import Pair
+from .pairs import Indices, Pair
 from .report import MAX_EXAMPLES, DataReport, PartReport
-from .store import Indices
 
 Mask = NDArray[np.bool_]
 

@@ -11,8 +11,10 @@ from ..files import locked, write_whole
 from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary, train_vocabulary
+from .clean import ProgressCallback, read_part
 from .encode import BlockEncoder, write_ids
 from .filter import select_pairs
+from .pairs import Pairs, stride
 from .prepared import (
     PreparedData,
     compute_provenance,
@@ -24,9 +26,7 @@ from .prepared import (
     stored_provenance,
     write_prepared,
 )
-from .read import ProgressCallback, read_part
 from .report import DataReport
-from .store import Pairs, stride
 
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, for learning subwords
 

@@ -2,7 +2,7 @@
 
 prepared.json             the provenance of the pairs and the report on them; written last
 tokenizer.json            the vocabulary, and tokenizer.target.json if the target has another
-train.source.ids, …       the pairs to train on, as ids (data/store.py)
+train.source.ids, …       the pairs to train on, as ids (data/pairs.py)
 train.texts.source.ids, … all pairs that were read, as texts, if they are segmented differently in every epoch
 train.rows                the index of each training pair among these
 valid.jsonl, test.jsonl   the pairs held out, as texts
@@ -31,10 +31,9 @@ from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
 from .batch import Batch, batches
 from .encode import encode_pairs
-from .pair import Pair
+from .pairs import EncodedPairs, Indices, Pair, Pairs, Side, stride
 from .readers import Where, local_paths
 from .report import DataReport
-from .store import EncodedPairs, Indices, Pairs, Side, stride
 
 PREPARED_FORMAT = 5  # of the files that data/prepare.py writes
 

@@ -21,9 +21,8 @@ from ..text.lines import (
 )
 from .exchange import read_po, read_tmx, read_xliff
 from .headings import PairColumns, find_columns
-from .pair import Fault, Pair, Rows
-from .spreadsheet import ENDINGS as SPREADSHEETS
-from .spreadsheet import read_spreadsheet, spreadsheet_rows
+from .pairs import Fault, Pair, Rows
+from .tabular import ENDINGS as SPREADSHEETS
 from .tabular import (
     NumberedCells,
     csv_rows,
@@ -31,8 +30,10 @@ from .tabular import (
     read_csv,
     read_jsonl,
     read_parquet,
+    read_spreadsheet,
     read_tsv,
     side_names,
+    spreadsheet_rows,
     tsv_rows,
 )
 from .tasks import SPLITS, TASKS, Split, task_pairs

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.store import Side
+from ..data.pairs import Side
 
 COMPARISONS_PER_SECOND = 50_000_000  # of a query with a training source; a fast core makes twice as many
 SEARCHED_AT_ONCE = 20_000  # training sources that are searched at a time, so that the numbers fit into a cache

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..config import Recipe
-from ..data.pair import Pair
+from ..data.pairs import Pair
 from ..data.prepared import compute_provenance, prepared_folder, read_test_pairs
 from ..data.readers import is_task, read_pairs
 from ..errors import ConfigError

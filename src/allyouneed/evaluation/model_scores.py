@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..bundle import Bundle
-from ..data.pair import Pair
+from ..data.pairs import Pair
 from ..device import pick_device
 from ..metrics import (
     METRICS,

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 
 from ..bundle import Bundle
-from ..data.pair import Pair
+from ..data.pairs import Pair
 from ..errors import ConfigError, TrainingError
 from ..metrics import QUICK_METRICS
 from ..run import Evaluation, Evaluator, Validation

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from ..config import TrainConfig
-from ..data.pair import Pair
+from ..data.pairs import Pair
 from ..errors import DataError, TrainingError
 from ..files import read_whole
 from .state import TrainState

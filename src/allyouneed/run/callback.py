@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..bundle import Bundle
-from ..data.pair import Pair
+from ..data.pairs import Pair
 from ..train.loop import Update
 
 

@@ -11,9 +11,9 @@ from ..auto import Draft, choose_from_pairs, preliminary_recipe
 from ..bundle import Bundle
 from ..config import DataConfig, Recipe
 from ..config.data_config import LEARNED_VOCABULARY
+from ..data.clean import ProgressCallback
 from ..data.prepare import prepare
 from ..data.prepared import PreparedData, prepared_folder
-from ..data.read import ProgressCallback
 from ..errors import ConfigError
 from ..files import locked
 from ..text.vocabulary import Vocabulary

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ..bundle import Bundle
 from ..config import Recipe
+from ..data.pairs import Side, stride
 from ..data.prepared import PreparedData
-from ..data.store import Side, stride
 from ..decode import longest_repetition
 from ..files import parse_json, read_whole
 from ..nn import Transformer

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..bundle import Bundle
-from ..data.pair import Pair
+from ..data.pairs import Pair
 from ..errors import TrainingError
 from ..files import followed
 from ..nn import Transformer

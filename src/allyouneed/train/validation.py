@@ -3,7 +3,7 @@
 import torch
 
 from ..data.batch import batches_by_length
-from ..data.store import EncodedPairs
+from ..data.pairs import EncodedPairs
 from ..nn import Transformer
 from .loss import mean_loss
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from ...bundle import Bundle
 from ...config import ModelConfig, Recipe
-from ...data.pair import Pair
+from ...data.pairs import Pair
 from ...device import one_thread
 from ...nn import Transformer
 from ...younger import build_model

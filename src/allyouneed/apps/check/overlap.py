@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...config import DataConfig, Recipe
+from ...data.clean import read_part
 from ...data.filter import select_pairs
-from ...data.pair import Pair
-from ...data.read import read_part
+from ...data.pairs import Pair
 from ...data.readers import Where, is_task, local_paths, read_pairs
 from ...data.report import DataReport
 from .result import CheckResult

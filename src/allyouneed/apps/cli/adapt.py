@@ -11,7 +11,7 @@ from .recipe_argument import parse_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...data.pair import Pair
+    from ...data.pairs import Pair
     from ..transfer.adaptation import Adaptation
 
 TITLES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
@@ -101,7 +101,7 @@ def adapt(
 
 def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequence[Pair]":
     from ...bundle import read_languages
-    from ...data.pair import Pair
+    from ...data.pairs import Pair
     from ...data.readers import read_pairs
     from ..serve.suggestions import is_suggestion_store, latest_suggestions
 

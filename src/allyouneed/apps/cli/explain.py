@@ -11,7 +11,7 @@ from .options import GlossaryOption, OptionalBundleFolder, SearchSettings, with_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...data.pair import Pair
+    from ...data.pairs import Pair
 
 
 class Form(StrEnum):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...data.headings import heading_order
-from ...data.pair import Pair
+from ...data.pairs import Pair
 from ...data.readers import READERS, pair_lines, read_pairs
 from ...data.tabular import tsv_rows
 from ...errors import ConfigError, DataError

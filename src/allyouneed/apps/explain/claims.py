@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ...data.pair import Pair
+from ...data.pairs import Pair
 from ...decode.eval_copy import eval_copy
 from ...errors import InputError
 from ...translator import Translator

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ...bundle import Bundle
 from ...config import ModelConfig, Recipe, TrainConfig
-from ...data.pair import Pair
+from ...data.pairs import Pair
 from ...errors import ConfigError
 from ...evaluation import evaluate
 from ...metrics import QUICK_METRICS

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from ...bundle import Bundle
 from ...config import Recipe
-from ...data.pair import Pair
+from ...data.pairs import Pair, Side
 from ...data.prepared import open_training_ids
-from ...data.store import Side
 from ...errors import InputError
 from ...evaluation.baselines import affordable_pairs, find_nearest
 from ...evaluation.held_out import find_prepared, held_out_pairs

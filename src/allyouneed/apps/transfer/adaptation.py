@@ -22,7 +22,7 @@ from ...auto.choice_rules import ALWAYS, peak_learning_rate
 from ...bundle import Bundle, model_files
 from ...config import Recipe
 from ...data.clean import dedup_key
-from ...data.pair import Pair
+from ...data.pairs import Pair
 from ...data.tabular import iterate_pairs
 from ...errors import ConfigError, DataError, InputError
 from ...evaluation import evaluate_greedily

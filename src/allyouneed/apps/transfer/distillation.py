@@ -20,13 +20,12 @@ from ...auto import choose_pairs, preliminary_recipe, with_data
 from ...bundle import model_files
 from ...checksums import files_digest
 from ...config import Recipe
+from ...data.clean import read_part
 from ...data.filter import select_pairs
-from ...data.pair import Pair
+from ...data.pairs import Pair, chunks
 from ...data.prepared import compute_provenance, describe_difference
-from ...data.read import read_part
 from ...data.readers import is_task
 from ...data.report import DataReport, Part
-from ...data.store import chunks
 from ...errors import ConfigError, DataError, Interrupted
 from ...files import followed, locked, parse_json, read_whole, to_json, to_json_lines, write_whole, written_whole
 from ...run import Draft, SilentCallback, TrainingCallback

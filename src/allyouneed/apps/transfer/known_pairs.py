@@ -8,10 +8,9 @@ from typing import NamedTuple
 from ...bundle import Bundle
 from ...config import Recipe
 from ...data.clean import dedup_key
-from ...data.pair import Pair
+from ...data.pairs import Pair, stride
 from ...data.prepared import PreparedData, open_prepared, stored_provenance
 from ...data.readers import is_task, read_pairs
-from ...data.store import stride
 from ...errors import ConfigError
 from ...evaluation.model_scores import greedy_translator
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...bundle import Bundle
-from ...data.pair import Pair
+from ...data.pairs import Pair
 from ...errors import DataError, InputError
 from ...text.tokenizer import Tokenizer
 

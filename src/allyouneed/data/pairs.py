@@ -1,6 +1,7 @@
-"""Sentence pairs in memory or on disk: of each side one array with all ids, and one with the start of each sentence.
+"""Sentence pairs: one by one, as readers yield them, and all of a part, in memory or on disk.
 
-Texts are stored in the same way, with the bytes of UTF-8 as ids. Files are memory-mapped.
+Of each side one array has all ids, and one the start of each sentence. Texts are stored in the same way, with the bytes
+of UTF-8 as ids. Files are memory-mapped.
 """
 
 import mmap
@@ -11,12 +12,29 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .pair import Pair
+
+class Pair(NamedTuple):
+    """A sentence and its translation."""
+
+    source: str
+    target: str
+
+
+class Fault(NamedTuple):
+    """A line, counted from 1, without a pair, and the reason; `lines` lines from there on are skipped."""
+
+    line: int
+    reason: str
+    lines: int = 1
+
+
+Rows = Iterator[Pair | Fault]
+
 
 Indices = NDArray[np.integer[Any]]
 

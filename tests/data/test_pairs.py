@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from allyouneed.data.batch import epoch_of_batches, pad
-from allyouneed.data.store import EncodedPairs, Pairs, Side, writing_pairs
+from allyouneed.data.pairs import EncodedPairs, Pairs, Side, writing_pairs
 
 
 def test_a_side_gives_its_sentences_back() -> None:
@@ -24,7 +24,7 @@ def test_padded_rows_are_the_sentences_filled_up(chosen: list[int]) -> None:
 
 
 def test_the_length_that_a_share_of_the_sentences_does_not_exceed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.data.store.CHUNK_LENGTHS", 7)
+    monkeypatch.setattr("allyouneed.data.pairs.CHUNK_LENGTHS", 7)
     lengths = np.random.default_rng(0).integers(0, 30, 100)
     side = Side.from_sentences([[1] * length for length in lengths])
     assert side.length_quantile(1) == lengths.max()
