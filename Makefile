@@ -24,7 +24,6 @@ docs: .venv/installed-dev
 	$(BIN)/python docs/make/tasks.py
 	$(BIN)/python docs/make/pictures.py
 	$(BIN)/python docs/make/schema.py
-	$(BIN)/python docs/make/commands.py
 	$(BIN)/python docs/make/pages.py
 	$(BIN)/python docs/make/notebooks.py
 	$(BIN)/python docs/make/live.py

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "make")]
+
+import reference  # noqa: E402
 
 project = "allyouneed"
 author = "the authors of allyouneed"
@@ -55,6 +58,12 @@ def skip_member(app: Sphinx, what: str, name: str, obj: object, skip: bool, opti
     return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
 
 
+def write_reference(app: Sphinx) -> None:
+    """The reference pages are made before the site's pages are looked for."""
+    reference.write()
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", write_reference)
     app.connect("autodoc-process-docstring", render_docstring)
     app.connect("autodoc-skip-member", skip_member)

@@ -8,6 +8,11 @@ from types import ModuleType
 DOCS = Path(__file__).parent.parent / "docs"
 
 
+def pages_of_the_docs() -> list[Path]:
+    """The pages in docs/, without those that only the site has."""
+    return sorted(page for page in DOCS.rglob("*.md") if page.parent != DOCS / "reference")
+
+
 def program(name: str) -> ModuleType:
     """One of docs/make/."""
     sys.path.append(str(DOCS / "make"))  # they import each other

@@ -10,8 +10,10 @@ import tomllib
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import allyouneed
@@ -19,10 +21,11 @@ from allyouneed.apps.cli import app
 from allyouneed.config import CleanConfig, Recipe
 from allyouneed.reference import SECTIONS
 from conftest import Demo
+from docs_programs import pages_of_the_docs, program
 
 ROOT = Path(__file__).parent.parent
 HOUSE = ROOT / "src/allyouneed"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages_of_the_docs()]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -106,10 +109,17 @@ def test_every_file_and_link_a_page_names_exists(page: Path) -> None:
 def test_every_page_is_in_a_table_of_contents() -> None:
     docs = ROOT / "docs"
     listed = {docs / "index.md"}
+    made = {docs / f"reference/{name}.md" for name in program("reference").pages()}
     for index in docs.rglob("index.md"):
         for entry in re.findall(r"^(?:.* <)?([\w/-]+)>?$", "".join(blocks(index, "{toctree}")), re.MULTILINE):
             listed.add(index.parent / f"{entry}.md")
-    assert set(docs.rglob("*.md")) - set((docs / "make").rglob("*")) == listed
+    assert {page for page in pages_of_the_docs() if page.parent.name != "make"} | made == listed
+
+
+def test_the_reference_is_made_with_the_site_and_not_kept() -> None:
+    assert "/docs/reference/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    for page in PAGES:
+        assert not re.search(r"\]\([^)]*reference/", page.read_text(encoding="utf-8")), f"{page.name}: only on the site"
 
 
 @pytest.mark.slow
@@ -119,11 +129,11 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         [sys.executable, "-m", "sphinx", "-qW", "--keep-going", ROOT / "docs", tmp_path], capture_output=True, text=True
     )
     assert built.returncode == 0, built.stderr
-    assert (tmp_path / "index.html").exists()
+    assert all((tmp_path / f"reference/{name}.html").exists() for name in program("reference").pages())
 
 
 def test_the_reference_has_every_public_name() -> None:
-    text = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    text = program("reference").pages()["api"]
     listed = set(re.findall(r"^\.\. auto(?:class|function):: allyouneed\.(\w+)$", text, re.MULTILINE))
     modules = re.findall(r"^\.\. automodule:: (\S+)$", text, re.MULTILINE)
     assert set(allyouneed.__all__) <= listed.union(*(dir(import_module(module)) for module in modules))
@@ -167,8 +177,22 @@ def test_every_target_of_the_makefile_is_in_its_first_line() -> None:
 
 
 def test_every_section_of_a_recipe_is_on_the_page_of_settings() -> None:
-    text = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
-    assert re.findall(r"^<!-- table: settings of (.+) -->$", text, re.MULTILINE) == list(SECTIONS)
+    headings = re.findall(r"^##+ `\[+([a-z.]+)\]+`", program("reference").pages()["settings"], re.MULTILINE)
+    assert headings == list(SECTIONS)
+
+
+def test_every_command_and_option_is_on_the_page_of_commands() -> None:
+    page = program("reference").pages()["commands"]
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        part = page.partition(f"\n## allyouneed {name}\n")[2].partition("\n## ")[0]
+        assert part, name
+        for parameter in command.params:
+            if not getattr(parameter, "hidden", False):
+                assert all(option in part for option in parameter.opts if option.startswith("--")), (
+                    name,
+                    parameter.name,
+                )
 
 
 @pytest.mark.parametrize("block", blocks(ROOT / "docs/data.md", "toml"))

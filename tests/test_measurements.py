@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from docs_programs import DOCS, program
+from docs_programs import DOCS, pages_of_the_docs, program
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def pages() -> ModuleType:
 
 def test_every_table_is_as_the_records_have_it(pages: ModuleType) -> None:
     named = set()
-    for path in DOCS.rglob("*.md"):
+    for path in pages_of_the_docs():
         page = path.read_text(encoding="utf-8")
         assert pages.filled(page) == page, f"{path} is out of date: python docs/make/pages.py"
         named |= set(re.findall(r"<!-- table: (.+?) -->", page))

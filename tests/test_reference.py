@@ -13,7 +13,6 @@ from allyouneed import ConfigError, Recipe
 from allyouneed.files import to_json
 from allyouneed.recipes import SCHEMA, paper_names, recipe_names, recipe_path
 from allyouneed.reference import SECTIONS, commented_recipe, find_settings, recipe_schema, refuse_misspelt
-from docs_programs import program
 from shell import run_here
 
 NAMES = [*recipe_names(), *paper_names()]
@@ -47,11 +46,6 @@ def is_valid(value: Any, schema: dict[str, Any]) -> bool:
 
 def test_the_shipped_schema_is_that_of_the_settings() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == to_json(recipe_schema(), indent=1) + "\n", "run docs/make/schema.py"
-
-
-def test_the_page_of_commands_is_that_of_the_program() -> None:
-    commands = program("commands")
-    assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "run docs/make/commands.py"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,7 +17,6 @@ from typing import Any
 from allyouneed.apps.paper import ROWS, count_parameters, flops_per_token_pair, matching_vocabulary
 from allyouneed.config import ModelConfig
 from allyouneed.export_limits import exportable
-from allyouneed.reference import SECTIONS, list_settings
 
 HERE = Path(__file__).parent
 TASKS = ("dates", "reverse", "sort", "locales", "numbers")
@@ -58,15 +57,6 @@ def one_task(name: str) -> Iterator[str]:
         yield f"| `allyouneed train {name} train.seed={run['seed']}` | {run['exact']:.2f} % | {run['seconds']:.0f} s |"
     yield ""
     yield f"Measured on {about['date']} by `python docs/make/tasks.py {name}`: {about['machine']}, one thread."
-
-
-def settings(section: str) -> Iterator[str]:
-    """Every setting of a section of a recipe."""
-    yield "| setting | meaning | values | default | in the paper |"
-    yield "|---|---|---|---|---|"
-    for known in list_settings(section):
-        default = known.default if known.default == "left out" else f"`{known.default}`"
-        yield f"| `{known.key}` | {known.meaning} | {known.values} | {default} | {known.paper} |"
 
 
 def table_3() -> Iterator[str]:
@@ -134,7 +124,6 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "table 3, trained": trained_table_3,
 }
 TABLES |= {f"task {name}": partial(one_task, name) for name in TASKS}
-TABLES |= {f"settings of {section}": partial(settings, section) for section in SECTIONS}
 
 
 def record(name: str) -> dict[str, Any]:
