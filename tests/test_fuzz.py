@@ -31,8 +31,9 @@ from hypothesis import strategies as st
 from allyouneed.apps.cli import app
 from allyouneed.apps.documents import DocumentOptions, UnitTranslation, read_document
 from allyouneed.config import Recipe
-from allyouneed.data.readers import open_pairs, read_lines
+from allyouneed.data.readers import open_pairs
 from allyouneed.errors import AllYouNeedError, ConfigError, DocumentError
+from allyouneed.text.lines import read_lines
 from bundles import strip_checksums
 from runs import TINY
 from shell import run_here

@@ -4,9 +4,11 @@ from pathlib import Path
 import pytest
 
 from allyouneed.data.clean import skip_malformed
-from allyouneed.data.readers import Pair, open_pairs, pair_lines, read_lines, read_pairs
+from allyouneed.data.pairs import Pair
+from allyouneed.data.readers import open_pairs, pair_lines, read_pairs
 from allyouneed.data.report import RuleCount
 from allyouneed.errors import DataError
+from allyouneed.text.lines import read_lines
 
 
 def write(path: Path, content: bytes) -> Path:

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.config import TrainConfig
-from allyouneed.data.readers import Pair
+from allyouneed.data.pairs import Pair
 from allyouneed.evaluation.held_out import held_out_pairs
 from allyouneed.nn import Transformer
 from allyouneed.run import Evaluation, Sample

@@ -160,12 +160,9 @@ def collate(
     Batches are planned with the lengths without sampling. Sampling makes sentences about a fifth longer if a tenth of
     the merges is skipped.
     """
-    target_pad_id = pad_id if target_pad_id is None else target_pad_id
-    if not pairs.resample:
-        return _padded(pairs, chosen, pad_id, target_pad_id)
-    return _padded(pairs.resample(chosen, epoch), np.arange(len(chosen), dtype=np.int32), pad_id, target_pad_id)
-
-
-def _padded(pairs: Pairs, chosen: Indices, pad_id: int, target_pad_id: int) -> Batch:
-    source, target = pairs.source.padded(chosen, pad_id), pairs.target.padded(chosen, target_pad_id)
+    ids: Pairs = pairs
+    if pairs.resample:
+        ids, chosen = pairs.resample(chosen, epoch), np.arange(len(chosen), dtype=np.int32)
+    source = ids.source.padded(chosen, pad_id)
+    target = ids.target.padded(chosen, pad_id if target_pad_id is None else target_pad_id)
     return Batch(torch.from_numpy(source), torch.from_numpy(target))

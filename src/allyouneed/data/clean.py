@@ -4,12 +4,12 @@ Here is what is done with each pair alone; `data/filter.py` compares pairs by th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,17 @@ from numpy.typing import NDArray
 from ..cluster import block_map
 from ..config import CleanConfig, DataConfig
 from ..errors import DataError
-from ..text.lines import NOT_UTF8, windows_remedy
 from ..text.normalize import Normalization
 from .pairs import Fault, Pair, Pairs, Rows, chunks, writing_pairs
 from .readers import Where, describe_columns, is_task, open_pairs, source_name
 from .report import MAX_EXAMPLES, REASONS, DataReport, Part, PartReport, RuleCount, SourceCount
 
 Hashes = NDArray[np.uint64]
+# What pairs are compared by: the number of the rule of `PAIR_RULES` that a pair breaks, or 0; a hash of the whole pair;
+# and one of each side, which ignores case and spaces. Hashes have 64 bits: of corpora of ten million texts, about 1 in
+# 300,000 has two texts with the same hash.
+PAIR_KEYS = np.dtype([("rule", "u1"), ("exact", "u8"), ("source", "u8"), ("target", "u8")])
+PairKeys = NDArray[np.void]
 RULE_NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}
 
 _SLACK = 20  # characters, since short texts often differ in length
@@ -49,23 +53,23 @@ def skip_malformed(rows: Rows, malformed: RuleCount, *, name: str, max_malformed
     the source in error messages.
     """
     before, count = malformed.count, 0
-    first: list[str] = []
+    first: list[Fault] = []
     for row in rows:
         if isinstance(row, Fault):
             count += row.lines
-            fault = f"{name}, line {row.line} {row.reason}"
+            fault = row.message(name)
             malformed.add(fault, row.lines)
             if len(first) < MAX_EXAMPLES:
-                first.append(fault)
+                first.append(row)
         else:
             count += 1
             yield row
     faults = malformed.count - before
     if faults > max_malformed * count:
-        remedy = f"; {windows_remedy(name)}" if any(NOT_UTF8 in fault for fault in first) else ""
         raise DataError(
             f"{name} has {faults:,} malformed of {count:,} lines, more than data.max_malformed={max_malformed} "
-            "allows: " + "; ".join(first) + remedy
+            f"allows: {'; '.join(fault.message(name) for fault in first)}"
+            + next(filter(None, (fault.remedy(name) for fault in first)), "")
         )
 
 
@@ -111,41 +115,8 @@ def as_example(pair: Pair) -> str:
     return f"{pair.source[:80]} → {pair.target[:80]}"
 
 
-@dataclass(slots=True)
-class PairKeys:
-    """What pairs are compared by, 25 bytes a pair: the number of the rule of `PAIR_RULES` it breaks, or 0, and hashes.
-
-    `exact` hashes the whole pair; `source` and `target` hash the dedup key of a side, which ignores case and spaces.
-    Hashes have 64 bits: of corpora of ten million texts, about 1 in 300,000 has two texts with the same hash.
-    """
-
-    rule: bytearray = field(default_factory=bytearray)
-    exact: bytearray = field(default_factory=bytearray)
-    source: bytearray = field(default_factory=bytearray)
-    target: bytearray = field(default_factory=bytearray)
-
-    def add(self, pair: Pair, rule: str) -> None:
-        """Append the keys of one pair."""
-        self.rule.append(RULE_NUMBERS[rule] if rule else 0)
-        self.exact += _hash(f"{pair.source}\n{pair.target}")
-        self.source += _hash(dedup_key(pair.source))
-        self.target += _hash(dedup_key(pair.target))
-
-    def extend(self, later: "PairKeys") -> None:
-        """Append the keys of later pairs."""
-        for name in ("rule", "exact", "source", "target"):
-            getattr(self, name).extend(getattr(later, name))
-
-    def hashes(self, name: Literal["exact", "source", "target"]) -> Hashes:
-        """One hash of each pair."""
-        return np.frombuffer(getattr(self, name), np.uint64)
-
-    def __len__(self) -> int:
-        return len(self.rule)
-
-
-def _hash(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=8).digest()
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 class CorpusEnd(NamedTuple):
@@ -159,7 +130,7 @@ class CorpusEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CleanPairs(Pairs):
-    """Pairs as texts, the keys that they are compared by, and where each corpus ends among them."""
+    """Pairs as texts, the keys (`PAIR_KEYS`) that they are compared by, and where each corpus ends among them."""
 
     keys: PairKeys
     ends: Sequence[CorpusEnd] = ()
@@ -170,12 +141,19 @@ def clean_block(block: Pairs, clean: CleanConfig) -> tuple[CleanPairs, PartRepor
 
     A block can be worked on by any process, of this machine or of another: the result depends on nothing else.
     """
-    keys, report = PairKeys(), PartReport()
-    pairs = list(clean_pairs(map(Pair, block.source.texts(), block.target.texts()), clean, report))
-    for pair in pairs:
-        keys.add(pair, broken_rule(pair, clean))
+    report = PartReport()
+    pairs = list(clean_pairs(block.texts(), clean, report))
+    keys = [
+        (
+            RULE_NUMBERS.get(broken_rule(pair, clean), 0),
+            _hash(f"{pair.source}\n{pair.target}"),
+            _hash(dedup_key(pair.source)),
+            _hash(dedup_key(pair.target)),
+        )
+        for pair in pairs
+    ]
     cleaned = Pairs.from_texts(pairs)
-    return CleanPairs(cleaned.source, cleaned.target, keys), report
+    return CleanPairs(cleaned.source, cleaned.target, np.array(keys, PAIR_KEYS)), report
 
 
 # Called with the current stage, the number of pairs done, and the total, or None if that is unknown.
@@ -200,14 +178,14 @@ def read_part(
     Refuses a corpus with more malformed lines than `data.max_malformed` allows, by file, line and reason,
     and an empty one.
     """
-    keys, counts, ends = PairKeys(), report.parts()[part], list[CorpusEnd]()
+    keys, counts, ends, read = [np.zeros(0, PAIR_KEYS)], report.parts()[part], list[CorpusEnd](), 0
     limit = {"train": data.max_train_samples, "valid": data.max_valid_samples, "test": 0}[part]
     with writing_pairs(folder, f"{part}.texts") as write, block_map(partial(clean_block, clean=clean), ray) as cleaned:
         for corpus in data.corpora():
             where: Where = getattr(corpus, part)
             if where and not (part == "test" and is_task(where)):  # the test pairs of a task are generated when needed
-                name, before, malformed = source_name(where), counts.read, counts.dropped["malformed"]
-                malformed_before = malformed.count
+                name, malformed = source_name(where), counts.dropped["malformed"]
+                before = counts.read, malformed.count
                 how: Any = {"folder": data.data_dir, "columns": corpus.columns, "sheet": corpus.sheet}
                 rows = open_pairs(where, **how, limit=limit, seed=data.seed)
                 if text := describe_columns(where, **how):
@@ -215,13 +193,14 @@ def read_part(
                 pairs = skip_malformed(islice(rows, most), malformed, name=name, max_malformed=data.max_malformed)
                 for block, block_report in cleaned(map(Pairs.from_texts, chunks(pairs))):
                     write(block)
-                    keys.extend(block.keys)
+                    keys.append(block.keys)
                     counts.merge(block_report)
-                    progress("reading", len(keys), None)
-                if (counts.read, malformed.count) == (before, malformed_before):
+                    read += len(block)
+                    progress("reading", read, None)
+                if (counts.read, malformed.count) == before:
                     raise DataError(f"{name} is empty; expected pairs in data.{part}")
-                ends.append(CorpusEnd(len(keys), corpus.weight, is_task(where), corpus.synthetic))
+                ends.append(CorpusEnd(read, corpus.weight, is_task(where), corpus.synthetic))
                 if part == "train":
-                    report.sources.append(SourceCount(name, read=counts.read - before))
+                    report.sources.append(SourceCount(name, read=counts.read - before[0]))
     texts = Pairs.open(folder, f"{part}.texts", "uint8")
-    return CleanPairs(texts.source, texts.target, keys, ends)
+    return CleanPairs(texts.source, texts.target, np.concatenate(keys), ends)

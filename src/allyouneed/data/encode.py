@@ -1,15 +1,16 @@
 """Pairs as texts → pairs as ids: in memory, or on disk, a block at a time."""
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ..cluster import block_map
+from ..config import DataConfig
 from ..errors import DataError, InputError
-from ..files import write_whole
+from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
 from .clean import CleanPairs, ProgressCallback, as_example
 from .pairs import EncodedPairs, Indices, Pair, Pairs, Side, writing_pairs
@@ -33,35 +34,28 @@ def encode_pairs(pairs: Sequence[Pair], vocabulary: Vocabulary, *, max_length: i
     return EncodedPairs(ids.source, ids.target)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockEncoder:
-    """Encodes a block of pairs as ids of type `dtype`; also counts those that `encode_within` does not keep.
+def encode_block(
+    block: Pairs, *, part: Part, vocabulary: Vocabulary, max_length: int, dtype: str, advice: str = ""
+) -> tuple[Pairs, list[int], RuleCount]:
+    """Encode a block of pairs as ids of type `dtype`; also count those that `encode_within` does not keep.
 
     `part` begins and `advice` ends the message about a text that the vocabulary cannot encode.
     """
-
-    part: Part
-    vocabulary: Vocabulary
-    max_length: int
-    dtype: str
-    advice: str = ""
-
-    def __call__(self, block: Pairs) -> tuple[Pairs, list[int], RuleCount]:
-        pairs = list(map(Pair, block.source.texts(), block.target.texts()))
-        try:
-            ids, kept = encode_within(pairs, self.vocabulary, self.max_length, self.dtype)
-        except InputError as error:
-            raise DataError(f"data.{self.part}: {error}{self.advice}") from error
-        too_long = RuleCount()
-        for i in sorted(set(range(len(pairs))).difference(kept)):
-            too_long.add(as_example(pairs[i]))
-        return ids, kept, too_long
+    pairs = list(block.texts())
+    try:
+        ids, kept = encode_within(pairs, vocabulary, max_length, dtype)
+    except InputError as error:
+        raise DataError(f"data.{part}: {error}{advice}") from error
+    too_long = RuleCount()
+    for i in sorted(set(range(len(pairs))).difference(kept)):
+        too_long.add(as_example(pairs[i]))
+    return ids, kept, too_long
 
 
 def write_ids(
     train: CleanPairs,
     indices: Indices,
-    encoder: BlockEncoder,
+    encoder: Callable[[Pairs], tuple[Pairs, list[int], RuleCount]],
     folder: Path,
     report: DataReport,
     *,
@@ -85,5 +79,39 @@ def write_ids(
             weights.append((len(rows), weight))
             begin = end
     report.train.used = len(rows)
-    write_whole(folder / "train.rows", rows.tobytes())
+    (folder / "train.rows").write_bytes(rows.tobytes())
     return weights
+
+
+def open_training(
+    folder: Path,
+    data: DataConfig,
+    vocabulary: Vocabulary,
+    max_length: int,
+    dtype: str,
+    weights: Sequence[tuple[int, float]],
+) -> EncodedPairs:
+    """The pairs that `write_ids` wrote, with the `weights` that it returned; with subword sampling, if `data` has it.
+
+    A segmentation too long for the model is replaced by the usual one.
+    """
+    ids = Pairs.open(folder, "train", dtype)
+    train = EncodedPairs(ids.source, ids.target, tuple((end, weight) for end, weight in weights))
+    if not data.subword_sampling:
+        return train
+    texts, rows = Pairs.open(folder, "train.texts", "uint8"), np.fromfile(folder / "train.rows", np.int32)
+
+    def sampler(side: int, texts: Side, tokenizer: Tokenizer) -> Callable[[Indices, int], Side]:
+        sampled = tokenizer.with_sampling(strength=data.subword_sampling, seed=data.seed)
+
+        def sentences(indices: Indices, epoch: int) -> Iterator[list[int]]:
+            for row, text in zip(indices.tolist(), texts.select(indices).texts(), strict=True):
+                ids = sampled(text, (epoch << 32) + 2 * row + side)
+                yield ids if len(ids) <= max_length else tokenizer.encode(text)
+
+        return lambda indices, epoch: Side.from_sentences(list(sentences(indices, epoch)))
+
+    source, target = sampler(0, texts.source, vocabulary.source), sampler(1, texts.target, vocabulary.target)
+    return replace(
+        train, resample=lambda chosen, epoch: Pairs(source(rows[chosen], epoch), target(rows[chosen], epoch))
+    )

@@ -42,8 +42,7 @@ def select_pairs(
     keys = train.keys
     keep = np.ones(len(keys), bool)
     checked = ~mask_corpora(train, lambda corpus: corpus.is_task)
-    broken = np.frombuffer(keys.rule, np.uint8)
-    rules = [(rule, checked & (broken == RULE_NUMBERS[rule])) for rule in PAIR_RULES]
+    rules = [(rule, checked & (keys["rule"] == RULE_NUMBERS[rule])) for rule in PAIR_RULES]
     if clean.deduplicate:
         rules.append(("deduplicate", checked & find_duplicates(keys)))
     dropped = _apply(rules, keep, clean, report)
@@ -51,7 +50,7 @@ def select_pairs(
     held_out = [_sample(valid, data.max_valid_samples, data.seed, report.valid), list(test.texts())]
     if valid.ends and not held_out[0]:
         raise DataError("data.valid has no pair to use: " + "; ".join(map(str.strip, report.valid.lines())))
-    held_out_hashes = {side: [part.keys.hashes(side) for part in (valid, test)] for side in _SIDES}
+    held_out_hashes = {side: [part.keys[side] for part in (valid, test)] for side in _SIDES}
     if not valid.ends and data.held_out:
         parts = assign_splits(keys, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
         if train.ends and all(corpus.is_synthetic for corpus in train.ends):
@@ -69,21 +68,21 @@ def select_pairs(
             )
             if mask.sum() < fewest:
                 _report_all(dropped, train, report.train)
-                different = len(np.unique(keys.hashes("exact")[usable]))
+                different = len(np.unique(keys["exact"][usable]))
                 raise _too_small(int(mask.sum()), fewest, int(usable.sum()), different, data, report.train.sentence())
             held_out[number - 1] = list(train.texts(np.flatnonzero(mask)))
             for side in _SIDES:
-                held_out_hashes[side].append(keys.hashes(side)[mask])
+                held_out_hashes[side].append(keys[side][mask])
             keep &= ~mask
         dropped["max_valid_samples"] = keep & (parts > 0)
         keep &= parts == 0
 
     overlaps = {
-        f"overlap_{side}": checked & _among(keys.hashes(side), np.concatenate(held_out_hashes[side]))
+        f"overlap_{side}": checked & _among(keys[side], np.concatenate(held_out_hashes[side]))
         for side in _SIDES
         if clean.overlap in (side, "either")
     }
-    report.repeated_targets = _share_repeated(keys.hashes("target")[keep & checked])
+    report.repeated_targets = _share_repeated(keys["target"][keep & checked])
     if clean.overlap == "either" and report.repeated_targets > TARGETS_REPEAT:
         by_target = overlaps.pop("overlap_target")
         report.skipped_rules["overlap_target"] = float((by_target & keep).sum() / max(1, keep.sum()))
@@ -115,7 +114,7 @@ def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDA
 
 def find_duplicates(keys: PairKeys) -> Mask:
     """The pairs that equal an earlier pair exactly."""
-    _, first = np.unique(keys.hashes("exact"), return_index=True)
+    _, first = np.unique(keys["exact"], return_index=True)
     mask = np.ones(len(keys), bool)
     mask[first] = False
     return mask
@@ -192,11 +191,12 @@ def _among(some: Hashes, others: Hashes) -> Mask:
 
 def _shuffle_keys(keys: PairKeys, seed: int) -> Hashes:
     """A pseudo-random number for each pair: both hashes and the seed, mixed as splitmix64 mixes."""
-    mixed = keys.hashes("source") * np.uint64(0x9E3779B97F4A7C15) + keys.hashes("target")
+    mixed: Hashes = keys["source"] * np.uint64(0x9E3779B97F4A7C15) + keys["target"]
     mixed += np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def _too_small(held: int, fewest: int, usable: int, different: int, data: DataConfig, dropped: str) -> DataError:

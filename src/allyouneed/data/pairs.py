@@ -17,6 +17,8 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..text.lines import NOT_UTF8, windows_remedy
+
 
 class Pair(NamedTuple):
     """A sentence and its translation."""
@@ -26,11 +28,23 @@ class Pair(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A line, counted from 1, without a pair, and the reason; `lines` lines from there on are skipped."""
+    """A line, counted from 1, without a pair, and the reason; `lines` lines from there on are skipped.
+
+    `file` is that of the line, if its source has several.
+    """
 
     line: int
     reason: str
     lines: int = 1
+    file: str = ""
+
+    def message(self, name: str) -> str:
+        """The line and the reason; `name` is the source."""
+        return f"{name}, line {self.line} {f'of {self.file} ' if self.file else ''}{self.reason}"
+
+    def remedy(self, name: str) -> str:
+        """What to do about a line that is not UTF-8; empty for others."""
+        return f"; {windows_remedy(self.file or name)}" if NOT_UTF8 in self.reason else ""
 
 
 Rows = Iterator[Pair | Fault]

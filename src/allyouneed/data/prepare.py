@@ -1,18 +1,17 @@
 """Prepare the pairs of a run: read, filter, learn a vocabulary, and store the pairs as ids, once."""
 
-import json
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from ..cluster import connected
 from ..config import CleanConfig, DataConfig
 from ..errors import ConfigError, DataError
-from ..files import locked, write_whole
 from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary, train_vocabulary
 from .clean import ProgressCallback, read_part
-from .encode import BlockEncoder, write_ids
+from .encode import encode_block, write_ids
 from .filter import select_pairs
 from .pairs import Pairs, stride
 from .prepared import (
@@ -21,7 +20,6 @@ from .prepared import (
     describe_difference,
     open_prepared,
     prepared_folder,
-    remove_abandoned,
     replacing_folder,
     stored_provenance,
     write_prepared,
@@ -60,12 +58,10 @@ def prepare(
     if stored != provenance:
         if data.cache_dir:
             progress("waiting for data.cache_dir", 0, None)  # another run may be preparing the same pairs
-        with locked(folder, what=str(folder), wait=True):
-            if stored_provenance(folder) != provenance:
-                with replacing_folder(folder) as growing, connected(ray):
+        with replacing_folder(folder, provenance) as growing:
+            if growing:
+                with connected(ray):
                     _build(data, clean, growing, provenance, vocabulary, max_length, progress, ray)
-        if data.cache_dir:
-            remove_abandoned(folder.parent)
     return open_prepared(folder, data, max_length=max_length)
 
 
@@ -99,24 +95,26 @@ def _build(
     sizes = [len(vocabulary.source), len(vocabulary.target)]
     report.vocabulary = sizes[:1] if vocabulary.joint else sizes
     dtype = "uint16" if max(sizes) <= 2**16 else "int32"
-    encoder = partial(BlockEncoder, vocabulary=vocabulary, max_length=max_length, dtype=dtype, advice=advice)
-    weights = write_ids(train, selected.train, encoder("train"), folder, report, progress=progress, ray=ray)
+    encode = partial(encode_block, vocabulary=vocabulary, max_length=max_length, dtype=dtype, advice=advice)
+    weights = write_ids(
+        train, selected.train, partial(encode, part="train"), folder, report, progress=progress, ray=ray
+    )
     if not report.train.used:
         raise DataError("data.train has no pair to use: " + "; ".join(map(str.strip, report.train.lines())))
     if selected.valid:
-        ids, _, too_long = encoder("valid")(Pairs.from_texts(selected.valid))
+        ids, _, too_long = encode(Pairs.from_texts(selected.valid), part="valid")
         report.valid.used = len(ids)
         report.valid.dropped["max_length"].merge(too_long)
         if not report.valid.used:
             raise DataError(
                 f"data.valid has no pair of at most model.max_length={max_length} tokens: {len(selected.valid)} read"
             )
-    for name, pairs in (("valid", selected.valid), ("test", selected.test)):
-        write_whole(folder / f"{name}.jsonl", "".join(f"{json.dumps(pair)}\n" for pair in pairs))
-    vocabulary.save(folder)
+    statistics = {
+        "copy_statistics": asdict(CopyStatistics.from_pairs(train.texts(selected.train))),
+        "case_statistics": asdict(CaseStatistics.from_pairs(train.texts(selected.train))),
+    }
     for file in folder.glob("*.texts.*"):
         if not (data.subword_sampling and file.name.startswith("train.")):
             file.unlink()
-    copy_statistics = CopyStatistics.from_pairs(train.texts(selected.train))
-    case_statistics = CaseStatistics.from_pairs(train.texts(selected.train))
-    write_prepared(folder, provenance, report, copy_statistics, case_statistics, dtype=dtype, weights=weights)
+    table = {"provenance": provenance, "dtype": dtype, "weights": weights, **statistics, "report": report.table()}
+    write_prepared(folder, table, vocabulary, {"valid": selected.valid, "test": selected.test})

@@ -11,27 +11,34 @@ valid.jsonl, test.jsonl   the pairs held out, as texts
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..checksums import crc32_checksum
 from ..config import CleanConfig, DataConfig, TrainConfig
 from ..errors import AllYouNeedError, DataError, OutputError
-from ..files import locked, parse_json, read_json_lines, read_whole, refusing_errors, to_json, write_whole
+from ..files import (
+    locked,
+    parse_json,
+    read_json_lines,
+    read_whole,
+    refusing_errors,
+    to_json,
+    to_json_lines,
+    write_whole,
+)
 from ..text.letter_case import CaseStatistics
 from ..text.lines import file_ending
 from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
 from .batch import Batch, batches
-from .encode import encode_pairs
-from .pairs import EncodedPairs, Indices, Pair, Pairs, Side, stride
+from .encode import encode_pairs, open_training
+from .pairs import EncodedPairs, Pair, Pairs, stride
 from .readers import Where, local_paths
 from .report import DataReport
 
@@ -104,32 +111,21 @@ class PreparedData:
 
     def describe_sides(self) -> list[str]:
         """What the first training pair becomes on each side, token by token."""
-        sides = (
-            ("source", self.vocabulary.source, self.train.source),
-            ("target", self.vocabulary.target, self.train.target),
-        )
-        return [f"{name}: {show_tokens(tokenizer, side[0])}" for name, tokenizer, side in sides if len(side)]
+        sides = {name: (getattr(self.vocabulary, name), getattr(self.train, name)) for name in ("source", "target")}
+        return [f"{name}: {show_tokens(tokenizer, side[0])}" for name, (tokenizer, side) in sides.items() if len(side)]
 
-    def _describe_unknown(self) -> list[str]:
+    def _describe_unknown(self) -> Iterator[str]:
         """Whether validation pairs have what the vocabulary, learned from the training pairs, does not."""
-        lines = []
-        for name, tokenizer, texts in (
-            ("source", self.vocabulary.source, [pair.source for pair in self.valid_pairs]),
-            ("target", self.vocabulary.target, [pair.target for pair in self.valid_pairs]),
-        ):
-            unknown = tokenizer.unk_id
-            some = (
-                []
-                if unknown is None
-                else [text for text, ids in zip(texts, tokenizer.encode_all(texts), strict=True) if unknown in ids]
-            )
+        for name, what in (("source", "read as <unk>"), ("target", "never written")):
+            tokenizer, texts = getattr(self.vocabulary, name), [getattr(pair, name) for pair in self.valid_pairs]
+            some = [
+                text for text, ids in zip(texts, tokenizer.encode_all(texts), strict=True) if tokenizer.unk_id in ids
+            ]
             if some:
-                what = "read as <unk>" if name == "source" else "never written"
-                lines.append(
+                yield (
                     f"{len(some)} of {len(texts)} validation {name}s have what no training pair has, which is {what}: "
                     f"{some[0]!r:.80}"
                 )
-        return lines
 
     def identity(self) -> dict[str, object]:
         """What distinguishes it from any other data: sizes, for people to read, and fingerprints."""
@@ -215,24 +211,19 @@ def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> Prepare
     """The pairs that are prepared in a folder. Refuses a folder whose files have changed."""
     with _refusing_damage(folder):
         table = parse_json(read_whole(folder / "prepared.json"))
+        valid, test = (
+            [Pair(*pair) for pair in read_json_lines(folder / name)] for name in ("valid.jsonl", "test.jsonl")
+        )
         for name, checksum in table["checksums"].items():
             if crc32_checksum(folder / name) != checksum:
                 raise ValueError(f"{name} has changed")
         report = DataReport.from_table(table["report"])
         vocabulary = Vocabulary.load(folder, joint=len(report.vocabulary) == 1)
-        train = Pairs.open(folder, "train", table["dtype"])
-        valid, test = (_read_pairs(folder / f"{part}.jsonl") for part in ("valid", "test"))
-        lengths = map(len, vocabulary.source.encode_all([pair.source for pair in valid]))
         return PreparedData(
-            train=EncodedPairs(
-                train.source,
-                train.target,
-                weights=tuple((end, weight) for end, weight in table["weights"]),
-                resample=_resampler(folder, vocabulary, data, max_length) if data.subword_sampling else None,
-            ),
+            train=open_training(folder, data, vocabulary, max_length, table["dtype"], table["weights"]),
             valid=encode_pairs(valid, vocabulary, max_length=max_length) if valid else None,
             valid_pairs=valid,
-            readable=[pair for pair, length in zip(valid, lengths, strict=True) if length <= max_length],
+            readable=[pair for pair in valid if len(vocabulary.source.encode(pair.source)) <= max_length],
             test_pairs=test,
             vocabulary=vocabulary,
             report=report,
@@ -243,25 +234,13 @@ def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> Prepare
 
 
 def write_prepared(
-    folder: Path,
-    provenance: dict[str, str],
-    report: DataReport,
-    copy_statistics: CopyStatistics,
-    case_statistics: CaseStatistics,
-    *,
-    dtype: str,
-    weights: list[tuple[int, float]],
+    folder: Path, table: dict[str, Any], vocabulary: Vocabulary, held_out: dict[str, list[Pair]]
 ) -> None:
-    """Write `prepared.json` beside the files that are in the folder already, with a checksum of each of these."""
-    table = {
-        "provenance": provenance,
-        "dtype": dtype,
-        "weights": weights,
-        "copy_statistics": asdict(copy_statistics),
-        "case_statistics": asdict(case_statistics),
-        "report": report.table(),
-        "checksums": {path.name: crc32_checksum(path) for path in sorted(folder.iterdir())},
-    }
+    """Write the vocabulary, the pairs held out, and last `prepared.json`: `table`, and a checksum of each file."""
+    vocabulary.save(folder)
+    for part, pairs in held_out.items():
+        write_whole(folder / f"{part}.jsonl", to_json_lines(pairs))
+    table = {**table, "checksums": {path.name: crc32_checksum(path) for path in sorted(folder.iterdir())}}
     write_whole(folder / "prepared.json", to_json(table, indent=2) + "\n")
 
 
@@ -284,67 +263,41 @@ def open_training_ids(folder: Path) -> Pairs | None:
 def read_test_pairs(folder: Path) -> list[Pair]:
     """The held-out test pairs of a folder of prepared pairs; none if it has no such file."""
     path = folder / "test.jsonl"
-    return _read_pairs(path) if path.exists() else []
+    return [Pair(*pair) for pair in read_json_lines(path)] if path.exists() else []
 
 
 @contextmanager
-def replacing_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder that replaces `folder`, which the caller has locked, when the block ends without an exception.
+def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path | None]:
+    """An empty folder that replaces `folder` when the block ends without an exception; None if it is prepared already.
 
-    Refuses to replace a folder that has other files than those of prepared pairs.
+    Waits while another process prepares `folder`. What killed processes were preparing beside it is removed. Refuses to
+    replace a folder that has other files than those of prepared pairs.
     """
-    for path in folder.glob("*"):
-        if not path.is_file() or not any(path.match(pattern) for pattern in PREPARED):
-            raise OutputError(
-                f"{folder} holds {path.name}, which is no file of prepared pairs and would be lost; name another "
-                "folder with --output (or data.cache_dir)"
-            )
-    growing = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(growing, ignore_errors=True)
-    try:
-        with refusing_errors(folder):
-            growing.mkdir()
-            yield growing
-            shutil.rmtree(folder, ignore_errors=True)
-            growing.replace(folder)
-    finally:
+    with locked(folder, what=str(folder), wait=True):
+        table = folder / "prepared.json"
+        if table.exists() and parse_json(read_whole(table))["provenance"] == provenance:
+            yield None
+            return
+        for path in folder.glob("*"):
+            if not path.is_file() or not any(path.match(pattern) for pattern in PREPARED):
+                raise OutputError(
+                    f"{folder} holds {path.name}, which is no file of prepared pairs and would be lost; name another "
+                    "folder with --output (or data.cache_dir)"
+                )
+        for path in folder.parent.glob(".*.partial"):
+            if name := _ABANDONED.fullmatch(path.name):
+                with suppress(OutputError), locked(path.with_name(name[1]), what=str(path)):
+                    shutil.rmtree(path, ignore_errors=True)
+        growing = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(growing, ignore_errors=True)
-
-
-def remove_abandoned(cache: Path) -> None:
-    """Remove what killed processes were preparing in a folder for several runs: nobody holds its lock."""
-    for path in cache.glob(".*.partial"):
-        if name := _ABANDONED.fullmatch(path.name):
-            with suppress(OutputError), locked(cache / name[1], what=str(path)):
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _resampler(
-    folder: Path, vocabulary: Vocabulary, data: DataConfig, max_length: int
-) -> Callable[[Indices, int], Pairs]:
-    """Segment training pairs by subword sampling, the same in the same epoch.
-
-    A segmentation too long for the model is replaced by the usual one.
-    """
-    texts = Pairs.open(folder, "train.texts", "uint8")
-    rows = np.fromfile(folder / "train.rows", np.int32)
-
-    def segment(side: int, texts: Side, tokenizer: Tokenizer) -> Callable[[Indices, int], Side]:
-        sampled = tokenizer.with_sampling(strength=data.subword_sampling, seed=data.seed)
-
-        def sentences(indices: Indices, epoch: int) -> Iterator[list[int]]:
-            for row, text in zip(indices.tolist(), texts.select(indices).texts(), strict=True):
-                ids = sampled(text, (epoch << 32) + 2 * row + side)
-                yield ids if len(ids) <= max_length else tokenizer.encode(text)
-
-        return lambda indices, epoch: Side.from_sentences(list(sentences(indices, epoch)))
-
-    source, target = segment(0, texts.source, vocabulary.source), segment(1, texts.target, vocabulary.target)
-    return lambda indices, epoch: Pairs(source(rows[indices], epoch), target(rows[indices], epoch))
-
-
-def _read_pairs(path: Path) -> list[Pair]:
-    return [Pair(*pair) for pair in read_json_lines(path)]
+        try:
+            with refusing_errors(folder):
+                growing.mkdir()
+                yield growing
+                shutil.rmtree(folder, ignore_errors=True)
+                growing.replace(folder)
+        finally:
+            shutil.rmtree(growing, ignore_errors=True)
 
 
 def _stored(folder: Path, key: str) -> Any:

@@ -1,7 +1,7 @@
 """Pairs of sentences from files of many kinds, a hub, or a task: one reader for each kind."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import cast
@@ -9,71 +9,28 @@ from typing import cast
 from ..errors import DataError
 from ..text.lines import (
     ARCHIVES,
-    count_lines,
-    decode_lines,
     file_ending,
     not_utf8,
     raw_lines,
-    read_lines,
     require_file,
     require_memory_for,
-    text_lines,
 )
 from .exchange import read_po, read_tmx, read_xliff
 from .headings import PairColumns, find_columns
 from .pairs import Fault, Pair, Rows
-from .tabular import ENDINGS as SPREADSHEETS
-from .tabular import (
-    NumberedCells,
-    csv_rows,
-    json_rows,
-    read_csv,
-    read_jsonl,
-    read_parquet,
-    read_spreadsheet,
-    read_tsv,
-    side_names,
-    spreadsheet_rows,
-    tsv_rows,
-)
+from .tabular import TABLE_ENDINGS, json_rows, pick_columns, read_parquet, rows_to_pairs, side_names, table_rows
 from .tasks import SPLITS, TASKS, Split, task_pairs
 
-__all__ = [
-    "Fault",
-    "Pair",
-    "decode_lines",
-    "describe_columns",
-    "has_a_pair_a_line",
-    "is_task",
-    "local_paths",
-    "open_pairs",
-    "pair_lines",
-    "read_columns",
-    "read_lines",
-    "read_pairs",
-    "source_name",
-]
-
 Where = str | tuple[str, ...]
+JSON_LINES = (".jsonl", ".ndjson")
 
-ROWS_OF_TABLES: dict[str, Callable[[Path], Iterator[NumberedCells]]] = {
-    ".tsv": tsv_rows,
-    ".txt": tsv_rows,
-    ".csv": csv_rows,
-    **dict.fromkeys(SPREADSHEETS, spreadsheet_rows),
-}
-READERS: dict[str, Callable[[Path, Sequence[str]], Rows]] = {
-    ".tsv": read_tsv,
-    ".txt": read_tsv,
-    ".csv": read_csv,
-    ".jsonl": read_jsonl,
-    ".ndjson": read_jsonl,
-    ".parquet": lambda path, columns: read_parquet(str(path), columns),
-    ".tmx": read_tmx,
-    ".po": lambda path, _: read_po(path),
-    ".xlf": lambda path, _: read_xliff(path),
-    ".xliff": lambda path, _: read_xliff(path),
-    **dict.fromkeys(SPREADSHEETS, read_spreadsheet),
+READERS: dict[str, Callable[[Path, Sequence[str], str], Rows]] = {
+    **dict.fromkeys(TABLE_ENDINGS, lambda path, columns, sheet: pick_columns(table_rows(path, sheet), columns, path)),
+    **dict.fromkeys(JSON_LINES, lambda path, columns, _: rows_to_pairs(json_rows(path), columns)),
+    ".parquet": lambda path, columns, _: read_parquet(str(path), columns),
+    ".tmx": lambda path, columns, _: read_tmx(path, columns),
+    ".po": lambda path, *_: read_po(path),
+    **dict.fromkeys([".xlf", ".xliff"], lambda path, *_: read_xliff(path)),
 }
 _BOTH_SIDES = READERS.keys() - {".txt"}  # files that hold both sides whatever is in them
 _DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".pptx")
@@ -83,7 +40,7 @@ _REMEDIES = (
     "spreadsheet, and save that as .xlsx, .ods, .csv or .tsv",
     "is an archive of files; unpack it, and name the file of pairs in it",
 )
-_LINE_ENDINGS = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson")  # of these, those with a pair a line
+_LINE_ENDINGS = (".tsv", ".txt", ".csv", *JSON_LINES)  # of these, those with a pair a line
 
 
 def open_pairs(
@@ -95,8 +52,7 @@ def open_pairs(
     `hf://` address; or a task and a split of it, such as `"dates:train"`, of which `limit` pairs are drawn by
     `seed`. `folder` is put before relative paths; `columns` names the two that make the pair, and `sheet` the sheet of
     a spreadsheet.
-    Refuses at once an unknown ending, a file that does not exist, files of different length, and two files that each
-    hold pairs.
+    Refuses at once an unknown ending, a file that does not exist, and two files that each hold pairs.
     """
     if isinstance(where, tuple):
         return _aligned(*(Path(folder, name) for name in where))
@@ -117,7 +73,7 @@ def open_pairs(
             f"{', '.join(f'dates:{split}' for split in SPLITS)}"
         )
     require_file(path)
-    return read_spreadsheet(path, columns, sheet) if ending in SPREADSHEETS else READERS[ending](path, columns)
+    return READERS[ending](path, columns, sheet)
 
 
 def read_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "") -> PairColumns | None:
@@ -130,10 +86,9 @@ def read_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (),
         row = next((row for _, row in json_rows(path)), None)
         keys, pair = side_names(row, columns) if isinstance(row, Mapping) else ((), ())
         return PairColumns(keys.index(pair[0]), keys.index(pair[1]), keys) if len(pair) == 2 else None
-    if ending not in ROWS_OF_TABLES:
+    if ending not in TABLE_ENDINGS:
         return None
-    rows = spreadsheet_rows(path, sheet) if ending in SPREADSHEETS else ROWS_OF_TABLES[ending](path)
-    first = next((row for row in rows if not isinstance(row.cells, str)), None)
+    first = next((row for row in table_rows(path, sheet) if not isinstance(row.cells, str)), None)
     return find_columns(list(first.cells), columns, f"{path}, line {first.line}") if first else None
 
 
@@ -151,14 +106,7 @@ def read_pairs(
 
     Refuses the first line without a pair, by file, line and reason, and a file without any.
     """
-    pairs, name = [], source_name(where)
-    rows = open_pairs(where, folder=folder, columns=columns, limit=limit, seed=seed)
-    for row in require_memory_for(rows, lambda row: sum(map(len, row)) if isinstance(row, Pair) else 0, name):
-        if isinstance(row, Fault):
-            raise DataError(f"{name}, line {row.line} {row.reason}")
-        pairs.append(Pair(row.source.strip(), row.target.strip()))
-    if not pairs:
-        raise DataError(f"{name} is empty; expected pairs of a source and a target")
+    pairs = _all_pairs(open_pairs(where, folder=folder, columns=columns, limit=limit, seed=seed), source_name(where))
     if 0 < limit < len(pairs):
         chosen = sorted(random.Random(seed).sample(range(len(pairs)), limit))
         pairs = [pairs[i] for i in chosen]
@@ -167,19 +115,19 @@ def read_pairs(
 
 def pair_lines(source: str | Path, target: str | Path) -> list[Pair]:
     """Pairs of line n of one file with line n of the other, each read once. Refuses empty files and unequal lengths."""
+    name = f"{source}" if source == target else f"{source} + {target}"
+    return _all_pairs(aligned_lines(Path(source), Path(target)), name)
+
+
+def _all_pairs(rows: Rows, name: str) -> list[Pair]:
+    """Refuses the first line without a pair, and a source without any."""
     pairs = []
-    sides = text_lines(source), text_lines(target)
-    for number, (left, right) in enumerate(zip_longest(*sides)):
-        if left is None or right is None:
-            lines = [
-                number + (side is not None) + sum(1 for _ in rest)
-                for side, rest in zip((left, right), sides, strict=True)
-            ]
-            raise _unequal(Path(source), Path(target), lines)
-        pairs.append(Pair(left, right))
+    for row in require_memory_for(rows, lambda row: sum(map(len, row)) if isinstance(row, Pair) else 0, name):
+        if isinstance(row, Fault):
+            raise DataError(row.message(name) + row.remedy(name))
+        pairs.append(Pair(row.source.strip(), row.target.strip()))
     if not pairs:
-        empty = f"{source} is" if source == target else f"{source} and {target} are"
-        raise DataError(f"{empty} empty; expected a sentence and its translation on every line")
+        raise DataError(f"{name} is empty; expected pairs of a source and a target")
     return pairs
 
 
@@ -209,7 +157,7 @@ def source_name(where: Where) -> str:
 
 
 def _is_json(where: Where) -> bool:
-    return isinstance(where, str) and file_ending(Path(where)) in (".jsonl", ".ndjson")
+    return isinstance(where, str) and file_ending(Path(where)) in JSON_LINES
 
 
 def _aligned(source: Path, target: Path) -> Rows:
@@ -220,21 +168,18 @@ def _aligned(source: Path, target: Path) -> Rows:
             f"{source} and {target} each hold pairs by their endings, but two files of one source are read as aligned "
             "text, line n with line n; name each in a [[data.corpus]] of its own"
         )
-    lines = [count_lines(path) for path in (source, target)]
-    if lines[0] != lines[1]:
-        raise _unequal(source, target, lines)
-    return _pair_up(source, target)
+    return aligned_lines(source, target)
 
 
-def _unequal(source: Path, target: Path, lines: Sequence[int]) -> DataError:
-    counts = [f"has {count} lines" if count else "is empty" for count in lines]
-    return DataError(f"{source} {counts[0]} but {target} {counts[1]}; the two must pair line by line")
-
-
-def _pair_up(source: Path, target: Path) -> Rows:
-    for number, sides in enumerate(zip(raw_lines(source), raw_lines(target), strict=True), start=1):
+def aligned_lines(source: Path, target: Path) -> Rows:
+    """Line n of one file with line n of the other, each read once. Refuses, after its pairs, files of other lengths."""
+    files, sides = (source, target), (raw_lines(source), raw_lines(target))
+    for number, lines in enumerate(zip_longest(*sides), start=1):
+        if None in lines:
+            counts = [number - (line is None) + sum(1 for _ in rest) for line, rest in zip(lines, sides, strict=True)]
+            lengths = [f"has {count} lines" if count else "is empty" for count in counts]
+            raise DataError(f"{source} {lengths[0]} but {target} {lengths[1]}; the two must pair line by line")
         try:
-            yield Pair(sides[0].decode(), sides[1].decode())
+            yield Pair(lines[0].decode(), lines[1].decode())
         except UnicodeDecodeError as error:
-            name = source if error.object == sides[0] else target
-            yield Fault(number, f"of {name} {not_utf8(error)}")
+            yield Fault(number, not_utf8(error), file=str(files[lines.index(error.object)]))

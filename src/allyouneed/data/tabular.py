@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import DataError, MissingExtraError
 from ..files import parse_json
-from ..text.lines import LONGEST_LINE, MAX_IN_MEMORY, not_utf8, raw_lines
+from ..text.lines import LONGEST_LINE, MAX_IN_MEMORY, file_ending, not_utf8, raw_lines
 from .headings import PairColumns, example_columns, find_columns, find_sides
 from .pairs import Fault, Pair, Rows
 
@@ -40,28 +40,17 @@ class NumberedCells(NamedTuple):
     lines: int = 1
 
 
-def read_tsv(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """Pairs of a file with tabs between its columns. A quotation mark is an ordinary character."""
-    return pick_columns(tsv_rows(path), columns, path)
-
-
 def tsv_rows(path: Path) -> Iterator[NumberedCells]:
-    """All rows of such a file, with all their cells. A line of nothing but spaces is none."""
-    lines = enumerate(raw_lines(path), start=1)
-    return (NumberedCells(number, _split(line)) for number, line in lines if line.strip(b" "))
+    """All rows of a file with tabs between its columns, with all their cells. A line of nothing but spaces is none.
 
-
-def read_csv(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """Rows of a file with commas between its columns, or semicolons if its first line has no comma (RFC 4180).
-
-    A row has at most 16 lines. All lines of a malformed row are skipped, or only the first if it has no end.
+    A quotation mark is an ordinary character.
     """
-    return pick_columns(csv_rows(path), columns, path)
-
-
-def read_jsonl(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """One JSON object a line; `rows_to_pairs` says which of its values make the pair."""
-    return rows_to_pairs(json_rows(path), columns)
+    for number, line in enumerate(raw_lines(path), start=1):
+        if line.strip(b" "):
+            try:
+                yield NumberedCells(number, line.decode().split("\t"))
+            except UnicodeDecodeError as error:
+                yield NumberedCells(number, not_utf8(error))
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, object]]:
@@ -123,15 +112,11 @@ def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pa
     return Pair(row[names[0]], row[names[1]])
 
 
-def _split(line: bytes) -> list[str] | str:
-    try:
-        return line.decode().split("\t")
-    except UnicodeDecodeError as error:
-        return not_utf8(error)
-
-
 def csv_rows(path: Path) -> Iterator[NumberedCells]:
-    """All rows of such a file, by RFC 4180. After a malformed line, reading continues at the next one."""
+    """All rows of a file with commas between its columns, or semicolons if its first line has no comma (RFC 4180).
+
+    A row has at most 16 lines. All lines of a malformed row are skipped, or only the first if it has no end.
+    """
     csv.field_size_limit(LONGEST_LINE)
     lines = enumerate(raw_lines(path), start=1)
     ahead = deque(islice(lines, _LINES))
@@ -194,7 +179,8 @@ def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
     except FileNotFoundError:
         raise DataError(f"{where} does not exist") from None
     except (polars.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{where} could not be read: {_first_line(error)}") from error
+        why = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise DataError(f"{where} could not be read: {why}") from error
 
 
 def _scan(where: str) -> "polars.LazyFrame":
@@ -210,8 +196,8 @@ def _scan(where: str) -> "polars.LazyFrame":
 
 
 def _frame_pairs(table: "polars.LazyFrame", columns: Sequence[str]) -> Rows:
-    chunks = _frames(table.select(_needed_columns(table.collect_schema(), columns)))
-    rows = (row for chunk in chunks for row in chunk.iter_rows(named=True))
+    frames = table.select(_needed_columns(table.collect_schema(), columns)).collect_batches(chunk_size=_FRAME_ROWS)
+    rows = (row for frame in frames for row in frame.iter_rows(named=True))
     return rows_to_pairs(enumerate(rows, start=1), columns)
 
 
@@ -228,14 +214,6 @@ def _needed_columns(schema: "polars.Schema", columns: Sequence[str]) -> list[str
     else:
         needed = {*schema}
     return [name for name in schema if name in needed]
-
-
-def _frames(table: "polars.LazyFrame") -> "Iterator[polars.DataFrame]":
-    yield from table.collect_batches(chunk_size=_FRAME_ROWS)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs") -> Iterator[Pair]:
@@ -276,17 +254,21 @@ def _plain_rows(pairs: Any, name: str) -> Iterable[Any]:
     return pairs
 
 
-ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+TABLE_ENDINGS = (".tsv", ".txt", ".csv", *SPREADSHEETS)
 
 
-def read_spreadsheet(path: Path, columns: Sequence[str] = (), sheet: str = "") -> Rows:
-    """Pairs of one sheet of a spreadsheet, the first one unless `sheet` names another. A row is counted as a line."""
-    return pick_columns(spreadsheet_rows(path, sheet), columns, path)
+def table_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
+    """All rows of a file of `TABLE_ENDINGS`: of a spreadsheet those of `sheet`, or of the first one."""
+    ending = file_ending(path)
+    if ending in SPREADSHEETS:
+        return spreadsheet_rows(path, sheet)
+    return csv_rows(path) if ending == ".csv" else tsv_rows(path)
 
 
 def spreadsheet_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
     """The rows of a sheet with all their cells; a row without any text is none, and
-    one that is longer than the first ends with it.
+    one that is longer than the first ends with it. A row is counted as a line.
 
     A number is written without a zero after the point. Refuses a file that is no spreadsheet, one that is protected by
     a password, one larger than `MAX_IN_MEMORY` when unpacked, and a sheet that is not there.

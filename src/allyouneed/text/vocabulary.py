@@ -1,12 +1,15 @@
 """The vocabulary of a corpus: its kind and size, and whether both sides share it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from tokenizers import Tokenizer as Backend
+
 from ..config import DataConfig, ModelConfig
 from ..files import write_whole
+from .backends import bpe_backend, character_backend, codes_backend, symbol_backend, unigram_backend, word_backend
 from .lines import read_lines
 from .tags import find_tags
 from .tokenizer import Tokenizer
@@ -73,8 +76,9 @@ class Vocabulary:
     @classmethod
     def load(cls, folder: Path, *, joint: bool) -> "Vocabulary":
         """What `save` wrote, with the target's file unless the sides share one vocabulary."""
-        source = Tokenizer.load(folder / "tokenizer.json")
-        return cls(source, source if joint else Tokenizer.load(folder / "tokenizer.target.json"))
+        names = ["tokenizer.json"] if joint else ["tokenizer.json", "tokenizer.target.json"]
+        sides = [Tokenizer.load(folder / name) for name in names]
+        return cls(sides[0], sides[-1])
 
 
 def vocab_size(data: DataConfig, pairs: int, kind: str = "bpe") -> int:
@@ -87,32 +91,29 @@ def vocab_size(data: DataConfig, pairs: int, kind: str = "bpe") -> int:
 
 def train_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: int) -> Vocabulary:
     """The vocabulary that `data` describes, learned from the texts of both sides of `pairs` pairs."""
-    kinds = data.vocabularies()
-    tags = [
-        find_tags(texts()) if kind == "characters" else [] for kind, texts in zip(kinds, (source, target), strict=True)
-    ]
-    if data.is_joint:
-        both = _train(data, kinds[0], chain(source(), target()), pairs, tags[0] + tags[1])
-        return Vocabulary(both, both)
-    return Vocabulary(
-        _train(data, kinds[0], source(), pairs, tags[0]), _train(data, kinds[1], target(), pairs, tags[1])
-    )
+    sides = ([source, target],) if data.is_joint else ([source], [target])
+    backends = [_train(data, kind, texts, pairs) for kind, texts in zip(data.vocabularies(), sides, strict=False)]
+    tokenizers = list(map(Tokenizer, backends))
+    return Vocabulary(tokenizers[0], tokenizers[-1])
 
 
-def _train(data: DataConfig, kind: str, texts: Iterable[str], pairs: int, tags: Sequence[str]) -> Tokenizer:
+def _train(data: DataConfig, kind: str, sides: Sequence[Texts], pairs: int) -> Backend:
+    texts = (text for side in sides for text in side())
     size = vocab_size(data, pairs, kind)
-    if kind == "characters":
-        if data.alphabet:
-            return Tokenizer.characters(data.alphabet)
-        return Tokenizer.characters(sorted(set(chain.from_iterable(texts))), tags=tags, unknown=True)
-    if kind == "symbols":
-        return Tokenizer.train_symbols(texts)
-    if kind == "codes":
-        return Tokenizer.from_bpe_codes(
-            read_lines(Path(data.data_dir, data.bpe_codes)), texts, all_symbols=data.subword_sampling > 0
-        )
-    if kind == "words":
-        return Tokenizer.train_words(texts, vocab_size=size)
-    if kind == "unigram":
-        return Tokenizer.train_unigram(texts, vocab_size=size)
-    return Tokenizer.train_bpe(texts, vocab_size=size)
+    codes = read_lines(Path(data.data_dir, data.bpe_codes)) if kind == "codes" else []
+    match kind:
+        case "characters" if data.alphabet:
+            return character_backend(data.alphabet)
+        case "characters":
+            tags = [tag for side in sides for tag in find_tags(side())]
+            return character_backend(sorted(set(chain.from_iterable(texts))), tags=tags, unknown=True)
+        case "symbols":
+            return symbol_backend(texts)
+        case "codes":
+            return codes_backend(codes, texts, all_symbols=data.subword_sampling > 0)
+        case "words":
+            return word_backend(texts, vocab_size=size)
+        case "unigram":
+            return unigram_backend(texts, vocab_size=size)
+        case _:
+            return bpe_backend(texts, vocab_size=size)

@@ -54,8 +54,8 @@ def check(
     if bundle is not None:
         if save_baseline is not None:
             from ...bundle import Bundle
-            from ...data.readers import read_lines
             from ...files import is_same_file
+            from ...text.lines import read_lines
             from ..check.baseline import BASELINE
             from .screen import console
 

@@ -147,7 +147,7 @@ def _train(data: str, rows: "list[Row]", minutes: float, output: Path) -> None:
 
 
 def _draw(bundle: Path, sentences: Path, output: Path) -> None:
-    from ...data.readers import read_lines
+    from ...text.lines import read_lines
     from ...translator import Translator
     from ..explain import save
     from ..paper import find_patterns

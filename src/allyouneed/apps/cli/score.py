@@ -132,8 +132,8 @@ def score(
 
 def _aligned_lines(path: Path, count: int) -> list[str]:
     """The lines of a file; one with more or fewer than `count` is refused."""
-    from ...data.readers import read_lines
     from ...errors import DataError
+    from ...text.lines import read_lines
 
     lines = read_lines(path)
     if len(lines) != count:
