@@ -114,9 +114,9 @@ def test_files_without_a_line_are_refused_as_empty(tmp_path: Path) -> None:
         pair_lines(full, archive)
     with pytest.raises(DataError, match=r"empty.gz is empty but .*full.tsv has 1 lines"):
         read_pairs((str(archive), str(full)))
-    with pytest.raises(DataError, match=r"empty.tsv and .*empty.gz are empty; expected a sentence"):
+    with pytest.raises(DataError, match=r"empty.tsv \+ .*empty.gz is empty; expected pairs"):
         pair_lines(empty, archive)
-    with pytest.raises(DataError, match=r"^\S+/empty.tsv is empty; expected a sentence"):
+    with pytest.raises(DataError, match=r"^\S+/empty.tsv is empty; expected pairs"):
         pair_lines(empty, empty)
     with pytest.raises(DataError, match=r"empty.tsv is empty; expected pairs"):
         read_pairs(str(empty))

@@ -57,7 +57,7 @@ def test_lines_that_end_in_a_carriage_return_alone_are_refused(tmp_path: Path, n
         list(open_pairs(str(tmp_path / name)))
     (tmp_path / "a.en").write_bytes(content)
     with pytest.raises(DataError, match="a.en has lines that end in a carriage return alone"):
-        open_pairs((str(tmp_path / "a.en"), str(tmp_path / "a.en")))
+        list(open_pairs((str(tmp_path / "a.en"), str(tmp_path / "a.en"))))
 
 
 def test_a_carriage_return_within_or_behind_a_line_is_read(tmp_path: Path) -> None:

@@ -275,7 +275,7 @@ def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path 
     """
     with locked(folder, what=str(folder), wait=True):
         table = folder / "prepared.json"
-        if table.exists() and parse_json(read_whole(table))["provenance"] == provenance:
+        if table.exists() and parse_json(read_whole(table)).get("provenance") == provenance:
             yield None
             return
         for path in folder.glob("*"):
