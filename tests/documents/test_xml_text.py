@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allyouneed.apps.documents.document_translation import translate_document
-from allyouneed.apps.documents.tag_rules import TagRules
+from allyouneed.apps.documents.unit import TagRules
 from allyouneed.apps.documents.xml_text import read_xml_text
 from fake_translator import FakeTranslator
 

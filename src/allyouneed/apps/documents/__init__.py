@@ -13,7 +13,7 @@ __all__ = [
     "interleave", "read_document", "readable_endings",
 ]  # fmt: skip
 
-# Format → the endings of its files. The reader is `read_NAME_document` in `NAME_format.py`, imported when it is used.
+# Format → the endings of its files. Its reader is `read_NAME_document`, in a file that is imported when it is used.
 FORMATS: dict[str, tuple[str, ...]] = {
     "txt": (".txt",),
     "srt": (".srt",),
@@ -29,6 +29,10 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "odt": (".odt", ".ott"),
     "html": (".html", ".htm", ".xhtml"),
 }
+_FILES = {
+    "txt": "string_unit", "srt": "subtitles", "vtt": "subtitles", "csv": "table_column", "tsv": "table_column",
+    "jsonl": "json_format",
+}  # fmt: skip
 _NUMBERS_ARE_COPIED = frozenset(["po", "xliff", "srt", "vtt"])
 
 
@@ -57,7 +61,9 @@ def read_document(
         raise DocumentError(
             f"{name} is of the format {kind}, whose numbers are the same in every language; leave out --numbers"
         )
-    reader = cast(Reader, getattr(import_module(f".{kind}_format", __name__), f"read_{kind}_document"))
+    reader = cast(
+        Reader, getattr(import_module(f".{_FILES.get(kind, f'{kind}_format')}", __name__), f"read_{kind}_document")
+    )
     try:
         document = reader(data, options or DocumentOptions())
     except DocumentError as error:

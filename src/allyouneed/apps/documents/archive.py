@@ -1,16 +1,20 @@
-"""Documents that are zip archives: their parts, with limits, and the archive with some parts replaced."""
+"""Documents that are XML parts in a zip archive, of Word or OpenDocument: parts with limits, and paragraphs."""
 
 import io
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from struct import error as StructError
+from typing import Protocol, TypeVar
 
 from lxml import etree
 
 from ...errors import DocumentError
+from .inline_runs import InlineRun, translated_pieces
+from .pieces import Piece
 from .safe_xml import parse_xml
+from .unit import Document, UnitTranslation
 
 MAX_PARTS = 10_000
 MAX_SIZE = 512 << 20  # bytes of all parts unpacked
@@ -80,3 +84,48 @@ class Archive:
                 content = parts[info.filename] if info.filename in parts else self.read(info.filename)
                 written.writestr(copy(info), content, compress_type=info.compress_type)
         return output.getvalue()
+
+
+class OfficeParagraph(Protocol):
+    """A paragraph, its content as pieces, and its units."""
+
+    @property
+    def pieces(self) -> list[Piece]: ...
+
+    @property
+    def runs(self) -> list[InlineRun]: ...
+
+
+_Paragraph = TypeVar("_Paragraph", bound=OfficeParagraph)
+
+
+def office_document(
+    archive: Archive,
+    names: Sequence[str],
+    paragraphs_in: Callable[[str], tuple[etree._Element, list[_Paragraph]]],
+    build: Callable[[_Paragraph, Sequence[Piece]], None],
+    serialize: Callable[[etree._Element], bytes],
+) -> Document:
+    """The document whose text is in the parts `names`; parts in which nothing is translated keep their bytes.
+
+    `paragraphs_in` parses a part, `build` replaces the content of a paragraph, and `serialize` writes a part that
+    changed.
+    """
+    units = [run.unit for name in names for paragraph in paragraphs_in(name)[1] for run in paragraph.runs]
+
+    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
+        remaining = iter(translations)
+        parts: dict[str, bytes] = {}
+        for name in names:
+            root, paragraphs = paragraphs_in(name)
+            changed = False
+            for paragraph in paragraphs:
+                pieces = translated_pieces(paragraph.pieces, paragraph.runs, remaining)
+                if pieces is not None:
+                    build(paragraph, pieces)
+                    changed = True
+            if changed:
+                parts[name] = serialize(root)
+        return archive.replaced(parts)
+
+    return Document(tuple(units), write)

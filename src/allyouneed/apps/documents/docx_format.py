@@ -14,9 +14,8 @@ from typing import NamedTuple
 from lxml import etree
 
 from ...errors import DocumentError
-from .archive import Archive
+from .archive import Archive, office_document
 from .inline_runs import InlineRun, inline_runs
-from .office_document import office_document
 from .pieces import Piece
 from .safe_xml import only_xml
 from .unit import Document, DocumentOptions

@@ -1,11 +1,47 @@
-"""Text formats as bytes: their encoding and byte order mark are kept, and parts of the text are replaced in place."""
+"""Text formats as bytes: their encoding and byte order mark are kept, and parts of the text are edited by position.
+
+An edit may stand within another one: an attribute inside a text that is rewritten.
+"""
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...errors import DocumentError
+
+
+class Edit(NamedTuple):
+    """New content for characters `start` to `end` of a page."""
+
+    start: int
+    end: int
+    content: str
+
+
+class Slice(NamedTuple):
+    """Characters `start` to `end` of a page."""
+
+    start: int
+    end: int
+
+
+def edited(page: str, span: Slice, edits: Sequence[Edit]) -> str:
+    """Characters of a page with the edits inside them; `edits` are in their order.
+
+    An edit inside another one is left out: the other one's content has it already.
+    """
+    parts = []
+    position = span.start
+    for edit in edits[bisect_left(edits, span.start, key=lambda edit: edit.start) :]:
+        if edit.end > span.end:
+            break
+        if edit.start >= position:
+            parts += [page[position : edit.start], edit.content]
+            position = edit.end
+    return "".join([*parts, page[position : span.end]])
+
 
 _MARKS = {  # UTF-32 before UTF-16, whose mark it begins with
     codecs.BOM_UTF8: "utf-8",
@@ -19,8 +55,6 @@ _MARKS = {  # UTF-32 before UTF-16, whose mark it begins with
 _WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
-Replacement = tuple[int, int, str]  # characters from and to, and what stands there instead
-
 
 class EncodedText(NamedTuple):
     """The text of a file, with line ends as they are, and how the file encodes it."""
@@ -29,16 +63,9 @@ class EncodedText(NamedTuple):
     encoding: str
     byte_order_mark: bytes
 
-    def replaced(self, replacements: Iterable[Replacement]) -> bytes:
-        """The file with other text in some spans, which do not overlap. All other characters stay.
-
-        Refuses a text that the file's encoding cannot write.
-        """
-        parts, position = [], 0
-        for start, end, text in sorted(replacements):
-            parts += [self.text[position:start], text]
-            position = end
-        whole = "".join([*parts, self.text[position:]])
+    def replaced(self, edits: Iterable[Edit]) -> bytes:
+        """The file with these edits; all other characters stay. Refuses what the file's encoding cannot write."""
+        whole = edited(self.text, Slice(0, len(self.text)), sorted(edits))
         try:
             return self.byte_order_mark + whole.encode(self.encoding)
         except UnicodeEncodeError as error:

@@ -13,9 +13,9 @@ from html import escape, unescape
 from itertools import chain
 
 from ...errors import DocumentError
+from .encoded_text import Edit, Slice, edited
 from .html_tokens import Attribute, Token, html_tokens, is_empty_tag, tag_attributes
 from .inline_runs import InlineRun, inline_runs
-from .page_edits import Edit, Slice, edited
 from .pieces import (
     BLANK_PARTS,
     LONE_SURROGATE,
@@ -26,8 +26,7 @@ from .pieces import (
     opaque_point,
     tag_partners,
 )  # fmt: skip
-from .tag_rules import TagRules
-from .unit import Document, DocumentOptions, LeftOutText, TranslationUnit, UnitTranslation
+from .unit import Document, DocumentOptions, LeftOutText, TagRules, TranslationUnit, UnitTranslation
 
 INLINE = frozenset({
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins", "label",

@@ -1,4 +1,4 @@
-"""JSON: its string values are units. Python's json module checks the document; here, positions are read.
+"""JSON and JSON Lines: their string values are units. Python's json module checks them; positions are read here.
 
 Only strings that change are rewritten, as the document writes its strings; everything else (order, indentation,
 numbers, keys that occur twice) keeps its bytes.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...errors import DocumentError
 from ...files import parse_json
-from .encoded_text import EncodedText, decode_text
+from .encoded_text import Edit, EncodedText, decode_text
 from .string_unit import StringUnit
 from .unit import Document, DocumentOptions, UnitTranslation
 
@@ -77,7 +77,7 @@ def json_document(encoded: EncodedText, parts: Iterable[JsonPart], options: Docu
         if options.target_language and any(translations):
             new_strings += [(value, options.target_language.replace("-", "_")) for value in locales]
         return encoded.replaced(
-            (value.start, value.end, style.write(text, encoded.text[value.start : value.end]))
+            Edit(value.start, value.end, style.write(text, encoded.text[value.start : value.end]))
             for value, text in new_strings
         )
 
@@ -151,3 +151,21 @@ def _escaped(written: str, escape: str, bare: str) -> bool | None:
     if re.search(bare, written):
         return False
     return True if re.search(escape, written) else None
+
+
+def read_jsonl_document(data: bytes, options: DocumentOptions) -> Document:
+    """The string values of all lines, as those of JSON. Blank lines stay; one that is no JSON is refused by number."""
+    encoded = decode_text(data, options.encoding)
+    return json_document(encoded, _lines(encoded.text), options)
+
+
+def _lines(text: str) -> Iterator[JsonPart]:
+    start = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                parse_json(line)
+            except ValueError as error:
+                raise DocumentError(f"has a line {number} that {error}") from error
+            yield JsonPart(line, start, f"line {number}")
+        start += len(line) + 1

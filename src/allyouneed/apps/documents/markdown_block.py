@@ -11,10 +11,10 @@ from typing import Any, Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from .encoded_text import Edit, Slice, edited
 from .inline_runs import InlineRun, inline_runs
 from .markdown_inline import LostPosition, Source, inline_pieces, token_sources
 from .markdown_markers import without_markers
-from .page_edits import Edit, Slice, edited
 from .pieces import Piece, is_translatable, tag_partners
 from .unit import LeftOutText, UnitTranslation
 

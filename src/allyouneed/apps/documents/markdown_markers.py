@@ -6,7 +6,7 @@ text in any.
 
 import re
 
-from .page_edits import Slice
+from .encoded_text import Slice
 
 IS_MARKER = re.compile(r"\s*<\?x*\??>\s*")  # a line of HTML to CommonMark, which ends a paragraph, and no block of HTML
 

@@ -12,11 +12,10 @@ from typing import Any
 
 from markdown_it.token import Token
 
-from .encoded_text import decode_text
+from .encoded_text import Edit, Slice, decode_text
 from .markdown_block import BlockKind, InlineBlock, content_span
 from .markdown_inline import make_parser
 from .markdown_markers import IS_MARKER, marker_title, without_markers
-from .page_edits import Edit, Slice, edited
 from .unit import Document, DocumentOptions, UnitTranslation
 
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
@@ -43,7 +42,7 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
         for _, group in groupby(sorted(changed, key=_inside_first), key=_inside_first):
             new = [edit for block, run, translation in group for edit in block.edits(run, translation, edits) or ()]
             edits = sorted({*edits, *new})
-        return encoded._replace(text=edited(page, Slice(0, len(page)), edits)).replaced([])
+        return encoded.replaced(edits)
 
     def problem(number: int, translation: UnitTranslation) -> str:
         block, run = items[number]

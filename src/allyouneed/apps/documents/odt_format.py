@@ -7,9 +7,8 @@ from typing import NamedTuple
 from lxml import etree
 
 from ...errors import DocumentError
-from .archive import Archive
+from .archive import Archive, office_document
 from .inline_runs import InlineRun, inline_runs
-from .office_document import office_document
 from .pieces import BLANK_PARTS, Piece, opaque_point
 from .safe_xml import append_text, only_xml
 from .unit import Document, DocumentOptions

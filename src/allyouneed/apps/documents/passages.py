@@ -12,8 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...text.spans import iter_spans
-from .inline_markup import tag_name
-from .line_breaks import BLOCKS
+from .inline_markup import BLOCKS, tag_name
 
 _LINE = re.compile(r"[^\r\n]+")
 _INDENT = re.compile(r"[ \t>]*")

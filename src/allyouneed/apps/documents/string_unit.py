@@ -1,12 +1,15 @@
-"""A string of a document (a message, a cell) as one unit, whose lines are the string's passages."""
+"""Plain text: a string of a document (a message, a cell) is one unit, whose lines are its passages; of a text file
+(.txt) every passage is one.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...text.spans import iter_spans
+from .encoded_text import Edit, decode_text, line_numbers
 from .inline_markup import take_out_codes
 from .passages import find_passages
-from .unit import TranslationUnit, UnitTranslation
+from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 _HAS_TEXTS = re.compile(r"\{[^{}]+(?:,|->)[^{}]*\{")  # {n, plural, one {# file} …}
 
@@ -64,3 +67,24 @@ def _between_placeholders(text: str) -> Iterator[str]:
         yield text[end : span.start]
         end = span.end
     yield text[end:]
+
+
+def read_txt_document(data: bytes, options: DocumentOptions) -> Document:
+    """The passages of a text. Encoding, byte order mark, line ends, indents and blank lines are kept."""
+    encoded = decode_text(data, options.encoding)
+    passages = [
+        (passage, marked)
+        for passage in find_passages(encoded.text, numbers=options.numbers)
+        if has_words((marked := take_out_codes(passage.text)).text, numbers=options.numbers)
+    ]
+    lines = line_numbers(encoded.text, (passage.start for passage, _ in passages))
+    units = tuple(marked.unit(f"line {line}") for (_, marked), line in zip(passages, lines, strict=True))
+
+    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
+        return encoded.replaced(
+            Edit(passage.start, passage.end, passage.laid_out(marked.restored(new)))
+            for (passage, marked), new in zip(passages, translations, strict=True)
+            if new
+        )
+
+    return Document(units, write)

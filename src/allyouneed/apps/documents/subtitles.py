@@ -1,4 +1,4 @@
-"""Subtitles of any format: lines in cues ↔ sentences to translate, broken again at similar lengths.
+"""SubRip and WebVTT subtitles (.srt, .vtt): lines in cues ↔ sentences to translate, broken again at similar lengths.
 
 Lines of one cue are joined unless one ends a sentence or the next begins with a speaker's dash. The last line of a cue
 and the first of the next are joined where a sentence clearly goes on: nothing ends it, and a small letter follows, or a
@@ -14,12 +14,13 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
+from ...errors import DocumentError
 from ...text.spans import TAG
-from .encoded_text import EncodedText, Replacement
+from .encoded_text import Edit, EncodedText, decode_text
 from .inline_markup import MarkedText, Rewriting, take_out_codes
 from .passages import SENTENCE_END
 from .string_unit import has_words
-from .unit import Document, Mark, UnitTranslation
+from .unit import Document, DocumentOptions, Mark, UnitTranslation
 
 MAX_LINE = 42  # characters, a usual limit of broadcasters
 _MAX_CUES = 3  # of one sentence: captions without punctuation would be joined without end
@@ -138,7 +139,7 @@ class _Sentence:
         self.lengths = [len(_marked(line).text) for line in originals]
         self.unit = self.marked.unit(lines[0].time)
 
-    def replacements(self, translation: UnitTranslation, limit: int) -> Iterator[Replacement]:
+    def replacements(self, translation: UnitTranslation, limit: int) -> Iterator[Edit]:
         """What stands in each line instead; nothing if the translation is the text itself."""
         if not translation.changes(self.unit):
             return
@@ -146,15 +147,15 @@ class _Sentence:
         spans = split_like(new.text, self.lengths)
         if spans:
             for line, span in zip(self.lines, spans, strict=True):
-                yield line.start, line.end, self._written(new, span, limit)
+                yield Edit(line.start, line.end, self._written(new, span, limit))
             return
         # Fewer words than lines: every cue shows them all, in its first line, as an empty cue would show nothing.
         for _, group in groupby(self.lines, key=lambda line: line.cue):
             first, *others = group
-            yield first.start, first.end, self._written(new, (0, len(new.text)), limit)
+            yield Edit(first.start, first.end, self._written(new, (0, len(new.text)), limit))
             for before, line in pairwise([first, *others]):
                 markup = re.findall(_CODE, self.text[before.end : line.start])
-                yield before.end, line.end, "".join(markup)
+                yield Edit(before.end, line.end, "".join(markup))
 
     def _written(self, new: Rewriting, span: _Span, limit: int) -> str:
         """A part of a translation in the least lines that keep to the limit, with its tags."""
@@ -207,3 +208,40 @@ def split_like(text: str, lengths: Sequence[int]) -> list[_Span] | None:
         ideal += blank
     starts = [0, *(end for _, end in chosen)]
     return list(zip(starts, [*(start for start, _ in chosen), len(text)], strict=True))
+
+
+# The number of the next cue, in the line before its times.
+_NUMBER = re.compile(r"(?:^|(?<=[\r\n]))[ \t]*\d+[ \t]*(?:\r\n|\r|\n)$")
+
+
+def read_srt_document(data: bytes, options: DocumentOptions) -> Document:
+    """The sentences of subtitles; see `subtitles` for how they are joined and broken. Refuses text without times."""
+    encoded = decode_text(data, options.encoding)
+    text = encoded.text
+    spans = list(find_cues(text))
+    if text.strip() and not spans:
+        raise DocumentError('is no SubRip file: no line has times, such as "00:00:01,000 --> 00:00:02,500"')
+    cues = []
+    for time, start, end in spans:
+        number = _NUMBER.search(text, start, end) if end < len(text) else None
+        cues.append((time, start, number.start() if number else end))
+    return subtitle_document(encoded, cues)
+
+
+_BLANK_LINE = re.compile(r"(?>\r\n|\r|\n)(?=\r|\n)")
+
+
+def read_vtt_document(data: bytes, options: DocumentOptions) -> Document:
+    """The sentences of subtitles; see `subtitles` for how they are joined and broken.
+
+    Notes, styles, regions and the names of cues stay. Refuses a file that does not begin with WEBVTT.
+    """
+    encoded = decode_text(data, options.encoding)
+    text = encoded.text
+    if not re.match(r"WEBVTT(?![^\s])", text):
+        raise DocumentError("is no WebVTT file: it does not begin with WEBVTT")
+    cues = []
+    for time, start, end in find_cues(text):
+        blank = _BLANK_LINE.search(text, start, end)
+        cues.append((time, start, blank.start() if blank else end))
+    return subtitle_document(encoded, cues, is_markup=True)

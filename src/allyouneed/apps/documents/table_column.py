@@ -1,4 +1,4 @@
-"""A column of a table in a text file: its cells are translated in their place, or into another column.
+"""A column of a table in a text file (.csv, .tsv): its cells are translated in their place, or into another column.
 
 Python's csv module does not say where a cell stands, so that here the cells are found by a pattern (RFC 4180); all
 bytes besides the cells that get a translation stay.
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...errors import DocumentError
-from .encoded_text import EncodedText, Replacement, line_numbers
+from .encoded_text import Edit, EncodedText, decode_text, line_numbers
 from .string_unit import StringUnit, is_same_in_all_languages
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
@@ -104,7 +104,7 @@ def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOpt
         if not any(translations):
             return encoded.replaced(())
         remaining = iter(translations)
-        replacements: list[Replacement] = []
+        replacements: list[Edit] = []
         if columns.target >= width and columns.heading is not None:
             replacements.append(_in_column(rows[0], columns.target, style.write(columns.heading, ""), style))
         for row, cell, string, unit in zip(body, cells, strings, units, strict=True):
@@ -128,12 +128,12 @@ def _existing(text: str, row: _Row, columns: _Columns, style: TableStyle) -> str
     return style.read(text[slice(*row[columns.target])]).strip()
 
 
-def _in_column(row: _Row, column: int, cell: str, style: TableStyle) -> Replacement:
+def _in_column(row: _Row, column: int, cell: str, style: TableStyle) -> Edit:
     """A cell in its column; a row that is too short gets the cells before it."""
     if column < len(row):
-        return *row[column], cell
+        return Edit(*row[column], cell)
     end = row[-1][1]
-    return end, end, style.delimiter * (column - len(row) + 1) + cell
+    return Edit(end, end, style.delimiter * (column - len(row) + 1) + cell)
 
 
 def _find_columns(first: Sequence[str], options: DocumentOptions) -> _Columns:
@@ -158,3 +158,25 @@ def _find_columns(first: Sequence[str], options: DocumentOptions) -> _Columns:
     into = options.into or options.column
     target = names.index(into) if into in names else len(names)
     return _Columns(names.index(options.column), target, into, 1)
+
+
+_DECLARED = re.compile(r'"?sep=([,;:|\t])"?(?:\r\n?|\n)', re.IGNORECASE)
+
+
+def read_csv_document(data: bytes, options: DocumentOptions) -> Document:
+    """One column of a table; see `table_document`.
+
+    Cells are parted by what a first line `sep=;` says, as Excel reads it, else by semicolons if the first line has no
+    comma outside of quotation marks.
+    """
+    encoded = decode_text(data, options.encoding)
+    if declared := _DECLARED.match(encoded.text):
+        return table_document(encoded, TableStyle(declared[1], quoted=True, start=declared.end()), options)
+    first = re.sub(r'"[^"]*"', "", encoded.text.partition("\n")[0])
+    delimiter = ";" if ";" in first and "," not in first else ","
+    return table_document(encoded, TableStyle(delimiter, quoted=True), options)
+
+
+def read_tsv_document(data: bytes, options: DocumentOptions) -> Document:
+    """One column of a table; see `table_document`. Tabs and line ends in a translation become blanks."""
+    return table_document(decode_text(data, options.encoding), TableStyle("\t", quoted=False), options)

@@ -12,8 +12,7 @@ from copy import deepcopy
 from lxml import etree
 
 from .character_references import CharacterReferences
-from .inline_markup import Code, MarkedText, marked_text, read_codes, tag_name
-from .line_breaks import LINE_BREAKS
+from .inline_markup import LINE_BREAKS, Code, MarkedText, marked_text, read_codes, tag_name
 from .safe_xml import append_text
 from .unit import Mark, UnitTranslation
 

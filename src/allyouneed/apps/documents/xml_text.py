@@ -8,13 +8,12 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape, unescape
 
+from .encoded_text import Edit, Slice, edited
 from .html_format import INLINE, POINTS
 from .html_tokens import Token, html_tokens
 from .inline_runs import inline_runs
-from .page_edits import Edit, Slice, edited
 from .pieces import BLANK_PARTS, Piece, beside_text, opaque_point, tag_partners
-from .tag_rules import NO_RULES, TagRules
-from .unit import Document, UnitTranslation
+from .unit import NO_RULES, Document, TagRules, UnitTranslation
 
 _CDATA = "<![CDATA["
 _NAME = re.compile(r"</?([A-Za-z][^\s/>]*+)")

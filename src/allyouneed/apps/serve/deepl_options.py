@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..documents.tag_rules import TagRules
+from ..documents.unit import TagRules
 from .document_requests import Markup
 from .refusals import Refusal
 from .request_fields import Fields

@@ -9,7 +9,7 @@ from ...errors import InputError
 from ...translator import Translation
 from ..documents import Document, DocumentOptions, read_document
 from ..documents.document_translation import DocumentPlan, finish_document, locate_refusal, plan_document
-from ..documents.tag_rules import NO_RULES, TagRules
+from ..documents.unit import NO_RULES, TagRules
 from ..documents.xml_text import read_xml_text
 from .detection import detect_source
 from .document_processes import DocumentProcess
