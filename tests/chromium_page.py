@@ -14,6 +14,7 @@ from waiting import PATIENCE
 TIMEOUT = 1000 * PATIENCE  # milliseconds
 expect.set_options(timeout=TIMEOUT)
 
+LOOKS = [(1280, False), (390, True)]  # widths in pixels, and whether the page is dark
 _INSTALL = "tests of pages need Chromium: apt-get install --no-install-recommends chromium"
 
 

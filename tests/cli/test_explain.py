@@ -86,3 +86,24 @@ def test_theory_needs_no_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [[], ["runs/x"], ["runs/x", "text", "--masks"], ["--masks", "--format", "json"]])
 def test_a_call_that_makes_no_sense_is_refused(words: list[str]) -> None:
     assert isinstance(CliRunner().invoke(app, ["explain", *words]).exception, InputError)
+
+
+def test_two_models_are_compared_on_one_page(saved: Path, tmp_path: Path) -> None:
+    words = ["explain", str(saved), str(saved), "abc", "--output", str(tmp_path / "both.html")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "The outputs are equal.\nThe pattern of 0 of 9 heads differs.\n" in result.stderr
+    assert (tmp_path / "both.html").read_text().count('"names":') == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["one", "two", "words"], 'quote a text of several words: allyouneed explain runs/dates "the text"'),
+        (["{saved}", "abc", "--format", "json"], "two models are compared on a page; leave out --format"),
+    ],
+)
+def test_what_is_no_comparison_is_refused(saved: Path, words: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["explain", str(saved), *[word.format(saved=saved) for word in words]])
+    assert isinstance(result.exception, InputError)
+    assert message in str(result.exception)

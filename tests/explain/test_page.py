@@ -17,9 +17,7 @@ from allyouneed.apps.explain.heads import NO_PATTERN, SPREAD, describe_heads
 from allyouneed.apps.explain.page import _for_script, explanation_markup, explanation_script, explanation_style
 from allyouneed.apps.explain.trace import attentions
 from allyouneed.translator import Translator
-from chromium_page import open_browser, open_file
-
-LOOKS = [(1280, False), (390, True)]
+from chromium_page import LOOKS, open_file
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +30,6 @@ def pages(trace: Trace, translator_of_tests: Translator, tmp_path_factory: pytes
     inline = explain(greedy, "ab")._repr_html_()
     (folder / "notebook.html").write_text(f'<!doctype html><html lang="en"><title>Notebook</title>{inline}')
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture(params=LOOKS, ids=["wide and light", "narrow and dark"])

@@ -26,8 +26,13 @@ class Form(StrEnum):
 @with_search("beam")
 def explain_command(
     bundle: OptionalBundleFolder = None,
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="The text to translate and explain.", show_default=False)
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BUNDLE] TEXT",
+            help="A second model, to compare with, or a snapshot of its run; the text to translate and explain.",
+            show_default=False,
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -54,11 +59,16 @@ def explain_command(
 ) -> None:
     """Show how a text is translated: attention, what each head does, the search, and every tensor of the pass.
 
-    The result is one page that works offline, or a picture for each figure.
+    The result is one page that works offline, or a picture for each figure. Of two models the page lists where their
+    outputs part and the heads whose pattern differs, and switches between them.
 
     For example:
 
       allyouneed explain runs/dates 1845-01-05
+
+      allyouneed explain runs/dates runs/other 1845-01-05
+
+      allyouneed explain runs/dates/snapshots/00000200.safetensors runs/dates 1845-01-05
 
       allyouneed explain runs/dates 1845-01-05 --format svg --output pictures
 
@@ -69,8 +79,14 @@ def explain_command(
     from .screen import console
 
     theory = [name for name, is_set in (("positions", positions), ("schedule", schedule), ("masks", masks)) if is_set]
-    if (bundle is None or text is None) == (not theory):
-        raise InputError("explain needs the folder of a bundle and a text, or --positions, --schedule or --masks")
+    *others, text = words or [""]
+    if (bundle is None or words is None) == (not theory) or len(others) > 1:
+        raise InputError(
+            "explain needs the folder of a bundle, or of two, and a text, or --positions, --schedule or --masks; "
+            'quote a text of several words: allyouneed explain runs/dates "the text"'
+        )
+    if others and form is not Form.html:
+        raise InputError("two models are compared on a page; leave out --format")
     suffix = "svg" if theory and form is Form.html else str(form)
     if theory and form is Form.json:
         raise InputError("--positions, --schedule and --masks are pictures; use --format svg or png")
@@ -84,6 +100,10 @@ def explain_command(
         THEORY,
         attention_figures,
         build_page,
+        build_page_of_two,
+        compare_traces,
+        describe_comparison,
+        load_moment,
         save,
         sharpest_claims,
         trace_translation,
@@ -97,15 +117,19 @@ def explain_command(
         from ...translator import Translator
 
         assert bundle is not None
-        assert text is not None
         terms = Glossary.read(glossary) if glossary else None
-        folders = named_folders(bundle)
-        translator = Translator.load(
-            *folders, device="cpu", precision=precision, compiled=False, glossary=terms, **decode
-        )
-        trace = trace_translation(translator, text)
-        if form is Form.html:
-            write_whole(destination, build_page(trace, translator, sharpest_claims(translator, _held_out(folders))))
+        models = [named_folders(name) for name in (str(bundle), *others)]
+        translators = [
+            Translator(*map(load_moment, folders), precision=precision).using(glossary=terms, **decode)
+            for folders in models
+        ]
+        traces = [trace_translation(translator, text) for translator in translators]
+        trace, translator = traces[0], translators[0]
+        if others:
+            names = _short_names(models[0][0], models[1][0])
+            write_whole(destination, build_page_of_two(names, traces, translators))
+        elif form is Form.html:
+            write_whole(destination, build_page(trace, translator, sharpest_claims(translator, _held_out(*models[0]))))
         elif form is Form.json:
             write_whole(destination, to_json(trace_values(trace), indent=1) + "\n")
         else:
@@ -123,17 +147,25 @@ def explain_command(
         if not complete:
             console.print("The font lacks letters of this text, which are boxes in the pictures; use --format svg.")
     else:
-        console.print(f"{trace.text} → {trace.translation}")
-        if trace.note:
-            console.print(trace.note)
+        for one in traces:
+            console.print(f"{one.text} → {one.translation}")
+            if one.note:
+                console.print(one.note)
+        if others:
+            for line in describe_comparison(compare_traces(*traces), names):
+                console.print(line)
         console.print(str(destination))
 
 
-def _held_out(folders: "Sequence[Path]") -> "Sequence[Pair]":
+def _short_names(first: Path, second: Path) -> tuple[str, str]:
+    """What two folders or files are called on a page: their last names, or all of them if these are equal."""
+    return (first.stem, second.stem) if first.stem != second.stem else (str(first), str(second))
+
+
+def _held_out(folder: Path) -> "Sequence[Pair]":
     """Test pairs of a run, evenly spaced, by which its heads are judged; none of a bundle without a run."""
     from ...evaluation.held_out import find_held_out_pairs
     from ..explain.claims import MOST_INPUTS
 
-    (folder,) = folders
     pairs = find_held_out_pairs(folder) if (folder / "recipe.toml").is_file() else []
     return pairs[:: max(1, len(pairs) // (2 * MOST_INPUTS))]

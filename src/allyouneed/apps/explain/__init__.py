@@ -1,11 +1,12 @@
 """Watch a model from outside, and draw what it does."""
 
 from .claims import Claim, sharpest_claims
+from .comparison import compare_traces, describe_comparison, load_moment
 from .draw import draw_attention, save
 from .figures import FIGURES, attention_figures
 from .heads import Head, describe_heads
 from .notebook import Explanation, explain
-from .page import build_page
+from .page import build_page, build_page_of_two
 from .recording import recorded, recorded_attention
 from .theory import THEORY
 from .trace import Trace, trace_translation
@@ -21,9 +22,13 @@ __all__ = [
     "attention_figures",
     "attention_layers",
     "build_page",
+    "build_page_of_two",
+    "compare_traces",
+    "describe_comparison",
     "describe_heads",
     "draw_attention",
     "explain",
+    "load_moment",
     "recorded",
     "recorded_attention",
     "save",

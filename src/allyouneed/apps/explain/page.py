@@ -9,11 +9,13 @@ from ...checksums import policy_hash
 from ...files import to_json
 from ...translator import Translator
 from .claims import Claim
+from .comparison import compare_traces
 from .page_data import build_page_data
 from .trace import Trace
 
 _WEB = Path(__file__).with_name("web")
 COMPONENT = ("dom.js", "selection.js", "heatmap.js", "lines.js", "tree.js", "microscope.js", "views.js", "explain.js")
+PAGE = (*COMPONENT, "compare.js", "start.js")
 FILM = ("dom.js", "heatmap.js", "film.js")
 SITE = (*COMPONENT, "live.js", "plane.js", "film.js")
 
@@ -21,9 +23,20 @@ SITE = (*COMPONENT, "live.js", "plane.js", "film.js")
 def build_page(trace: Trace, translator: Translator, claims: Sequence[Claim] = ()) -> str:
     """The page of a trace, as HTML. `translator` is the one that was traced, `claims` what its heads do elsewhere."""
     data = build_page_data(trace, translator, claims)
-    style, script = _read("page.css") + explanation_style(), explanation_script() + _read("start.js")
+    return _build(f"{data['text']} → {data['output']}", data)
+
+
+def build_page_of_two(names: Sequence[str], traces: Sequence[Trace], translators: Sequence[Translator]) -> str:
+    """The page of two translations of one text, by two translators whose names are `names`."""
+    both = [build_page_data(trace, translator) for trace, translator in zip(traces, translators, strict=True)]
+    data = {"names": names, "traces": both, **compare_traces(*traces)}
+    return _build(f"{traces[0].whole_text}: {names[0]} and {names[1]}", data)
+
+
+def _build(title: str, data: object) -> str:
+    style, script = _read("page.css") + explanation_style(), "\n".join(map(_read, PAGE))
     return Template(_read("explain.html")).substitute(
-        title=escape(f"{data['text']} → {data['output']}"),
+        title=escape(title),
         style=style,
         script=script,
         style_hash=policy_hash(style),

@@ -34,6 +34,7 @@ function showExplanation(root, trace) {
   const listeners = new AbortController(), { signal } = listeners;
   const parts = Object.fromEntries([...root.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
   for (const view of root.querySelectorAll("[data-view]")) {
+    if (view.dataset.view === "comparison") continue;
     const needs = { steps: "steps", tree: "search", attention: "attention" }[view.dataset.view] ?? view.dataset.view;
     const hasNothing = { tree: () => !branches(trace), lens: () => trace.lens.length < 2 }[view.dataset.view];
     view.hidden = trace[needs] === undefined || trace[needs].length === 0 || (hasNothing?.() ?? false);
@@ -68,5 +69,5 @@ function showExplanation(root, trace) {
   if (trace.stream?.length) streamView(parts.stream, trace);
   if (trace.tensors?.length) tensorsView(parts, trace, selection, signal);
   selection.light([], true);
-  root.explanation = { listeners, attention };
+  root.explanation = { listeners, attention, selection };
 }

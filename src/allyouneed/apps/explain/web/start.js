@@ -1,2 +1,3 @@
-// The page that `allyouneed explain` writes: its data is in the page.
-showExplanation(document.querySelector(".explanation"), JSON.parse(document.getElementById("trace").textContent));
+// The page that `allyouneed explain` writes: its data, of one translation or of two, is in the page.
+const data = JSON.parse(document.getElementById("trace").textContent);
+(data.traces ? showComparison : showExplanation)(document.querySelector(".explanation"), data);

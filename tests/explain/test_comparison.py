@@ -1,0 +1,97 @@
+"""Two translations of one text: where they part, which heads differ, and the page with both."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+
+from allyouneed.apps.explain import Trace, compare_traces, describe_comparison, load_moment, trace_translation
+from allyouneed.apps.explain.heads import describe_heads
+from allyouneed.apps.explain.page import build_page_of_two
+from allyouneed.bundle import Bundle
+from allyouneed.errors import ConfigError
+from allyouneed.nn import Transformer
+from allyouneed.run.snapshots import save_snapshot
+from allyouneed.translator import Translator
+from chromium_page import LOOKS, open_file
+
+
+@pytest.fixture(scope="module")
+def other(translator_of_tests: Translator) -> Translator:
+    """Another untrained model of the same sizes."""
+    torch.manual_seed(1)
+    bundle = translator_of_tests.bundles[0]
+    return Translator(replace(bundle, model=Transformer(bundle.model.config).eval()))
+
+
+def test_equal_translations_do_not_part(trace: Trace) -> None:
+    assert compare_traces(trace, trace) == {"parting": None, "heads": [], "common_heads": len(describe_heads(trace))}
+    assert describe_comparison(compare_traces(trace, trace), ("a", "b"))[0] == "The outputs are equal."
+
+
+def test_the_first_token_that_differs_has_the_candidates_of_both(trace: Trace, other: Translator) -> None:
+    second = trace_translation(other, "abcd")
+    assert trace.decoder_targets != second.decoder_targets
+    parting = compare_traces(trace, second)["parting"]
+    step = parting["step"]
+    assert trace.decoder_targets[:step] == second.decoder_targets[:step] == parting["common"]
+    chosen = [next(one["piece"] for one in candidates if one["chosen"]) for candidates in parting["candidates"]]
+    assert chosen == [trace.decoder_targets[step], second.decoder_targets[step]]
+    assert chosen[0] != chosen[1]
+
+
+def test_a_head_differs_where_its_pattern_does(trace: Trace) -> None:
+    weights = dict(trace.recording)
+    part = "encoder.layers.0.attention"
+    weights[part] = weights[part].clone()
+    weights[part][1] = torch.eye(weights[part].shape[-1])
+    changed = replace(trace, recording=weights)
+    (head,) = compare_traces(trace, changed)["heads"]
+    assert (head["attention"], head["head"]) == (part, 2)
+    assert head["findings"][1] == "same position: 100 % of its weight (evenly spread: 17 %)"
+
+
+def test_a_moment_of_a_run_has_the_weights_of_its_snapshot(other: Translator, bundle: Bundle, tmp_path: Path) -> None:
+    bundle.save(tmp_path)
+    with torch.no_grad():
+        bundle.model.encoder.layers[0].attention.query.weight.fill_(0.5)
+    save_snapshot(tmp_path / "snapshots", bundle.model, step=7)
+    moments = [load_moment(path) for path in (tmp_path, tmp_path / "snapshots" / "00000007.safetensors")]
+    halves = [bool((one.model.encoder.layers[0].attention.query.weight == 0.5).all()) for one in moments]
+    assert halves == [False, True]
+    with pytest.raises(ConfigError, match="is no snapshot of a run; name the folder of a model, or a file like"):
+        load_moment(tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_the_page_switches_between_both(
+    browser: Browser,
+    trace: Trace,
+    translator_of_tests: Translator,
+    other: Translator,
+    tmp_path: Path,
+    width: int,
+    dark: bool,
+) -> None:
+    traces = (trace, trace_translation(other, "abcd"))
+    page_of_both = build_page_of_two(("first", "second"), traces, (translator_of_tests, other))
+    (tmp_path / "both.html").write_text(page_of_both)
+    heads = compare_traces(*traces)["heads"]
+    with open_file(browser, tmp_path / "both.html", width=width, dark=dark) as page:
+        expect(page.locator("h1")).to_contain_text(traces[0].output)
+        page.get_by_role("group", name="Model").get_by_text("second").click()
+        expect(page.locator("h1")).to_contain_text(traces[1].output)
+        expect(page.locator("[data-view=comparison] table").first).to_contain_text(traces[1].output)
+        expect(page.locator(".compared tbody tr")).to_have_count(len(heads))
+        if heads:
+            one = heads[0]
+            page.get_by_label(f"Show {one['title']} of first").click()
+            expect(page.locator("h1")).to_contain_text(traces[0].output)
+            expect(page.locator("[data-part=attention-choice] option:checked")).to_have_text(
+                one["title"].split(", head")[0]
+            )
+        assert Axe().run(page)["violations"] == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
