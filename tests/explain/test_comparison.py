@@ -57,10 +57,10 @@ def test_a_head_differs_where_its_pattern_does(trace: Trace) -> None:
 def test_a_moment_of_a_run_has_the_weights_of_its_snapshot(other: Translator, bundle: Bundle, tmp_path: Path) -> None:
     bundle.save(tmp_path)
     with torch.no_grad():
-        bundle.model.encoder.layers[0].attention.query.weight.fill_(0.5)
+        bundle.model.source_embedding.table.fill_(0.5)
     save_snapshot(tmp_path / "snapshots", bundle.model, step=7)
     moments = [load_moment(path) for path in (tmp_path, tmp_path / "snapshots" / "00000007.safetensors")]
-    halves = [bool((one.model.encoder.layers[0].attention.query.weight == 0.5).all()) for one in moments]
+    halves = [bool((one.model.source_embedding.table == 0.5).all()) for one in moments]
     assert halves == [False, True]
     with pytest.raises(ConfigError, match="is no snapshot of a run; name the folder of a model, or a file like"):
         load_moment(tmp_path / "model.safetensors")
