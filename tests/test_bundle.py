@@ -14,6 +14,7 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import BundleError, ConfigError
 from allyouneed.nn import Transformer
 from allyouneed.nn.weights import weights
+from allyouneed.text.backends import bpe_backend
 from allyouneed.text.normalize import Normalization
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
@@ -255,7 +256,10 @@ def test_a_save_that_fails_leaves_the_earlier_bundle(
 def test_a_bundle_of_two_vocabularies_reads_with_one_and_writes_with_the_other(
     config: ModelConfig, tmp_path: Path
 ) -> None:
-    source, target = Tokenizer.train_bpe(["aa bb"], vocab_size=261), Tokenizer.train_bpe(["xx yy zz"], vocab_size=262)
+    source, target = (
+        Tokenizer(bpe_backend(["aa bb"], vocab_size=261)),
+        Tokenizer(bpe_backend(["xx yy zz"], vocab_size=262)),
+    )
     sizes = replace(config, vocab_size=len(source), target_vocab_size=len(target), tied_embeddings="target")
     Bundle(Transformer(sizes), source, target, DecodeConfig()).save(tmp_path)
     bundle = Bundle.load(tmp_path)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from allyouneed.text.backends import bpe_backend, codes_backend, symbol_backend, unigram_backend, word_backend
 from allyouneed.text.tokenizer import Tokenizer
 
 TEXTS = [
@@ -16,9 +17,9 @@ VOCABULARIES: dict[str, Callable[[], Tokenizer]] = {
     "characters": lambda: Tokenizer.characters("abcdefghij "),
     "characters or unknown": lambda: Tokenizer.characters("abcdefghij ", unknown=True),
     "characters and tags": lambda: Tokenizer.characters("abcdefghijPLST; ", tags=[";PL", ";PST", " S"], unknown=True),
-    "symbols": lambda: Tokenizer.train_symbols(TEXTS),
-    "bpe": lambda: Tokenizer.train_bpe(TEXTS, vocab_size=300),
-    "words": lambda: Tokenizer.train_words(TEXTS, vocab_size=30),
-    "unigram": lambda: Tokenizer.train_unigram(TEXTS, vocab_size=330),
-    "codes": lambda: Tokenizer.from_bpe_codes(CODES, TEXTS),
+    "symbols": lambda: Tokenizer(symbol_backend(TEXTS)),
+    "bpe": lambda: Tokenizer(bpe_backend(TEXTS, vocab_size=300)),
+    "words": lambda: Tokenizer(word_backend(TEXTS, vocab_size=30)),
+    "unigram": lambda: Tokenizer(unigram_backend(TEXTS, vocab_size=330)),
+    "codes": lambda: Tokenizer(codes_backend(CODES, TEXTS, all_symbols=False)),
 }

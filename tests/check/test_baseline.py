@@ -11,12 +11,13 @@ from allyouneed.apps.check.baseline import matches_baseline, save_baseline
 from allyouneed.apps.check.round_trip import text_round_trips
 from allyouneed.bundle import Bundle
 from allyouneed.errors import BundleError, InputError
+from allyouneed.text.backends import bpe_backend, word_backend
 from allyouneed.text.tokenizer import Tokenizer
 
 
 @pytest.mark.parametrize(
     "tokenizer",
-    [Tokenizer.characters("abc -"), Tokenizer.train_bpe(["naïve café, 東京 1845"] * 3, vocab_size=280)],
+    [Tokenizer.characters("abc -"), Tokenizer(bpe_backend(["naïve café, 東京 1845"] * 3, vocab_size=280))],
     ids=["characters", "bpe"],
 )
 def test_a_sound_vocabulary_keeps_text(tokenizer: Tokenizer) -> None:
@@ -25,7 +26,7 @@ def test_a_sound_vocabulary_keeps_text(tokenizer: Tokenizer) -> None:
 
 
 def test_what_a_vocabulary_does_not_have_is_counted_and_no_fault() -> None:
-    words = Tokenizer.train_words(["the dog jumps"] * 3, vocab_size=6)
+    words = Tokenizer(word_backend(["the dog jumps"] * 3, vocab_size=6))
     letters = Tokenizer.characters("abc")
     result = text_round_trips([(words, ["the dog jumps", "jumps"]), (letters, ["abc", "abcd"])])
     assert result.passed, result.explanation
@@ -33,7 +34,7 @@ def test_what_a_vocabulary_does_not_have_is_counted_and_no_fault() -> None:
 
 
 def test_a_vocabulary_that_has_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = Tokenizer.train_words(["the dog jumps"] * 3, vocab_size=6)
+    words = Tokenizer(word_backend(["the dog jumps"] * 3, vocab_size=6))
     monkeypatch.setattr(Tokenizer, "encode", lambda self, text: [self.sos_id, self.unk_id, self.eos_id])
     assert text_round_trips([(words, ["the dog jumps"])]).passed is False
 

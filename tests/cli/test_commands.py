@@ -17,6 +17,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import AllYouNeedError, ConfigError
 from allyouneed.nn import Transformer
+from allyouneed.text.backends import word_backend
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from conftest import SMALL
@@ -465,7 +466,7 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
 
 
 def test_a_word_that_no_search_writes_is_null_in_json(tmp_path: Path) -> None:
-    tokenizer = Tokenizer.train_words(["a dog sees a cat ."] * 5, vocab_size=40)
+    tokenizer = Tokenizer(word_backend(["a dog sees a cat ."] * 5, vocab_size=40))
     config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
     Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig()).save(tmp_path / "words")
     (tmp_path / "source").write_text("a dog\n")

@@ -18,8 +18,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.errors import ConfigError, ExportError, MissingExtraError, OutputError
 from allyouneed.export_limits import describe_exports, exportable, unexpressed_settings
-from allyouneed.text.sentencepiece import SentencePieceModel
-from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
+from allyouneed.text.sentencepiece import SentencePieceModel, make_tokenizer
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.tokenizer_adaptation import adapt_tokenizer
 from bundles import make_bundle

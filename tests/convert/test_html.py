@@ -19,9 +19,8 @@ from allyouneed.apps.convert.web_model import WEB
 from allyouneed.config import DecodeConfig
 from allyouneed.errors import ExportError
 from allyouneed.nn import Transformer
-from allyouneed.text.sentencepiece import SentencePieceModel
-from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
-from allyouneed.text.vocabulary_files import load_vocabulary
+from allyouneed.text.sentencepiece import SentencePieceModel, make_tokenizer
+from allyouneed.text.vocabulary import load_vocabulary
 from allyouneed.younger import build_model
 from bundles import make_bundle
 from chromium_page import open_page

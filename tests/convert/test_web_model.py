@@ -16,8 +16,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from allyouneed.apps.convert.web_model import web_library
 from allyouneed.text.normalize import Normalization
-from allyouneed.text.sentencepiece import SentencePieceModel
-from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
+from allyouneed.text.sentencepiece import SentencePieceModel, make_tokenizer
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.tokenizer_adaptation import adapt_tokenizer
 from foreign_tokenizers import foreign_tokenizers

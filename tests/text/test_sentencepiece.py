@@ -13,8 +13,7 @@ from sentencepiece import SentencePieceProcessor
 
 from allyouneed.errors import CheckpointError, DataError
 from allyouneed.text.character_map import CharacterMap, check_character_map
-from allyouneed.text.sentencepiece import SentencePieceModel
-from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
+from allyouneed.text.sentencepiece import SentencePieceModel, make_tokenizer
 from allyouneed.text.tokenizer import Tokenizer
 from marian_checkpoints import ENGLISH, ITALIAN, TEXTS, train_spm
 

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from allyouneed.text.backends import bpe_backend, unigram_backend
 from allyouneed.text.subword_sampling import segment_bpe, segment_unigram
 from allyouneed.text.tokenizer import Tokenizer
 
@@ -65,7 +66,7 @@ def test_unigram_sampling_draws_by_probability() -> None:
 
 @pytest.mark.parametrize(
     "tokenizer",
-    [Tokenizer.train_bpe(LINES, vocab_size=300), Tokenizer.train_unigram(LINES, vocab_size=300)],
+    [Tokenizer(bpe_backend(LINES, vocab_size=300)), Tokenizer(unigram_backend(LINES, vocab_size=300))],
     ids=["bpe", "unigram"],
 )
 def test_what_is_spelled_by_chance_reads_the_same_and_follows_from_its_number(tokenizer: Tokenizer) -> None:

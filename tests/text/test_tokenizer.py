@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allyouneed.errors import ConfigError, DataError, InputError
-from allyouneed.text.backends import character_backend
+from allyouneed.text.backends import (
+    bpe_backend,
+    character_backend,
+    codes_backend,
+    symbol_backend,
+    unigram_backend,
+    word_backend,
+)
 from allyouneed.text.tokenizer import Tokenizer
 
 LINES = [
@@ -19,7 +26,7 @@ LINES = [
     "Zwei Hunde rannten, 14 Katzen rannten nicht.",
 ] * 3
 
-BPE = Tokenizer.train_bpe(LINES, vocab_size=330)
+BPE = Tokenizer(bpe_backend(LINES, vocab_size=330))
 
 
 @given(st.text())
@@ -56,7 +63,7 @@ def test_learning_merges_what_is_common() -> None:
 
 def test_learning_twice_gives_the_same_vocabulary(tmp_path: Path) -> None:
     BPE.save(tmp_path / "a.json")
-    Tokenizer.train_bpe(LINES, vocab_size=330).save(tmp_path / "b.json")
+    Tokenizer(bpe_backend(LINES, vocab_size=330)).save(tmp_path / "b.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
@@ -64,10 +71,11 @@ UNIGRAM_PROGRAM = """
 import sys
 from pathlib import Path
 from typing import Any
+from allyouneed.text.backends import unigram_backend
 from allyouneed.text.tokenizer import Tokenizer
 words = zip("abcdefgh" * 9, "xyzxz" * 20, "klmno" * 20)
 texts = [f"{a}{b}{c} {c}{a} {chr(0x4e00 + i)}" for i, (a, b, c) in enumerate(words)]
-tokenizer = Tokenizer.train_unigram(texts, vocab_size=380)
+tokenizer = Tokenizer(unigram_backend(texts, vocab_size=380))
 tokenizer.save(Path(sys.argv[1]))
 print(tokenizer.fingerprint(), Tokenizer.load(Path(sys.argv[1])).fingerprint())
 """
@@ -135,7 +143,7 @@ def test_a_message_shows_no_more_of_a_long_text_and_of_a_long_alphabet_than_one_
     assert len(str(refusal.value)) < 300
 
 
-@pytest.mark.parametrize("tokenizer", [BPE, Tokenizer.train_unigram(LINES, vocab_size=330)], ids=["bpe", "unigram"])
+@pytest.mark.parametrize("tokenizer", [BPE, Tokenizer(unigram_backend(LINES, vocab_size=330))], ids=["bpe", "unigram"])
 def test_half_of_a_surrogate_pair_is_refused_by_its_line(tokenizer: Tokenizer) -> None:
     with pytest.raises(InputError, match="half of a surrogate pair") as refused:
         tokenizer.encode_all(["a", "b \ud800"])
@@ -144,7 +152,7 @@ def test_half_of_a_surrogate_pair_is_refused_by_its_line(tokenizer: Tokenizer) -
 
 def test_a_vocabulary_that_cannot_hold_the_bytes_is_refused() -> None:
     with pytest.raises(ConfigError, match="vocab_size must be at least 259 .*got 100"):
-        Tokenizer.train_bpe(LINES, vocab_size=100)
+        Tokenizer(bpe_backend(LINES, vocab_size=100))
 
 
 def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
@@ -229,9 +237,9 @@ def test_a_file_with_parts_that_no_vocabulary_of_ours_has_is_refused(
         BPE,
         Tokenizer.characters("abc"),
         Tokenizer.characters("abc;P", tags=[";P"], unknown=True),
-        Tokenizer.train_symbols(LINES),
-        Tokenizer.train_words(LINES, vocab_size=30),
-        Tokenizer.train_unigram(LINES, vocab_size=310),
+        Tokenizer(symbol_backend(LINES)),
+        Tokenizer(word_backend(LINES, vocab_size=30)),
+        Tokenizer(unigram_backend(LINES, vocab_size=310)),
     ],
 )
 def test_every_vocabulary_of_ours_can_be_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -250,7 +258,7 @@ def test_the_parts_of_widespread_tokenizers_together_do_not_make_a_text_too_long
 def test_the_unknown_token_may_come_first(tmp_path: Path) -> None:
     vocabulary = {name: i for i, name in enumerate(["<unk>", "<pad>", "<sos>", "<eos>", "A", "dog"])}
     model = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"}
-    words = Tokenizer.train_words(LINES, vocab_size=30)
+    words = Tokenizer(word_backend(LINES, vocab_size=30))
     tokenizer = Tokenizer.load(
         edited(words, tmp_path / "tokenizer.json", model=model, added_tokens=[], normalizer=None)
     )
@@ -260,7 +268,7 @@ def test_the_unknown_token_may_come_first(tmp_path: Path) -> None:
 
 def test_merges_with_the_unknown_token_first_are_refused(tmp_path: Path) -> None:
     """All ids after `<unk>` are read as it: at the beginning it would make every word unknown."""
-    codes = Tokenizer.from_bpe_codes(CODES, ["dog runs"])
+    codes = Tokenizer(codes_backend(CODES, ["dog runs"], all_symbols=False))
     model = json.loads(codes.to_json())["model"]
     names = ["<unk>", *(name for name in sorted(model["vocab"], key=model["vocab"].get) if name != "<unk>")]
     model["vocab"] = {name: i for i, name in enumerate(names)}
@@ -271,20 +279,20 @@ def test_merges_with_the_unknown_token_first_are_refused(tmp_path: Path) -> None
 def test_a_unigram_vocabulary_that_cannot_hold_the_alphabet_is_refused() -> None:
     letters = "".join(chr(0x4E00 + i) for i in range(300))
     with pytest.raises(ConfigError, match="every character of the texts; vocab_size=300 is too small"):
-        Tokenizer.train_unigram([letters] * 3, vocab_size=300)
+        Tokenizer(unigram_backend([letters] * 3, vocab_size=300))
 
 
 CODES = ["#version: 0.2", "o g</w>", "d og</w>", "d o", "do t</w>"]
 
 
 def test_a_frequent_word_that_is_no_part_of_another_is_one_unigram() -> None:
-    tokenizer = Tokenizer.train_unigram(["alpha beta"] * 1000, vocab_size=400)
+    tokenizer = Tokenizer(unigram_backend(["alpha beta"] * 1000, vocab_size=400))
     assert tokenizer.pieces(tokenizer.encode("beta alpha")) == ["<sos>", "␣beta", "␣alpha", "<eos>"]
 
 
 def test_given_merges_spell_what_subword_nmt_spells() -> None:
     """By hand: d+og, r+u+n+s; `do` is made only on the way to dot, which no text holds, so it is unknown."""
-    tokenizer = Tokenizer.from_bpe_codes(CODES, ["dog runs", "dog"])
+    tokenizer = Tokenizer(codes_backend(CODES, ["dog runs", "dog"], all_symbols=False))
     assert tokenizer.pieces(tokenizer.encode("dog runs")[1:-1]) == ["dog␣", "r", "u", "n", "s␣"]
     assert tokenizer.pieces(range(len(tokenizer))) == [
         "<pad>", "<sos>", "<eos>", "dog␣", "n", "r", "s␣", "u", "<unk>",
@@ -294,7 +302,7 @@ def test_given_merges_spell_what_subword_nmt_spells() -> None:
 
 
 def test_words_of_given_merges_come_back_with_single_blanks(tmp_path: Path) -> None:
-    Tokenizer.from_bpe_codes(CODES, ["a dog runs", "<pad> ."]).save(tmp_path / "tokenizer.json")
+    Tokenizer(codes_backend(CODES, ["a dog runs", "<pad> ."], all_symbols=False)).save(tmp_path / "tokenizer.json")
     tokenizer = Tokenizer.load(tmp_path / "tokenizer.json")
     assert tokenizer.decode(tokenizer.encode("a  dog runs <pad> .")) == "a dog runs <pad> ."
     assert max(tokenizer.encode("dot ☃")) < len(tokenizer)
@@ -310,4 +318,4 @@ def test_words_of_given_merges_come_back_with_single_blanks(tmp_path: Path) -> N
 )
 def test_codes_of_another_kind_are_refused(codes: list[str], why: str) -> None:
     with pytest.raises(DataError, match=why):
-        Tokenizer.from_bpe_codes(codes, ["a"])
+        Tokenizer(codes_backend(codes, ["a"], all_symbols=False))

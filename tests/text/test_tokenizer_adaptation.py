@@ -8,7 +8,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers, processors
 
 from allyouneed.errors import DataError
-from allyouneed.text.backends import SPECIALS, UNK
+from allyouneed.text.backends import SPECIALS, UNK, bpe_backend
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.tokenizer_adaptation import adapt_tokenizer
 from foreign_tokenizers import LINES, UNUSUAL, foreign_tokenizers
@@ -110,7 +110,7 @@ def test_a_setting_that_only_the_library_has_is_named(changes: dict[str, Any], p
     assert Tokenizer.from_json(json.dumps(table | changes)).foreign_part() == part
 
 
-@pytest.mark.parametrize("made", [Tokenizer.characters("abc"), Tokenizer.train_bpe(LINES, vocab_size=300)])
+@pytest.mark.parametrize("made", [Tokenizer.characters("abc"), Tokenizer(bpe_backend(LINES, vocab_size=300))])
 def test_one_of_ours_is_unchanged(made: Tokenizer) -> None:
     assert adapt_tokenizer(made.to_json()) == (made.to_json(), [])
     assert made.foreign_part() == ""

@@ -8,6 +8,7 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.decode import Hypothesis
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
+from allyouneed.text.backends import word_backend
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from allyouneed.translator.alignment import Aligner, Unit
@@ -36,7 +37,7 @@ def test_tokens_are_aligned_as_well_as_words() -> None:
 
 def test_an_unknown_word_becomes_the_one_it_looked_at() -> None:
     texts = ["a dog sees a cat .", "the dog sleeps ."] * 5
-    tokenizer = Tokenizer.train_words(texts, vocab_size=40)
+    tokenizer = Tokenizer(word_backend(texts, vocab_size=40))
     assert tokenizer.unk_id is not None
     config = ModelConfig(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=1,
@@ -77,7 +78,7 @@ def test_what_has_no_tokens_is_aligned_with_nothing() -> None:
 def test_each_token_belongs_to_its_word_however_many_blanks_there_are(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokenizer = Tokenizer.train_words(["the cat zebra lion"], vocab_size=20)
+    tokenizer = Tokenizer(word_backend(["the cat zebra lion"], vocab_size=20))
     config = ModelConfig(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2)
     translator = Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig()))
     aligner, ids = Aligner(translator._generator, tokenizer), tokenizer.encode(source)

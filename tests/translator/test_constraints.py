@@ -12,6 +12,7 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.decode import length_penalty
 from allyouneed.errors import InputError
 from allyouneed.nn import Transformer
+from allyouneed.text.backends import bpe_backend, codes_backend, word_backend
 from allyouneed.text.glossary import Glossary
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
@@ -39,11 +40,11 @@ def test_a_glossary_and_kept_spans_hold_in_every_output(bundle: Bundle) -> None:
 
 
 def test_a_phrase_is_spelled_as_the_vocabulary_writes_it_or_refused() -> None:
-    codes = Tokenizer.from_bpe_codes(CODES, ["dog runs"])
+    codes = Tokenizer(codes_backend(CODES, ["dog runs"], all_symbols=False))
     builder = ConstraintBuilder(codes, Glossary({"cat": "dog  runs"}), ())
     (phrase,) = builder.build("a cat")
     assert {codes.decode(spelling) for spelling in phrase.spellings} == {"dog runs"}
-    invisible = Tokenizer.train_words(["dog runs"], vocab_size=20)
+    invisible = Tokenizer(word_backend(["dog runs"], vocab_size=20))
     with pytest.raises(InputError, match="the vocabulary cannot spell it"):
         ConstraintBuilder(invisible, Glossary({"cat": "zebra"}), ()).build("a cat")
 
@@ -126,7 +127,7 @@ def test_arguments_without_a_number_keep_their_order() -> None:
 
 
 def test_a_term_around_a_kept_span_is_the_terms_and_one_inside_is_the_spans(bundle: Bundle) -> None:
-    tokenizer = Tokenizer.train_bpe(["any text 12"], vocab_size=270)
+    tokenizer = Tokenizer(bpe_backend(["any text 12"], vocab_size=270))
     terms = Glossary({"Windows 11": "WINDOWS 11", "covid-19": "Corona", "19": "neunzehn", "7 dogs": "7 Hunde"})
     builder = ConstraintBuilder(tokenizer, terms, ["numbers"])
     assert builder.required_texts("Windows 11 and covid-19, 19 and 11") == [

@@ -17,6 +17,7 @@ from allyouneed.decode import target_log_probabilities
 from allyouneed.errors import InputError
 from allyouneed.fast.eager import EagerEngine
 from allyouneed.nn import Transformer
+from allyouneed.text.backends import word_backend
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translation, Translator, generation
 from allyouneed.translator.segments import Segment
@@ -109,7 +110,7 @@ def test_what_goes_round_in_circles_is_decoded_again_and_flagged(bundle: Bundle)
 
 
 def test_four_times_the_same_word_are_decoded_again(bundle: Bundle) -> None:
-    tokenizer = Tokenizer.train_words(["state of the union"] * 3, vocab_size=12)
+    tokenizer = Tokenizer(word_backend(["state of the union"] * 3, vocab_size=12))
     config = replace(bundle.model.config, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
     words = replace(
         bundle, model=Transformer(config).eval(), source_tokenizer=tokenizer, target_tokenizer=tokenizer,
@@ -184,7 +185,7 @@ def test_a_text_that_is_too_long_to_score_is_refused_by_its_line(
 
 
 def test_scores_give_no_chance_to_what_the_search_never_says() -> None:
-    tokenizer = Tokenizer.train_words(["a dog sees a cat ."] * 5, vocab_size=40)
+    tokenizer = Tokenizer(word_backend(["a dog sees a cat ."] * 5, vocab_size=40))
     config = ModelConfig(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=1,
         encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,

@@ -9,6 +9,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import InputError
 from allyouneed.nn import Transformer
+from allyouneed.text.backends import word_backend
 from allyouneed.text.letter_case import CaseStatistics
 from allyouneed.text.normalize import Normalization
 from allyouneed.text.spans import CopyStatistics
@@ -86,7 +87,7 @@ def test_a_prefix_that_cannot_be_kept_is_refused(bundle: Bundle) -> None:
         list(Translator(bundle).translations(["a"], prefix="a" * 17))
     (kept,) = Translator(bundle).translations(["a"], prefix="a" * 16)
     assert kept.text.startswith("a" * 16)
-    words = Tokenizer.train_words(["a dog sees a cat ."] * 5, vocab_size=40)
+    words = Tokenizer(word_backend(["a dog sees a cat ."] * 5, vocab_size=40))
     model = Transformer(replace(bundle.model.config, vocab_size=len(words), pad_id=words.pad_id)).eval()
     with pytest.raises(InputError, match="cannot spell all of the prefix 'a okapi'"):
         list(Translator(Bundle(model, words, words, DecodeConfig(beam=1))).translations(["a dog"], prefix="a okapi"))

@@ -15,6 +15,7 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import AllYouNeedError, ConfigError, InputError
 from allyouneed.evaluation import evaluate
 from allyouneed.nn import MultiHeadAttention, Transformer
+from allyouneed.text.backends import bpe_backend
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from bundles import make_bundle
@@ -175,7 +176,7 @@ def test_a_stream_is_the_greedy_translation_piece_by_piece(bundle: Bundle) -> No
 
 
 def test_a_stream_ends_as_the_translation_does_where_a_letter_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer = Tokenizer.train_bpe(["ab"], vocab_size=259)
+    tokenizer = Tokenizer(bpe_backend(["ab"], vocab_size=259))
     config = ModelConfig(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2)
     translator = Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig()))
     ids = tokenizer.encode("aé")[1:-2]  # without the second byte of é

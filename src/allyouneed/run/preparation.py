@@ -16,8 +16,7 @@ from ..data.prepare import prepare
 from ..data.prepared import PreparedData, prepared_folder
 from ..errors import ConfigError
 from ..files import locked
-from ..text.vocabulary import Vocabulary
-from ..text.vocabulary_files import load_vocabulary
+from ..text.vocabulary import Vocabulary, load_vocabulary
 from .resume import refuse_a_run
 
 

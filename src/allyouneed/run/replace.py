@@ -10,7 +10,7 @@ from ..data.prepared import PREPARED
 from ..data.readers import local_paths
 from ..errors import OutputError
 from ..files import followed, locked, refusing_errors
-from ..text.vocabulary_files import vocabulary_paths
+from ..text.vocabulary import vocabulary_paths
 
 # All files that a run, the demo and `check --save-baseline` write into the folder of a run.
 WRITTEN = (

@@ -44,12 +44,16 @@ def character_backend(alphabet: Iterable[str], *, tags: Iterable[str] = (), unkn
 
 
 def symbol_backend(texts: Iterable[str]) -> Backend:
-    """One id for all that stands between spaces in some texts; all else is `<unk>`, the last id."""
+    """One id for all that stands between spaces in `texts`; all else is `<unk>`, the last id."""
     return _whole_words(texts, vocab_size=2**24, pattern=SPACED)
 
 
 def bpe_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
-    """Byte-level BPE. Refuses a size that is too small for the bytes."""
+    """Merge the most frequent pairs of bytes in `texts` until there are `vocab_size` ids (Sennrich et al., 2016).
+
+    Ids 0, 1 and 2 are `<pad>`, `<sos>` and `<eos>`. All 256 bytes have ids, so every text can be encoded. No merge
+    crosses the boundaries of words, digits and punctuation. Refuses a size that is too small for the bytes.
+    """
     smallest = len(_BYTES) + len(SPECIALS)
     if vocab_size < smallest:
         raise ConfigError(
@@ -86,7 +90,10 @@ def _whole_words(texts: Iterable[str], *, vocab_size: int, pattern: str) -> Back
 
 
 def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
-    """Unigram subwords, and bytes for other characters. Refuses a size that is too small for every character."""
+    """The subwords that make `texts` most probable (Kudo, 2018); other characters are encoded as bytes.
+
+    Refuses a size that is too small for the bytes and every character of the texts.
+    """
     smallest = len(BYTE_TOKENS) + len(SPECIALS) + 1
     if vocab_size <= smallest:
         raise ConfigError(
@@ -131,10 +138,10 @@ def _with_doubled_words(texts: Iterable[str]) -> Iterator[str]:
 
 
 def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool) -> Backend:
-    """The merges of `codes`, in subword-nmt's format, and the symbols into which they segment `texts`.
+    """The merges of `codes` (subword-nmt's format, version 0.2), for text whose words are separated by spaces.
 
-    The ids are `<pad>`, `<sos>`, `<eos>`, the symbols of the texts by their count, with `all_symbols` all others
-    that the merges can make, and `<unk>`.
+    The ids are `<pad>`, `<sos>`, `<eos>`, the symbols into which they segment `texts` by their count, with
+    `all_symbols` all others that the merges can make, and `<unk>`. Decoding joins words by single spaces.
     """
     merges = _parse_merges(codes)
     counts = Counter(word for text in texts for word in text.split(" ") if word)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from .lines import text_lines
-from .word_characters import in_word_class
+from .spans import in_word_class
 
 _PUNCTUATION = " \t\n\"'«»“”„‘’()[]¿¡*-–—"
 _ENDS = ".!?…:。！？"

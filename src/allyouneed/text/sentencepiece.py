@@ -8,18 +8,20 @@ it trust its character map and may crash.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
-from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, InputError
 from ..files import read_whole
+from .backends import EOS, SOS, UNK
 from .character_map import check_character_map
+from .tokenizer import Tokenizer
 from .tokenizer_format import EDGE_BLANKS, REPEATED_BLANKS
 
 LARGEST_SPM = 2**25  # bytes; a model of 250,000 pieces has about 5 million
@@ -168,3 +170,37 @@ def _varint(content: bytes, position: int) -> tuple[int, int]:
         if byte < 128:
             return number, position
     raise ValueError("a number has more than 64 bits")
+
+
+def order_pieces(ids: Mapping[str, Any]) -> list[str]:
+    """The pieces of a table of ids, in the order of the ids, which must be 0, 1, 2 and so on."""
+    pieces = {i: piece for piece, i in ids.items() if type(i) is int}
+    if len(pieces) != len(ids) or sorted(pieces) != list(range(len(ids))):
+        raise CheckpointError(f"a vocabulary of {len(ids)} pieces must give them the ids from 0 to {len(ids) - 1}")
+    return [pieces[i] for i in range(len(ids))]
+
+
+def with_specials(pieces: Sequence[str], names: Mapping[Any, str]) -> list[str]:
+    """The pieces with the names of special tokens in their positions. Refuses positions that there are not."""
+    renamed = list(pieces)
+    for i, name in names.items():
+        if type(i) is not int or not 0 <= i < len(pieces):
+            raise CheckpointError(f"the id of {name} must be one of the {len(pieces)} of the vocabulary; got {i!r:.40}")
+        renamed[i] = name
+    if UNK not in renamed:
+        raise CheckpointError(f"the vocabulary has no {UNK}")
+    return renamed
+
+
+def make_tokenizer(model: SentencePieceModel, symbols: Sequence[str], *, start: str | None) -> Tokenizer:
+    """A tokenizer of this model whose tokens have the ids of `symbols`; texts begin with `start` and end in `<eos>`."""
+    backend, names = model.backend(), [name for name in (start, EOS) if name]
+    ids = {name: i for i, name in enumerate(symbols)}
+    backend.post_processor = processors.TemplateProcessing(
+        single=" ".join([*([start] if start else []), "$0", EOS]),
+        special_tokens=[(name, ids[name]) for name in dict.fromkeys(names)],
+    )
+    try:
+        return Tokenizer(backend, symbols)
+    except InputError as error:
+        raise CheckpointError(f"the vocabulary cannot be imported: {error}; special tokens are {SOS}, {EOS}") from error

@@ -27,12 +27,7 @@ from .backends import (
     SOS,
     SPECIALS,
     UNK,
-    bpe_backend,
     character_backend,
-    codes_backend,
-    symbol_backend,
-    unigram_backend,
-    word_backend,
 )
 from .subword_sampling import SubwordSampler
 from .tokenizer_format import (
@@ -52,7 +47,7 @@ _QUOTED = 100  # characters of a text or an alphabet that a message shows
 
 
 class Tokenizer:
-    """Encodes sentences as ids and decodes them; made by a class method such as `train_bpe`, or by `load`.
+    """Encodes sentences as ids and decodes them; made of a backend (`text/backends.py`), or by `load`.
 
     `unk_id` is the id of text that the vocabulary cannot encode, or None if it has no `<unk>`. `symbols` are the tokens
     of all ids, in their order, if the ids of the model are not those of `backend`.
@@ -99,42 +94,6 @@ class Tokenizer:
         last id; otherwise it is refused.
         """
         return cls(character_backend(alphabet, tags=tags, unknown=unknown))
-
-    @classmethod
-    def train_symbols(cls, texts: Iterable[str]) -> "Tokenizer":
-        """One id for all that stands between spaces in `texts`; everything else is `<unk>`, the last id."""
-        return cls(symbol_backend(texts))
-
-    @classmethod
-    def train_bpe(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
-        """Merge the most frequent pairs of bytes in `texts` until there are `vocab_size` ids (Sennrich et al., 2016).
-
-        Ids 0, 1 and 2 are `<pad>`, `<sos>` and `<eos>`. All 256 bytes have ids, so every text can be encoded. No merge
-        crosses the boundaries of words, digits and punctuation. Refuses a size that is too small for the bytes.
-        """
-        return cls(bpe_backend(texts, vocab_size=vocab_size))
-
-    @classmethod
-    def train_words(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
-        """The most frequent words, digits and runs of punctuation in `texts`; every other is `<unk>`, the last id."""
-        return cls(word_backend(texts, vocab_size=vocab_size))
-
-    @classmethod
-    def train_unigram(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
-        """The subwords that make `texts` most probable (Kudo, 2018); other characters are encoded as bytes.
-
-        Refuses a size that is too small for the bytes and every character of the texts.
-        """
-        return cls(unigram_backend(texts, vocab_size=vocab_size))
-
-    @classmethod
-    def from_bpe_codes(cls, codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool = False) -> "Tokenizer":
-        """The merges `codes` (subword-nmt's format, version 0.2), for text whose words are separated by spaces.
-
-        The vocabulary is `<pad>`, `<sos>`, `<eos>`, the symbols into which the merges segment `texts`, by count,
-        and `<unk>` for all others; with `all_symbols` these have ids too. Decoding joins words by single spaces.
-        """
-        return cls(codes_backend(codes, texts, all_symbols=all_symbols))
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":

@@ -1,8 +1,8 @@
 """Which tokens of a vocabulary begin or end inside a word."""
 
 from ..decode import WordBoundaries
+from ..text.spans import is_in_word
 from ..text.tokenizer import Tokenizer
-from ..text.word_characters import is_in_word
 
 
 def find_word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:

@@ -12,8 +12,7 @@ from ...errors import CheckpointError, ConfigError, DataError
 from ...nn import Transformer
 from ...text.backends import EOS, PAD
 from ...text.normalize import Normalization
-from ...text.sentencepiece import SentencePieceModel
-from ...text.sentencepiece_vocabulary import make_tokenizer, order_pieces, with_specials
+from ...text.sentencepiece import SentencePieceModel, make_tokenizer, order_pieces, with_specials
 from ...text.tokenizer import Tokenizer
 from ...text.vocabulary import Vocabulary
 from .checkpoint_files import read_json_table, read_tensor_file

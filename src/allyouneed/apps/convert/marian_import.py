@@ -16,8 +16,7 @@ from ...config import DecodeConfig, ModelConfig
 from ...errors import CheckpointError, ConfigError
 from ...text.backends import EOS, PAD, UNK
 from ...text.normalize import Normalization
-from ...text.sentencepiece import SentencePieceModel
-from ...text.sentencepiece_vocabulary import make_tokenizer, order_pieces, with_specials
+from ...text.sentencepiece import SentencePieceModel, make_tokenizer, order_pieces, with_specials
 from ...text.vocabulary import Vocabulary
 from .checkpoint_files import read_limited
 from .foreign_weights import require_settings

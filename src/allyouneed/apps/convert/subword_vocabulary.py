@@ -10,8 +10,7 @@ from torch import Tensor
 
 from ...errors import CheckpointError, DataError, InputError
 from ...text.backends import EOS, PAD, SOS, SPECIALS, UNK, merges_backend
-from ...text.sentencepiece import BPE, SentencePieceModel
-from ...text.sentencepiece_vocabulary import make_tokenizer
+from ...text.sentencepiece import BPE, SentencePieceModel, make_tokenizer
 from ...text.tokenizer import Tokenizer
 from .checkpoint_files import read_limited
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from ...text.sentences import CharSpan
-from ...text.spans import iter_spans
-from ...text.word_characters import is_in_word
+from ...text.spans import is_in_word, iter_spans
 from ...translator.agreement import code_signs_differ, numbers_are_lost, spans_differ
 from ...translator.translation import Flag, Translation
 from ..documents import Mark, TranslationUnit, UnitTranslation
