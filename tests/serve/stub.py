@@ -8,8 +8,8 @@ from typing import Any
 from fastapi import FastAPI
 
 from allyouneed.apps.serve.app import assemble
-from allyouneed.apps.serve.languages import ModelKey, ModelSource
-from allyouneed.apps.serve.models import ModelStore
+from allyouneed.apps.serve.languages import ModelKey
+from allyouneed.apps.serve.models import ModelSource, ModelStore
 from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.errors import InputError
 from allyouneed.translator import Alignment, Segment, SplitTexts, Translation

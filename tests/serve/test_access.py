@@ -5,8 +5,18 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from allyouneed.apps.serve.access import Access, exposure_warnings, is_loopback
+from allyouneed.apps.serve import access
+from allyouneed.apps.serve.access import (
+    Access,
+    DailyCharacters,
+    MovingWindow,
+    client_address,
+    exposure_warnings,
+    is_loopback,
+)
 from allyouneed.apps.serve.keys import add_key
 from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.errors import ConfigError
@@ -80,21 +90,6 @@ def test_a_batch_that_no_minute_has_room_for_is_refused_as_too_large() -> None:
         assert translate(browser, q=["a"] * 4) == (400, "Invalid request: request (4) exceeds text limit (3)")
 
 
-def test_those_who_go_on_are_banned() -> None:
-    with client(host="0.0.0.0", requests_per_minute=1, ban_after=3) as browser:
-        assert [translate(browser)[0] for _ in range(6)] == [200, 429, 429, 429, 403, 403]
-        assert translate(browser) == (403, "Too many request limits violations")
-
-
-def test_wrong_keys_are_counted_for_the_ban(tmp_path: Path) -> None:
-    key = add_key(tmp_path / "keys", "one")
-    with client(keys=str(tmp_path / "keys"), host="0.0.0.0", ban_after=2) as browser:
-        assert translate(browser, api_key=key)[0] == 200
-        assert [translate(browser, api_key="guess") for _ in range(3)] == [
-            (403, "Invalid API key"), (403, "Invalid API key"), (403, "Too many request limits violations"),
-        ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -145,3 +140,85 @@ def test_a_key_has_limits_of_its_own(tmp_path: Path) -> None:
 def test_a_file_of_keys_must_be_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="API keys cannot be read"):
         stub_app(keys=str(tmp_path / "keys"))
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 30), st.integers(1, 5)), max_size=40), st.integers(1, 12))
+def test_no_window_of_a_minute_holds_more_than_the_limit(steps: list[tuple[float, int]], limit: int) -> None:
+    clock = Clock()
+    window = MovingWindow(60, clock=clock)
+    admitted: list[tuple[float, int]] = []
+    for pause, cost in steps:
+        clock.now += pause
+        before = sum(spent for when, spent in admitted if when > clock.now - 60)
+        if window.admit("client", limit=limit, cost=cost) == 0:
+            admitted.append((clock.now, cost))
+            assert before + cost <= limit
+        else:
+            assert before + cost > limit
+
+
+def test_after_the_seconds_it_names_the_same_request_is_admitted() -> None:
+    clock = Clock()
+    window = MovingWindow(60, clock=clock)
+    for _ in range(3):
+        assert window.admit("client", limit=3) == 0
+        clock.now += 10
+    wait = window.admit("client", limit=3, cost=2)
+    assert wait == 40  # the first two requests leave the window 60 seconds after they came
+    clock.now += wait - 0.1
+    assert window.admit("client", limit=3, cost=2) > 0
+    clock.now += 0.1
+    assert window.admit("client", limit=3, cost=2) == 0
+
+
+def test_clients_do_not_share_a_window() -> None:
+    window = MovingWindow(60)
+    assert window.admit("one", limit=1) == 0
+    assert window.admit("other", limit=1) == 0
+    assert window.admit("one", limit=1) > 0
+
+
+def test_the_memory_of_clients_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "_MAX_CLIENTS", 10)
+    window = MovingWindow(60)
+    for number in range(100):
+        window.admit(str(number), limit=1)
+    assert len(window._clients) == 10
+    assert window.count("99") == 1
+
+
+def test_characters_are_counted_by_the_day() -> None:
+    clock = Clock()
+    clock.now = 86_400 * 20_000 + 3_600.0
+    day = DailyCharacters(clock=clock)
+    assert day.admit("key", limit=100, cost=100) == 0
+    assert day.admit("key", limit=100, cost=1) == 23 * 3_600
+    assert day.count("key") == 100
+    clock.now += 23 * 3_600
+    assert day.count("key") == 0
+    assert day.admit("key", limit=100, cost=1) == 0
+
+
+def test_without_a_limit_characters_are_counted_too() -> None:
+    day = DailyCharacters()
+    assert day.admit("key", limit=0, cost=10**9) == 0
+    assert day.count("key") == 10**9
+
+
+def test_a_client_is_an_ipv4_address_or_a_network_of_ipv6() -> None:
+    assert client_address("192.0.2.7") == "192.0.2.7"
+    assert client_address("::ffff:192.0.2.7") == "192.0.2.7"
+    assert client_address("2001:db8:0:1::7") == client_address("2001:db8:0:1:ffff::8") == "2001:db8:0:1::"
+    assert client_address("2001:db8:0:2::7") != client_address("2001:db8:0:1::7")
+    assert client_address("testclient") == "testclient"

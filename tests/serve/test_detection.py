@@ -1,10 +1,17 @@
-from functools import partial
+from functools import cache
 
 import pytest
 
-from allyouneed.apps.serve.detection import Detector, detect_source, is_untranslatable
+from allyouneed.apps.serve.detection import Detector, is_untranslatable
 from allyouneed.apps.serve.options import ServeConfig
 from serve.stub import StubModels
+
+
+@cache
+def detector(*languages: str) -> Detector:
+    """The detector of a server whose models read and write these languages."""
+    pairs = [f"{language}:{language}" for language in languages]
+    return Detector(StubModels(pairs, ServeConfig()))
 
 
 @pytest.mark.parametrize(
@@ -17,7 +24,7 @@ from serve.stub import StubModels
     ],
 )
 def test_the_language_of_a_sentence_comes_first(text: str, language: str) -> None:
-    detections = Detector(lambda: ["en", "it", "de"]).detect(text)
+    detections = detector("en", "it", "de").detect(text)
     assert detections[0].language == language
     assert {one.language for one in detections} >= {"en", "it", "de"}
     assert sum(one.confidence for one in detections) == pytest.approx(100, abs=0.3)
@@ -26,34 +33,33 @@ def test_the_language_of_a_sentence_comes_first(text: str, language: str) -> Non
 
 @pytest.mark.parametrize("text", ["", " \n", "12,5 %", "🙂 👍🏽", "1845-01-05", "?!"])
 def test_a_text_without_words_has_no_language(text: str) -> None:
-    assert Detector(lambda: ["en", "it"]).detect(text) == []
+    assert detector("en", "it").detect(text) == []
 
 
 def test_a_language_is_known_whatever_the_models_read() -> None:
     for languages in ([], ["en"], ["en", "it"], ["xx"]):
-        first = Detector(partial(tuple[str], languages)).detect("これは私たちの新しい家です。")[0]
+        first = detector(*languages).detect("これは私たちの新しい家です。")[0]
         assert (first.language, first.confidence > 99) == ("ja", True)
 
 
 def test_of_few_words_the_languages_of_the_models_are_likelier() -> None:
-    assert Detector(lambda: ["en", "it"]).detect("I am hungry.")[0].language == "en"
-    assert Detector(lambda: ["cy", "it"]).detect("I am hungry.")[0].language == "cy"
+    assert detector("en", "it").detect("I am hungry.")[0].language == "en"
+    assert detector("cy", "it").detect("I am hungry.")[0].language == "cy"
 
 
 def test_chinese_is_told_apart_by_its_script() -> None:
-    detector = Detector(lambda: ["en", "zh-Hans", "zh-Hant"])
-    assert detector.detect("汉语是一种语言,现在我们学习写字。")[0].language == "zh-Hans"
-    assert detector.detect("漢語是一種語言,現在我們學習寫字。")[0].language == "zh-Hant"
+    chinese = detector("en", "zh-Hans", "zh-Hant")
+    assert chinese.detect("汉语是一种语言,现在我们学习写字。")[0].language == "zh-Hans"
+    assert chinese.detect("漢語是一種語言,現在我們學習寫字。")[0].language == "zh-Hant"
 
 
 def test_the_beginning_of_a_long_text_is_enough() -> None:
-    assert Detector(lambda: ["en", "it"]).detect("Where is the house? " * 100_000)[0].language == "en"
+    assert detector("en", "it").detect("Where is the house? " * 100_000)[0].language == "en"
 
 
 def test_emoji_and_symbols_have_nothing_to_translate() -> None:
-    assert is_untranslatable(["🙂", "👩‍👩‍👧 ❤️", "🇮🇹 ✨", " "])
-    assert not is_untranslatable(["🙂", "🙂 ok"])
-    assert not is_untranslatable(["42"])
+    assert all(map(is_untranslatable, ["🙂", "👩‍👩‍👧 ❤️", "🇮🇹 ✨", " "]))
+    assert not any(map(is_untranslatable, ["🙂 ok", "42"]))
 
 
 @pytest.mark.parametrize(
@@ -68,5 +74,5 @@ def test_emoji_and_symbols_have_nothing_to_translate() -> None:
 )
 def test_one_model_is_no_reason_to_call_a_text_english(text: str, source: str, is_sure: bool) -> None:
     models = StubModels(["en:it"], ServeConfig())
-    detection = detect_source(Detector(lambda: ["en", "it"]), models, text, "it")
+    detection = Detector(models).find_source(text, "it")
     assert (detection.language, detection.confidence > 50) == (source, is_sure)

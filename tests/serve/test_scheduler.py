@@ -12,11 +12,11 @@ import torch
 from fastapi.testclient import TestClient
 
 from allyouneed import Translation, Translator
-from allyouneed.apps.serve.languages import ModelKey, ModelSource
-from allyouneed.apps.serve.models import ModelStore
+from allyouneed.apps.serve.languages import ModelKey
+from allyouneed.apps.serve.models import ModelSource, ModelStore
 from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.apps.serve.scheduler import Scheduler
-from allyouneed.apps.serve.translation_options import PLAIN, TranslationOptions
+from allyouneed.apps.serve.segment_queue import PLAIN, TranslationOptions
 from allyouneed.errors import DeadlineExceeded, InputError, Overloaded
 from allyouneed.translator import Segment
 from allyouneed.translator.generation import TranslationGenerator

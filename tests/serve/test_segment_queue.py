@@ -8,8 +8,14 @@ import pytest
 from allyouneed import Tokenizer, Transformer, Translator
 from allyouneed.apps.serve.batch_workers import RunningBatch, TranslationSpeed
 from allyouneed.apps.serve.monitoring import Monitoring
-from allyouneed.apps.serve.segment_queue import QueuedRequest, QueuedSegment, SegmentGroup, SegmentQueue
-from allyouneed.apps.serve.translation_options import PLAIN, TranslationOptions
+from allyouneed.apps.serve.segment_queue import (
+    PLAIN,
+    QueuedRequest,
+    QueuedSegment,
+    SegmentGroup,
+    SegmentQueue,
+    TranslationOptions,
+)
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from conftest import SMALL

@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 
 from allyouneed.apps.documents import FORMATS
 from allyouneed.apps.serve.keys import add_key
-from allyouneed.apps.serve.stored_files import StoredFiles
+from allyouneed.apps.serve.translated_documents import StoredFiles
 from allyouneed.apps.serve.uploads import safe_name
 from serve.live import running
 from serve.stub import stub_app

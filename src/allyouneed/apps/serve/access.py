@@ -1,20 +1,21 @@
-"""Who may ask, and how much: keys, rate limits and bans, one decision for all APIs."""
+"""Who may ask, and how much: keys, and rate limits of each client, one decision for all APIs."""
 
 import re
-from dataclasses import dataclass
-from ipaddress import ip_address
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address
 
 from fastapi import Request
 
 from .keys import ApiKey, KeyFile
 from .options import ServeConfig
-from .rate_limits import DailyCharacters, MovingWindow, client_address
 from .refusals import QUOTA_EXCEEDED, Refusal
 
 _AUTHORIZATION = re.compile(r"(?:DeepL-Auth-Key|Bearer)\s+(\S+)\s*", re.IGNORECASE)
-_BAN_SECONDS = 600
 _OPEN_REQUESTS_PER_MINUTE = 120  # of one client, where others than this machine can connect
-_UNLIMITED = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +45,20 @@ class Access:
         self.key_required = bool(self.keys) and not config.key_optional
         is_open = not is_loopback(config.host)
         self.requests_per_minute = _default(config.requests_per_minute, _OPEN_REQUESTS_PER_MINUTE if is_open else 0)
-        self._ban_after = config.ban_after if is_open else 0
-        self._requests, self._violations = MovingWindow(60), MovingWindow(_BAN_SECONDS)
+        self._requests = MovingWindow(60)
         self._characters = DailyCharacters()
 
     def identify(self, request: Request, key: str = "") -> Client:
         """The client of a request, by the `key` in its fields or in its Authorization header.
 
-        Refuses a banned address, a wrong key, and a missing one where keys are required.
+        Refuses a wrong key, and a missing one where keys are required.
         """
         address = client_address(request.client.host if request.client else "")
-        self._refuse_banned(address)
         key = key or key_in_header(request)
         if self.keys is None:
             return Client(address)
         entry = self.keys.find(key) if key else None
         if key and entry is None:
-            self._count_violation(address)
             raise Refusal(403, "Invalid API key")
         if entry is None and self.key_required:
             raise Refusal(400, "Please contact the server operator to get an API key")
@@ -76,7 +74,6 @@ class Access:
             raise Refusal(400, f"Invalid request: request ({cost}) exceeds text limit ({limit})")
         per_day = client.key.characters_per_day if client.key else 0
         if limit and (wait := self._requests.admit(client.id, limit=limit, cost=cost)):
-            self._count_violation(client.address)
             raise Refusal(429, f"Slowdown: {limit} per 1 minute", retry_after=wait)
         if wait := self._characters.admit(client.account, limit=per_day, cost=characters):
             raise QuotaRefusal(429, f"Slowdown: {per_day} characters per 1 day", retry_after=wait)
@@ -84,14 +81,6 @@ class Access:
     def characters_today(self, client: Client) -> int:
         """The characters that a client sent since midnight UTC; those of all clients without a key together."""
         return self._characters.count(client.account)
-
-    def _refuse_banned(self, address: str) -> None:
-        if self._ban_after and self._violations.count(address) >= self._ban_after:
-            raise Refusal(403, "Too many request limits violations", retry_after=_BAN_SECONDS)
-
-    def _count_violation(self, address: str) -> None:
-        if self._ban_after:
-            self._violations.admit(address, limit=_UNLIMITED)
 
 
 class QuotaRefusal(Refusal):
@@ -133,3 +122,97 @@ def exposure_warnings(config: ServeConfig) -> list[str]:
 
 def _default(value: int, automatic: int) -> int:
     return automatic if value < 0 else value
+
+
+_MAX_CLIENTS = 50_000  # remembered at once; the one that was quiet longest is forgotten first
+_DAY = 86_400
+
+
+@dataclass(slots=True)
+class _History:
+    """What one client did within the window: (time, cost) of its requests, and the sum of the costs."""
+
+    requests: deque[tuple[float, int]] = field(default_factory=deque)
+    total: int = 0
+
+
+class MovingWindow:
+    """Admits costs of each client as long as those within the last `seconds` do not pass a limit."""
+
+    def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds, self._clock = seconds, clock
+        self._clients: OrderedDict[str, _History] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def admit(self, client: str, *, limit: int, cost: int = 1) -> float:
+        """0 if the cost is admitted, and then it is counted; else the seconds until it would be."""
+        now = self._clock()
+        with self._lock:
+            history = self._current(client, now)
+            if history.total + cost <= limit:
+                history.requests.append((now, cost))
+                history.total += cost
+                return 0.0
+            excess = history.total + cost - limit
+            for when, spent in history.requests:
+                excess -= spent
+                if excess <= 0:
+                    return max(when + self.seconds - now, 0.001)
+            return self.seconds
+
+    def count(self, client: str) -> int:
+        """The costs of a client within the window."""
+        with self._lock:
+            return self._current(client, self._clock()).total if client in self._clients else 0
+
+    def _current(self, client: str, now: float) -> _History:
+        history = self._clients.setdefault(client, _History())
+        self._clients.move_to_end(client)
+        while history.requests and history.requests[0][0] <= now - self.seconds:
+            history.total -= history.requests.popleft()[1]
+        while len(self._clients) > _MAX_CLIENTS:
+            self._clients.popitem(last=False)
+        return history
+
+
+class DailyCharacters:
+    """Counts the characters of each client; every count begins at 0 at midnight UTC and when the server starts."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._day, self._counts = 0, dict[str, int]()
+
+    def admit(self, client: str, *, limit: int, cost: int) -> float:
+        """0 if the characters are admitted (`limit` 0: always), and then they are counted; else seconds to midnight."""
+        now = self._clock()
+        with self._lock:
+            self._begin_day(now)
+            used = self._counts.get(client, 0)
+            if limit and used + cost > limit:
+                return _DAY - now % _DAY
+            self._counts[client] = used + cost
+            return 0.0
+
+    def count(self, client: str) -> int:
+        """The characters of a client today."""
+        with self._lock:
+            self._begin_day(self._clock())
+            return self._counts.get(client, 0)
+
+    def _begin_day(self, now: float) -> None:
+        if self._day != (today := int(now // _DAY)):
+            self._day, self._counts = today, {}
+
+
+def client_address(host: str) -> str:
+    """What counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, which one client can vary.
+
+    An address that is none, as that of a Unix socket, is a client of its own.
+    """
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    return str(address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64))

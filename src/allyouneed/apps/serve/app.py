@@ -26,24 +26,18 @@ from . import (
 )
 from .access import Access
 from .detection import Detector
-from .disconnects import CancelOnDisconnect
-from .document_jobs import DocumentJobs
 from .document_processes import DocumentProcesses
 from .glossary_store import GlossaryStore
-from .head_requests import AnswerHead
-from .languages import ModelSource
 from .libretranslate_schema import ERROR_ANSWERS
-from .models import ModelStore
+from .middleware import add_middleware
+from .models import ModelSource, ModelStore, Reloader
 from .monitoring import Monitoring
 from .options import ServeConfig
 from .refusals import install_error_handlers
-from .reloading import Reloader
-from .request_log import RequestLog
 from .scheduler import Scheduler
-from .security import guard_requests, safe_answers
 from .server_state import ServerState
-from .stored_files import StoredFiles
 from .suggestions import SuggestionStore
+from .translated_documents import DocumentJobs, StoredFiles
 
 if TYPE_CHECKING:
     from .training import TrainingState
@@ -86,7 +80,7 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
         scheduler,
         monitoring,
         Access(config),
-        Detector(lambda: tuple(dict.fromkeys(code for key in models.pairs() for code in key))),
+        Detector(models),
         stored,
         DocumentJobs(stored, lifetime=config.file_lifetime),
         DocumentProcesses(max_file=config.max_file),
@@ -119,12 +113,7 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
     )
     app.state.server = server
     install_error_handlers(app)
-    # The last one added sees a request first.
-    app.add_middleware(AnswerHead)
-    app.add_middleware(CancelOnDisconnect)
-    guard_requests(app, config)
-    app.add_middleware(RequestLog, monitoring=monitoring, log_text=config.log_text)
-    safe_answers(app)
+    add_middleware(app, config, monitoring)
     for api in (*APIS, *([import_module(".training", __package__)] if training else [])):
         app.include_router(api.router, responses=ERROR_ANSWERS)
     return app

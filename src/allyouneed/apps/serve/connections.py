@@ -32,7 +32,7 @@ def limit_connections(config: uvicorn.Config, *, header_timeout: float, body_tim
 class LimitedConnection(HttpToolsProtocol):
     """uvicorn's protocol of one connection, with limits, which answers clients that have closed their writing side.
 
-    Bodies have a deadline of their own (`security.BodyLimits`), and between two requests uvicorn's holds.
+    Bodies have a deadline of their own (`middleware.BodyLimits`), and between two requests uvicorn's holds.
     """
 
     def __init__(self, *arguments: Any, header_timeout: float, body_timeout: float, **named: Any) -> None:

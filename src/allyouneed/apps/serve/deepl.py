@@ -4,22 +4,23 @@ docs/http-api.md lists what of it is here and what its options do.
 """
 
 import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from ...language_tags import language_name
+from ..documents.unit import TagRules
 from . import deepl_schema as schema
 from .access import Client, QuotaRefusal
-from .deepl_options import read_sentence_options, refuse_unsupported
-from .language_codes import base_language, find_code
-from .languages import ModelKey
+from .languages import ModelKey, base_language, find_code
 from .refusals import Refusal
-from .request_checks import checked_terms, known_codes, refuse_too_much
-from .request_fields import Fields, read_fields
+from .request_fields import Fields, checked_terms, read_fields, refuse_too_much
+from .request_texts import Markup, detect_sources, translate_each
+from .segment_queue import TranslationOptions
 from .server_state import Server, ServerState
-from .source_languages import detect_sources, translate_each
-from .translation_options import TranslationOptions
 
 router = APIRouter(prefix="/v2", tags=["DeepL"])
 
@@ -114,7 +115,7 @@ def require_deepl_code(server: ServerState, fields: Fields, name: str) -> str:
     code = fields.text(name)
     if not code:
         raise Refusal(400, f"Bad request: Value for '{name}' not specified.")
-    match = find_code(code, known_codes(server.models))
+    match = find_code(code, server.models.codes())
     if match is None:
         raise Refusal(400, f"Bad request: Value for '{name}' not supported.")
     return match
@@ -135,3 +136,62 @@ async def read_terms(
     for name in ",".join(names).split(",") if names else []:
         terms = await asyncio.to_thread(server.glossaries.terms, client.account, name, pair) | terms
     return checked_terms(terms, server.config)
+
+
+# Left out, these would change a translation in a way that its reader may not notice.
+_UNSUPPORTED = ("custom_instructions", "style_id", "translation_memory_id")
+_MODES = {"": "", "1": "1", "True": "1", "0": "0", "False": "0", "nonewlines": "nonewlines"}
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceOptions:
+    """How the texts of a request are split: at lines and sentences, at sentences, or not at all."""
+
+    split_lines: bool
+    split_sentences: bool
+    markup: Markup | None
+
+    def prepared(self, texts: Sequence[str]) -> list[str]:
+        """The texts as they are to be translated: where lines do not end sentences, a line break is a blank."""
+        return [text if self.split_lines or self.markup else re.sub(r"\r\n?|\n", " ", text) for text in texts]
+
+
+def read_sentence_options(fields: Fields) -> SentenceOptions:
+    """How the texts of /v2/translate are split, and what their tags mean, which DeepL's options for tags say.
+
+    Without `tag_handling` a tag is text like any other, and the options for tags have no meaning.
+    """
+    split_sentences, handling = fields.get("split_sentences"), fields.text("tag_handling")
+    if handling not in ("", "html", "xml"):
+        raise Refusal(400, "Bad request: Value for 'tag_handling' not supported.")
+    mode = _MODES.get("" if split_sentences is None else str(split_sentences))
+    if mode is None:
+        raise Refusal(400, "Bad request: Value for 'split_sentences' not supported.")
+    split_lines, split_sentences = mode == "1" or (mode == "" and handling != "html"), mode != "0"
+    if not handling:
+        return SentenceOptions(split_lines, split_sentences, None)
+    outline = fields.get("outline_detection") in (None, "") or fields.flag("outline_detection")
+    ignored, splitting, non_splitting = (
+        _names(fields, name) for name in ("ignore_tags", "splitting_tags", "non_splitting_tags")
+    )
+    rules = TagRules(ignored, splitting, non_splitting, outline)
+    markup = Markup("html" if handling == "html" else "xml", rules, keep_lines=split_lines)
+    return SentenceOptions(split_lines, split_sentences, markup)
+
+
+def refuse_unsupported(fields: Fields) -> None:
+    """Refuse what no model here can do. `prefer_more` and `prefer_less` accept a language without formality."""
+    formality = fields.text("formality")
+    if formality in ("more", "less"):
+        raise Refusal(400, "Bad request: 'formality' is not supported for given 'target_lang'.")
+    if formality not in ("", "default", "prefer_more", "prefer_less"):
+        raise Refusal(400, "Bad request: Value for 'formality' not supported.")
+    for name in _UNSUPPORTED:
+        if fields.get(name) not in (None, "", []):
+            raise Refusal(400, f"Bad request: '{name}' is not supported by this server.")
+
+
+def _names(fields: Fields, name: str) -> frozenset[str]:
+    """The names of tags in a field: a list, or in a form also separated by commas."""
+    names = (part.strip() for value in fields.all_texts(name) or () for part in value.split(","))
+    return frozenset(filter(None, names))

@@ -6,11 +6,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from . import deepl_schema as schema
-from .deepl import charge, read_deepl_request, read_terms, require_deepl_code
-from .deepl_options import refuse_unsupported
-from .document_jobs import DocumentJob
+from .deepl import charge, read_deepl_request, read_terms, refuse_unsupported, require_deepl_code
 from .refusals import Refusal
-from .server_state import Server, ServerState
+from .server_state import OwnPages, Server, ServerState
+from .translated_documents import DocumentJob
 from .uploads import (
     DISABLED,
     attachment,
@@ -22,7 +21,7 @@ from .uploads import (
     translate_upload,
 )
 
-router = APIRouter(prefix="/v2", tags=["DeepL"])
+router = APIRouter(prefix="/v2", tags=["DeepL"], dependencies=[OwnPages])
 
 
 @router.post("/document", **schema.UPLOAD_DOCUMENT)

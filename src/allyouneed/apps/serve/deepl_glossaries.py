@@ -12,13 +12,12 @@ from . import deepl_schema as schema
 from .access import Client
 from .deepl import charge, read_deepl_request
 from .glossary_store import Entries, LanguagePair, StoredGlossary
-from .language_codes import base_language
+from .languages import base_language
 from .refusals import Refusal
-from .request_checks import checked_terms, known_codes, require_code
-from .request_fields import Fields
-from .server_state import Server, ServerState
+from .request_fields import Fields, checked_terms, require_code
+from .server_state import OwnPages, Server, ServerState
 
-router = APIRouter(tags=["DeepL"])
+router = APIRouter(tags=["DeepL"], dependencies=[OwnPages])
 
 _MAX_DICTIONARIES = 50
 _MAX_NAME = 1_000  # characters
@@ -199,7 +198,7 @@ def _read_dictionary(server: ServerState, values: dict[str, object]) -> tuple[La
 def _read_pair(server: ServerState, source: object, target: object) -> LanguagePair:
     if not (isinstance(source, str) and source and isinstance(target, str) and target):
         raise Refusal(400, "Bad request: Value for 'source_lang' or 'target_lang' not specified.")
-    codes = known_codes(server.models)
+    codes = server.models.codes()
     return base_language(require_code(source, codes)), base_language(require_code(target, codes))
 
 

@@ -3,10 +3,10 @@
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from .language_codes import base_language, find_code
+from .languages import base_language, find_code
 from .models import ModelStore
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ class Detection(NamedTuple):
 
 
 class Detector:
-    """Tells which language a text is in, of 140; `languages()` are likelier before a text is read, as a server's are.
+    """Tells which language a text is in, of 140; those of `models` are likelier before a text is read.
 
     Any thread may use it; the first use loads the model (5 MB).
     """
 
-    def __init__(self, languages: Callable[[], Collection[str]]) -> None:
-        self._languages = languages
+    def __init__(self, models: ModelStore) -> None:
+        self._models = models
         self._lock = threading.Lock()
         self._identifier: LanguageIdentifier | None = None
 
@@ -39,7 +39,7 @@ class Detector:
         """The languages of a text, the most likely first; none for a text without words, such as emoji or numbers."""
         if _NO_WORDS.fullmatch(text):
             return []
-        identifier, languages = self._loaded(), self._languages()
+        identifier, languages = self._loaded(), self._models.codes()
         codes = _codes_by_label(languages, identifier.labels)
         ranked = identifier.rank(text[:_MAX_CHARACTERS].lower())
         weights = {label: share * (_PRIOR if label in codes else 1) for label, share in ranked}
@@ -49,6 +49,19 @@ class Detector:
             for label, weight in sorted(weights.items(), key=lambda item: -item[1])
         ]
         return [one for one in detections if one.confidence or one.language in languages]
+
+    def find_source(self, text: str, target: str) -> Detection:
+        """What to translate a text from: the most likely of the sources that are served, or its target language.
+
+        Where nothing speaks for any of them it is English if that is served, else the first source of the target, with
+        confidence 0.
+        """
+        languages = self._models.languages()
+        sources = [one.code for one in languages]
+        fitting = [one.code for one in languages if target in one.targets]
+        fallback = Detection("en" if "en" in fitting else (fitting or sources)[0], 0.0)
+        candidates = (one for one in self.detect(text) if one.confidence and one.language in (*sources, target))
+        return next(candidates, fallback)
 
     def _loaded(self) -> "LanguageIdentifier":
         with self._lock:
@@ -79,24 +92,9 @@ def _by_script(text: str, code: str, languages: Collection[str]) -> str:
     return find_code(script, languages) or code
 
 
-def detect_source(detector: Detector, models: ModelStore, text: str, target: str) -> Detection:
-    """What to translate a text from: the most likely of the sources that are served, or its target language.
-
-    Where nothing speaks for any of them it is English if that is served, else the first source of the target, with
-    confidence 0.
-    """
-    sources = [one.code for one in models.languages()]
-    fitting = [one.code for one in models.languages() if target in one.targets]
-    fallback = Detection("en" if "en" in fitting else (fitting or sources)[0], 0.0)
-    candidates = (one for one in detector.detect(text) if one.confidence and one.language in (*sources, target))
-    return next(candidates, fallback)
-
-
-def is_untranslatable(texts: Sequence[str]) -> bool:
-    """Whether every text has only emoji, symbols, blanks and their modifiers, so that there is nothing to translate."""
-    return all(
-        unicodedata.category(letter) in _SYMBOLS or letter in "\u200d\u20e3" for text in texts for letter in text
-    )
+def is_untranslatable(text: str) -> bool:
+    """Whether a text has only emoji, symbols, blanks and their modifiers, so that there is nothing to translate."""
+    return all(unicodedata.category(letter) in _SYMBOLS or letter in "\u200d\u20e3" for letter in text)
 
 
 _SYMBOLS = {"So", "Sk", "Zs", "Mn", "Me", "Cc", "Cn"}  # general categories of Unicode

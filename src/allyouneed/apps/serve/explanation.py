@@ -9,11 +9,10 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from ...errors import InputError, Overloaded
-from .admission import Admitted, NativeBody
 from .languages import ModelKey
 from .models import ModelStore
-from .request_log import count_texts
-from .server_state import Server
+from .monitoring import count_texts
+from .server_state import Admitted, NativeBody, Server
 
 MAX_EXPLAINED_CHARACTERS = 300
 _MAX_WAITING = 16

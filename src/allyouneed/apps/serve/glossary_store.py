@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from ...errors import ConfigError, OutputError
 from .refusals import Refusal
-from .request_checks import too_many_terms
+from .request_fields import too_many_terms
 
 LanguagePair = tuple[str, str]
 Entries = dict[str, str]

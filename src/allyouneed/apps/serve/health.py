@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
-from .server_state import Server
+from .server_state import OwnPages, Server
 
 router = APIRouter(tags=["operation"])
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -33,7 +33,9 @@ async def ready(server: Server) -> JSONResponse:
     return JSONResponse({"status": status}, 200 if status == "ready" else 503)
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+@router.get(
+    "/metrics", dependencies=[OwnPages], response_class=Response, responses={200: {"content": {"text/plain": {}}}}
+)
 async def metrics(server: Server) -> Response:
     """Read the metrics in the text format of Prometheus."""
     return Response(server.monitoring.metrics(), media_type=METRICS_TYPE)

@@ -1,12 +1,7 @@
-"""The languages of models: what a pair is called, and which bundle translates it."""
+"""Languages: a pair that a model translates, and codes as clients write them."""
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
-
-from ...bundle import read_languages
-from ...files import named_folders
-from ...language_tags import parse_pair, with_name
 
 
 class ModelKey(NamedTuple):
@@ -27,29 +22,43 @@ class Language(NamedTuple):
     targets: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSource:
-    """Where a model comes from: the folder of its bundle, or several of an ensemble with commas, and its languages."""
+# Codes that clients use for one and the same language. LibreTranslate calls Brazilian Portuguese pb, and the two
+# ways to write Chinese zh and zt; iw, in and ji are the ISO codes of 1988.
+_SYNONYMS: Sequence[frozenset[str]] = [
+    frozenset(group.split())
+    for group in (
+        "pb pt-br",
+        "zh zh-hans zh-cn zh-sg",
+        "zt zh-hant zh-tw zh-hk",
+        "no nb nb-no no-no",
+        "he iw",
+        "id in",
+        "yi ji",
+        "tl fil",
+    )
+]
 
-    key: ModelKey
-    folder: Path
 
-    @classmethod
-    def parse(cls, argument: str | Path) -> "ModelSource":
-        """Read `BUNDLE` or `BUNDLE=en-it`, where BUNDLE may be the ensemble `a,b`.
+def find_code(code: str, served: Collection[str]) -> str | None:
+    """The served code that a client means; None if there is none.
 
-        A model of no languages, such as one of dates, has the name of its folder in their place, as a private part of
-        a tag: "und-x-dates".
-        """
-        folder, equals, pair = str(argument).rpartition("=")
-        if not equals or Path(argument).is_dir():
-            folder, pair = str(argument), ""
-        languages = read_languages(named_folders(folder)[0])  # refuses what is no bundle
-        source, target = parse_pair(pair) if pair else languages
-        if not (source and target):
-            source, target = (with_name(code, Path(folder).name) for code in ("und", "zxx"))
-        return cls(ModelKey(source, target), Path(folder))
+    That is the code itself in upper or lower case, a synonym, or, where only one fits, the same language with or
+    without its region or script (`en-GB` means `en`; `pt` means `pt-BR` if no other Portuguese is served).
+    """
+    name = code.strip().replace("_", "-").lower()
+    by_name = {served_code.lower(): served_code for served_code in served}
+    if name in by_name:
+        return by_name[name]
+    for group in _SYNONYMS:
+        if name in group and (same := sorted(group & by_name.keys())):
+            return by_name[same[0]]
+    language = base_language(name)
+    if language in by_name:
+        return by_name[language]
+    variants = [other for other in by_name if base_language(other) == language]
+    return by_name[variants[0]] if name == language and len(variants) == 1 else None
 
-    def renamed(self) -> "ModelSource":
-        """The same model under a source language that has the name of its folder."""
-        return replace(self, key=ModelKey(with_name(self.key.source, self.folder.name), self.key.target))
+
+def base_language(code: str) -> str:
+    """The language of a code, without region or script: `pt` of `pt-BR`."""
+    return code.replace("_", "-").partition("-")[0].lower()

@@ -5,6 +5,7 @@ them: `scores`, `alignments`, `flags` and `glossary`. docs/http-api.md lists the
 """
 
 import asyncio
+import math
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -15,23 +16,20 @@ from ..documents import readable_endings
 from . import libretranslate_schema as schema
 from .access import Client
 from .detection import Detection
-from .document_requests import Markup
 from .refusals import Refusal
-from .request_checks import (
-    finite,
-    known_codes,
+from .request_fields import (
+    Fields,
     read_count,
+    read_fields,
     read_glossary,
     refuse_too_much,
     require_code,
     require_text,
     require_texts,
 )
-from .request_fields import Fields, read_fields
-from .request_texts import Answer
-from .server_state import Server, ServerState
-from .source_languages import detect_sources, translate_each
-from .translation_options import TranslationOptions
+from .request_texts import Answer, Markup, detect_sources, translate_each
+from .segment_queue import TranslationOptions
+from .server_state import OwnPages, Server, ServerState
 
 router = APIRouter(tags=["LibreTranslate"])
 
@@ -44,7 +42,7 @@ async def translate_texts(request: Request, server: Server) -> JSONResponse:
     source, target = require_text(fields, "source"), require_text(fields, "target")
     alternatives = read_count(fields, "alternatives", limit=server.config.max_alternatives)
     form = fields.text("format") or "text"
-    codes = known_codes(server.models)
+    codes = server.models.codes()
     is_auto = source.strip().lower() == "auto"
     sources = [] if is_auto else [require_code(source, codes)] * len(texts)
     target = require_code(target, codes)
@@ -79,12 +77,12 @@ async def list_languages(server: Server) -> JSONResponse:
     return JSONResponse(
         [
             {"code": code, "name": language_name(code), "targets": sorted(targets.get(code, ()))}
-            for code in known_codes(server.models)
+            for code in server.models.codes()
         ]
     )
 
 
-@router.post("/suggest", **schema.SUGGEST)
+@router.post("/suggest", dependencies=[OwnPages], **schema.SUGGEST)
 async def suggest_translation(request: Request, server: Server) -> JSONResponse:
     """Store a better translation of a text."""
     if server.suggestions is None:
@@ -94,7 +92,7 @@ async def suggest_translation(request: Request, server: Server) -> JSONResponse:
     if not (text.strip() and better.strip()):
         raise Refusal(400, "Invalid request: q and s parameters must have text")
     refuse_too_much([text, better], server.config)
-    codes = known_codes(server.models)
+    codes = server.models.codes()
     source, target = (require_text(fields, name) for name in ("source", "target"))
     key = server.models.pair(require_code(source, codes), require_code(target, codes))
     server.access.charge(client)
@@ -144,7 +142,7 @@ def _describe(fields: Fields, answers: list[Answer], detected: list[Detection], 
     if read_count(fields, "alternatives", limit=2**31):
         values["alternatives"] = [list(answer.alternatives) for answer in answers]
     if fields.flag("scores"):
-        values["scores"] = [finite(answer.score) for answer in answers]
+        values["scores"] = [round(one.score, 4) if math.isfinite(one.score) else None for one in answers]
     if fields.flag("flags"):
         values["flags"] = [answer.flags for answer in answers]
     if fields.flag("alignments"):

@@ -11,13 +11,12 @@ KEY: Schema = {"type": ["string", "null"], "description": "API key, if the serve
 FLAG: Schema = {"type": "boolean", "default": False}
 ERROR: Schema = {"type": "object", "properties": {"error": TEXT}, "required": ["error"]}
 _STATUSES = {
-    400: "invalid request, unknown language, or no key where one is required",
-    403: "wrong key, banned address, or a feature that is switched off",
+    400: "invalid request, unknown language or host name, or no key where one is required",
+    403: "wrong key, a page of another origin, or a feature that is switched off",
     404: "no such page or file",
     405: "wrong method",
     408: "the body came too slowly",
     413: "too large",
-    421: "not the name of this server",
     422: "a field is missing or has a wrong type",
     429: "too many requests",
     500: "an error in the program",

@@ -1,19 +1,52 @@
 """The models of a server: bundles by language pair, each loaded when it is first used."""
 
+import asyncio
+import logging
+import signal
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from ...bundle import model_files
+from ...bundle import model_files, read_languages
 from ...errors import BundleError, ConfigError, LanguageError
 from ...files import named_folders
-from ...language_tags import language_name
+from ...language_tags import language_name, parse_pair, with_name
 from ...translator import Translator
-from .languages import Language, ModelKey, ModelSource
+from .languages import Language, ModelKey
 from .options import ServeConfig
 
 MEBIBYTE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Where a model comes from: the folder of its bundle, or several of an ensemble with commas, and its languages."""
+
+    key: ModelKey
+    folder: Path
+
+    @classmethod
+    def parse(cls, argument: str | Path) -> "ModelSource":
+        """Read `BUNDLE` or `BUNDLE=en-it`, where BUNDLE may be the ensemble `a,b`.
+
+        A model of no languages, such as one of dates, has the name of its folder in their place, as a private part of
+        a tag: "und-x-dates".
+        """
+        folder, equals, pair = str(argument).rpartition("=")
+        if not equals or Path(argument).is_dir():
+            folder, pair = str(argument), ""
+        languages = read_languages(named_folders(folder)[0])  # refuses what is no bundle
+        source, target = parse_pair(pair) if pair else languages
+        if not (source and target):
+            source, target = (with_name(code, Path(folder).name) for code in ("und", "zxx"))
+        return cls(ModelKey(source, target), Path(folder))
+
+    def renamed(self) -> "ModelSource":
+        """The same model under a source language that has the name of its folder."""
+        return replace(self, key=ModelKey(with_name(self.key.source, self.folder.name), self.key.target))
 
 
 class LoadedModel:
@@ -78,6 +111,10 @@ class ModelStore:
         for source, target in self._sources:
             targets.setdefault(source, []).append(target)
         return [Language(code, language_name(code), tuple(others)) for code, others in targets.items()]
+
+    def codes(self) -> list[str]:
+        """Every language that some model reads or writes, the sources first."""
+        return list(dict.fromkeys([source for source, _ in self._sources] + [target for _, target in self._sources]))
 
     def pair(self, source: str, target: str) -> ModelKey:
         """The key of a pair, upper or lower case. Refuses languages that no model here translates."""
@@ -160,3 +197,38 @@ def _stamp(folder: Path) -> list[tuple[str, int, int]]:
     files = [file for bundle in named_folders(folder) for file in model_files(bundle)]
     stats = ((file.name, file.stat()) for file in files)
     return [(name, stat.st_mtime_ns, stat.st_ino) for name, stat in stats]
+
+
+_LOG = logging.getLogger("allyouneed.apps.serve")
+
+
+class Reloader:
+    """Reloads changed bundles while the block runs. `every` is in seconds; 0: only at SIGHUP."""
+
+    def __init__(self, models: ModelStore, *, every: float) -> None:
+        self._models, self._every = models, every
+        self._signalled = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        # Only a program's main thread gets signals; a test's server runs in another.
+        if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._signalled.set)
+        self._task = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _watch(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._every or None):
+                    await self._signalled.wait()
+            self._signalled.clear()
+            for key, outcome in (await asyncio.to_thread(self._models.reload_changed)).items():
+                level = logging.INFO if outcome == "reloaded" else logging.WARNING
+                _LOG.log(level, "%s: %s", key, outcome)

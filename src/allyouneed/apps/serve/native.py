@@ -10,12 +10,11 @@ from pydantic import BaseModel, Field
 from ...errors import AllYouNeedError
 from ...translator import Translation
 from ...translator.texts import checked_prefixes
-from .admission import Admitted, NativeBody
 from .events import EVENT_STREAM, event, event_response
-from .request_checks import checked_count, checked_terms, refuse_too_much
-from .request_log import count_texts
-from .server_state import Server
-from .translation_options import TranslationOptions
+from .monitoring import count_texts
+from .request_fields import checked_count, checked_terms, refuse_too_much
+from .segment_queue import TranslationOptions
+from .server_state import Admitted, NativeBody, Server
 
 router = APIRouter(prefix="/v1", tags=["native"])
 

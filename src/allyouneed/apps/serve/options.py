@@ -14,7 +14,6 @@ class ServeConfig(Checked):
 
     # What no setting changes; a proxy in front can allow less.
     drain_timeout = 30.0  # seconds that running requests have to finish when the server stops
-    ban_after = 100  # requests too many or with wrong keys, after which an address is refused for 10 minutes
     header_timeout = 10.0  # seconds in which the headers of a request must arrive
     max_body = 2**21  # greatest size of a request, in bytes
     body_timeout = 30.0  # seconds in which a body must arrive, and that a client may stop reading its answer

@@ -1,21 +1,33 @@
-"""Plain texts of a request, translated sentence by sentence."""
+"""Texts of a request, plain or with tags, each through the model of its language, sentence by sentence."""
 
 import asyncio
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 from ...errors import InputError
 from ...text.sentences import CharSpan
 from ...translator import Alignment, Translation
 from ...translator.translation import join_alignments, ordered_flags
-from ..documents.document_translation import sentence_spans
+from ..documents import Document, DocumentOptions, read_document
+from ..documents.document_translation import (
+    DocumentPlan,
+    finish_document,
+    locate_refusal,
+    plan_document,
+    sentence_spans,
+)
+from ..documents.unit import NO_RULES, TagRules
+from ..documents.xml_text import read_xml_text
+from .detection import Detection, is_untranslatable
+from .events import Progress
 from .languages import ModelKey
-from .request_log import count_texts
+from .monitoring import count_texts
+from .scheduler import within
+from .segment_queue import TranslationOptions
 from .server_state import ServerState
-from .translation_options import TranslationOptions
 
 _CHUNK = 64  # texts handed to the scheduler at once, so that other requests find room in its queue
 _CHUNKS = 2  # the next chunk waits already while one is translated
@@ -47,6 +59,61 @@ class Answer(NamedTuple):
         return (join_alignments(self.parts) or Alignment((), (), ()))._asdict()
 
 
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """The tags of a text. In XML, `keep_lines` keeps line breaks, which else are blanks as in HTML."""
+
+    kind: Literal["html", "xml"] = "html"
+    rules: TagRules = NO_RULES
+    keep_lines: bool = False
+
+    def read(self, text: str, key: ModelKey) -> Document:
+        """The units of a text to translate from and into the languages of `key`."""
+        if self.kind == "xml":
+            return read_xml_text(text, self.rules, keep_lines=self.keep_lines)
+        options = DocumentOptions(target_language=key.target, encoding="utf-8", tags=self.rules)
+        # Zero bytes are dropped, as from plain texts; `read_document` would refuse them.
+        return read_document(text.replace("\0", "").encode(), "html", options, name="the text")
+
+
+async def detect_sources(server: ServerState, texts: list[str], target: str) -> list[Detection]:
+    """What to translate each text from, as `Detector.find_source` tells it."""
+    return await asyncio.to_thread(lambda: [server.detector.find_source(text, target) for text in texts])
+
+
+async def translate_each(
+    server: ServerState,
+    texts: list[str],
+    sources: list[str],
+    target: str,
+    options: TranslationOptions,
+    *,
+    markup: Markup | None = None,
+    split_sentences: bool = True,
+) -> list[Answer]:
+    """The translation of each text from its language; texts in the target language or without words are unchanged."""
+    answers: list[Answer | None] = [
+        Answer(text, (), ()) if source == target or is_untranslatable(text) else None
+        for text, source in zip(texts, sources, strict=True)
+    ]
+    by_source: dict[str, list[int]] = {}
+    for number, source in enumerate(sources):
+        if answers[number] is None:
+            by_source.setdefault(source, []).append(number)
+    keys = {source: server.models.pair(source, target) for source in by_source}  # refused before any is translated
+    async with within(server.config.request_timeout):
+        for source, numbers in by_source.items():
+            chosen = [texts[number] for number in numbers]
+            key = keys[source]
+            if markup is None:
+                some = await translate_plain(server, key, chosen, options, split_sentences=split_sentences)
+            else:
+                some = await translate_markup(server, key, chosen, options, markup, split_sentences=split_sentences)
+            for number, answer in zip(numbers, some, strict=True):
+                answers[number] = answer
+    return [answer for answer in answers if answer is not None]
+
+
 async def translate_plain(
     server: ServerState,
     key: ModelKey,
@@ -65,6 +132,31 @@ async def translate_plain(
     return [
         _join(text, some, [next(translations) for _ in some], options) for text, some in zip(texts, spans, strict=True)
     ]
+
+
+async def translate_markup(
+    server: ServerState,
+    key: ModelKey,
+    texts: Sequence[str],
+    options: TranslationOptions,
+    markup: Markup,
+    *,
+    split_sentences: bool = True,
+) -> list[Answer]:
+    """Translate texts with tags, which go where the alignment puts them. They have no alternatives."""
+
+    def plan(text: str) -> DocumentPlan:
+        return plan_document(markup.read(text, key), split_sentences=split_sentences)
+
+    plans = [await asyncio.to_thread(plan, text) for text in texts]
+    count_texts(all_sentences(plans))
+    translations = await translate_plans(server, key, plans, replace(options, alternatives=0))
+    answers = []
+    for one in plans:
+        parts = tuple(translations[text] for text in (*one.aligned, *one.plain))
+        translated = await asyncio.to_thread(finish_document, one, translations)
+        answers.append(Answer(translated.data.decode(), (), parts))
+    return answers
 
 
 async def translate_parts(
@@ -126,6 +218,38 @@ async def translate_in_chunks(
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
     return translations
+
+
+async def translate_plans(
+    server: ServerState,
+    key: ModelKey,
+    plans: Sequence[DocumentPlan],
+    options: TranslationOptions,
+    on_progress: Progress = lambda *_: None,
+) -> dict[str, Translation]:
+    """The translation of each sentence of some documents; those in units with tags have alignments."""
+    aligned = list(dict.fromkeys(text for plan in plans for text in plan.aligned))
+    plain = list(dict.fromkeys(text for plan in plans for text in plan.plain))
+    translations: dict[str, Translation] = {}
+    done, total = 0, len(aligned) + len(plain)
+
+    def count(finished: int) -> None:
+        nonlocal done
+        done += finished
+        on_progress(done, total)
+
+    count(0)
+    for texts, some in ((plain, options), (aligned, replace(options, align="words"))):
+        try:
+            answers = await translate_in_chunks(server, key, texts, some, count, wait=bool(translations))
+        except InputError as error:
+            raise locate_refusal(plans, texts, error) from error
+        translations |= zip(texts, answers, strict=True)
+    return translations
+
+
+def all_sentences(plans: Sequence[DocumentPlan]) -> list[str]:
+    return list(dict.fromkeys(text for plan in plans for text in (*plan.aligned, *plan.plain)))
 
 
 def _in_order(parts: Sequence[str], unique: Sequence[str], translations: Sequence[Translation]) -> list[Translation]:

@@ -18,8 +18,7 @@ from .batch_workers import BatchWorkers
 from .languages import ModelKey
 from .models import ModelStore
 from .monitoring import Monitoring
-from .segment_queue import QueuedRequest, SegmentGroup, SegmentQueue
-from .translation_options import PLAIN, TranslationOptions
+from .segment_queue import PLAIN, QueuedRequest, SegmentGroup, SegmentQueue, TranslationOptions
 
 SPLIT_CHARACTERS = 2_000  # texts of more characters are split in a thread, so that the event loop goes on
 _Result = TypeVar("_Result")

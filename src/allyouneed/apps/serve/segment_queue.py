@@ -5,9 +5,22 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Literal
 
 from ...translator import Segment, SplitTexts, Translation, Translator
-from .translation_options import TranslationOptions
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationOptions:
+    """The options of a request. Texts of one model share batches even if their prefixes and glossaries differ."""
+
+    alternatives: int = 0
+    align: Literal["words", "tokens"] | None = None
+    glossary: tuple[tuple[str, str], ...] = ()  # pairs of a term and its translation
+    prefix: str | tuple[str, ...] = ""  # of every text, or of each
+
+
+PLAIN = TranslationOptions()
 
 
 @dataclass(slots=True, eq=False)

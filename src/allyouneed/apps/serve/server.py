@@ -1,10 +1,12 @@
 """The process of a server: its socket, its logs, and how it stops."""
 
 import gc
+import json
 import logging
 import signal
 import socket
 from collections.abc import Callable
+from datetime import UTC, datetime
 from types import FrameType
 
 import uvicorn
@@ -13,7 +15,6 @@ from fastapi import FastAPI
 from ...errors import ConfigError, Interrupted
 from .connections import limit_connections
 from .options import ServeConfig
-from .request_log import JsonFormatter
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -78,6 +79,19 @@ class _Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit, self.last_signal = True, signal.Signals(sig)
         self._on_stop()
+
+
+class JsonFormatter(logging.Formatter):
+    """A log record as an object of JSON in a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record with its time in UTC, level, message, `fields` and, after an error, the traceback."""
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, object] = {"time": moment, "level": record.levelname.lower(), "message": record.getMessage()}
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
 
 
 def _log_as_json() -> None:

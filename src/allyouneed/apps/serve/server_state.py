@@ -1,21 +1,24 @@
-"""What the routers share: `Server` is the dependency of a route that needs it."""
+"""What the routers share: `Server`, the client that is `Admitted`, `OwnPages`, and bodies of the native API."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from .access import Access
+from .access import Access, Client
 from .detection import Detector
-from .document_jobs import DocumentJobs
 from .document_processes import DocumentProcesses
 from .glossary_store import GlossaryStore
 from .models import ModelStore
 from .monitoring import Monitoring
 from .options import ServeConfig
+from .refusals import Refusal
+from .request_fields import require_unicode
 from .scheduler import Scheduler
-from .stored_files import StoredFiles
 from .suggestions import SuggestionStore
+from .translated_documents import DocumentJobs, StoredFiles
 
 if TYPE_CHECKING:
     from .training import TrainingState
@@ -46,3 +49,35 @@ async def server_state(request: Request) -> ServerState:
 
 
 Server = Annotated[ServerState, Depends(server_state)]
+
+
+async def refuse_other_pages(request: Request, server: Server) -> None:
+    """Refuse a page of another origin that is not named, which could store something with a form, without CORS."""
+    origin = request.headers.get("origin")
+    is_other = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+    if is_other and origin not in server.config.cors_origins:
+        raise Refusal(403, "pages of other origins may not store anything here, nor read what is not theirs")
+
+
+OwnPages = Depends(refuse_other_pages)
+
+
+class NativeBody(BaseModel):
+    """A body of JSON with known fields. Refuses text that is not Unicode."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _require_unicode(cls, values: object) -> object:
+        if isinstance(values, dict):
+            require_unicode(values)
+        return values
+
+
+async def admit_client(request: Request, server: Server) -> Client:
+    """The client of a request, by the key in its Authorization header. Refuses as `Access.identify` does."""
+    return server.access.identify(request)
+
+
+Admitted = Annotated[Client, Depends(admit_client)]

@@ -14,8 +14,7 @@ from ...errors import AllYouNeedError
 from ..convert.formats import export_bundle
 from ..reports.record import Lines, RunRecord
 from ..reports.report import draw_losses, draw_scores, worst_outputs
-from .languages import ModelSource
-from .models import ModelStore
+from .models import ModelSource, ModelStore
 from .refusals import Refusal
 from .server_state import Server, ServerState
 

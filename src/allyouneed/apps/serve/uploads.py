@@ -12,18 +12,22 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 
 from ..documents import DocumentOptions, document_format
-from ..documents.document_translation import DocumentPlan
+from ..documents.document_translation import DocumentPlan, finish_document, plan_document
 from . import libretranslate_schema as schema
-from .document_requests import read_file, translate_file_content
+from .document_processes import DocumentProcess
 from .events import EVENT_STREAM, Progress, progress_response
+from .monitoring import count_texts
 from .refusals import Refusal
-from .request_checks import known_codes, read_glossary, require_code, require_text
-from .request_fields import Fields, read_fields
+from .request_fields import Fields, read_fields, read_glossary, require_code, require_text
+from .request_texts import all_sentences, translate_plans
+from .scheduler import within
+from .segment_queue import TranslationOptions
 from .server_state import Server, ServerState
-from .stored_files import StoredFile
+from .translated_documents import StoredFile
 
 router = APIRouter(tags=["LibreTranslate"])
 
+_DETECTED_UNITS = 200  # at the beginning of a document, to tell its language
 DISABLED = "Files translation are disabled on this server."
 
 
@@ -111,7 +115,7 @@ def document_languages(server: ServerState, source: str, target: str) -> tuple[s
 
     Refuses languages that are not served.
     """
-    codes = known_codes(server.models)
+    codes = server.models.codes()
     source = "" if source.strip().lower() == "auto" else require_code(source, codes)
     target = require_code(target, codes)
     if source not in ("", target):
@@ -147,6 +151,54 @@ async def translate_upload(
     )
     stem, dot, ending = name.rpartition(".")
     return translated, f"{stem}_{target}{dot}{ending}"
+
+
+async def read_file(server: ServerState, content: bytes, kind: str, options: DocumentOptions) -> DocumentPlan:
+    """What of a document is to be translated; the log line of the request counts it.
+
+    Raises `DeadlineExceeded` if reading takes longer than a request may.
+    """
+
+    def read(process: DocumentProcess) -> DocumentPlan:
+        return plan_document(process.read(content, kind, options))
+
+    async with within(server.config.request_timeout):
+        plan = await server.documents.run(read)
+    count_texts(all_sentences([plan]))
+    return plan
+
+
+async def translate_file_content(
+    server: ServerState,
+    content: bytes,
+    kind: str,
+    options: DocumentOptions,
+    plan: DocumentPlan,
+    source: str,
+    target: str,
+    glossary: tuple[tuple[str, str], ...] = (),
+    on_progress: Progress = lambda *_: None,
+) -> bytes:
+    """The document in the language `target`. Without a source language that is detected.
+
+    `on_progress` gets how many sentences are translated, of how many.
+    """
+    if not source:
+        text = "\n".join(unit.text for unit in plan.document.units[:_DETECTED_UNITS])
+        source = (await asyncio.to_thread(server.detector.find_source, text, target)).language
+    if source == target:
+        return content
+    key = server.models.pair(source, target)
+    if not (plan.aligned or plan.plain):
+        return content
+    translations = await translate_plans(server, key, [plan], TranslationOptions(glossary=glossary), on_progress)
+
+    def write(process: DocumentProcess) -> bytes:
+        document = replace(plan.document, write=lambda results: process.write(content, kind, options, results))
+        return finish_document(plan._replace(document=document), translations).data
+
+    async with within(server.config.request_timeout):
+        return await server.documents.run(write)
 
 
 def _format(name: str) -> str:

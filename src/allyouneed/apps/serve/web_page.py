@@ -1,7 +1,7 @@
 """The page of the server: files of this package, read once, for the first request.
 
 The names in requests are looked up in a dictionary; none of them is a path on the disk. The page loads nothing from
-elsewhere and has no inline script or style: the Content-Security-Policy of `security.py` allows neither.
+elsewhere and has no inline script or style: the Content-Security-Policy of `middleware.py` allows neither.
 """
 
 import hashlib

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from allyouneed.apps.serve.app import create_app
 from allyouneed.apps.serve.options import ServeConfig
-from allyouneed.apps.serve.request_log import JsonFormatter
+from allyouneed.apps.serve.server import JsonFormatter
 from serve.stub import stub_app
 
 REQUEST = {"texts": ["abc", "dig hij"], "source": "en", "target": "it"}

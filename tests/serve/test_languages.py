@@ -1,6 +1,6 @@
 import pytest
 
-from allyouneed.apps.serve.language_codes import find_code
+from allyouneed.apps.serve.languages import find_code
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
-from allyouneed.apps.serve.security import SECURITY_HEADERS, SafeAnswers, host_name
+from allyouneed.apps.serve.middleware import SECURITY_HEADERS, CancelOnDisconnect, SafeAnswers
 from serve.live import running
 from serve.stub import stub_app
 from waiting import PATIENCE
 
+pytestmark = pytest.mark.anyio
 BODY = {"q": "Hello", "source": "en", "target": "it"}
 
 
@@ -52,7 +53,7 @@ def test_every_answer_has_the_security_headers(path: str) -> None:
     assert "'unsafe" not in answer.headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:5000", "127.0.0.1:80", "[::1]:5000", "LOCALHOST."])
+@pytest.mark.parametrize("host", ["localhost", "localhost:5000", "127.0.0.1:80", "[::1]:5000", "LOCALHOST"])
 def test_a_loopback_server_answers_to_its_names(host: str) -> None:
     with client() as browser:
         assert browser.get("/health", headers={"Host": host}).status_code == 200
@@ -64,8 +65,7 @@ def test_a_loopback_server_answers_to_its_names(host: str) -> None:
 def test_a_name_that_was_bound_to_the_loopback_is_refused(host: str) -> None:
     with client() as browser:
         answer = browser.post("/translate", json=BODY, headers={"Host": host})
-    assert answer.status_code == 421
-    assert "does not answer for this host name" in answer.json()["error"]
+    assert (answer.status_code, answer.text) == (400, "Invalid host header")
 
 
 def test_other_names_are_those_that_the_operator_allows() -> None:
@@ -73,12 +73,8 @@ def test_other_names_are_those_that_the_operator_allows() -> None:
         assert browser.get("/health", headers={"Host": "any.example"}).status_code == 200
     with client(host="0.0.0.0", allowed_hosts=("translate.example",)) as browser:
         assert browser.get("/health", headers={"Host": "translate.example:443"}).status_code == 200
-        assert browser.get("/health", headers={"Host": "any.example"}).status_code == 421
+        assert browser.get("/health", headers={"Host": "any.example"}).status_code == 400
         assert browser.get("/health", headers={"Host": "127.0.0.1:5000"}).status_code == 200  # the check of a container
-
-
-def test_host_names_are_read_without_port_and_brackets() -> None:
-    assert [host_name(host) for host in ("A.b:1", "[::1]:2", "[::1", "a@b", "")] == ["a.b", "::1", "", "b", ""]
 
 
 def test_pages_of_other_origins_may_call_the_api_without_cookies() -> None:
@@ -88,14 +84,19 @@ def test_pages_of_other_origins_may_call_the_api_without_cookies() -> None:
         )
         answer = browser.post("/translate", json=BODY, headers={"Origin": "https://other.example"})
         refused = browser.post("/translate", json={}, headers={"Origin": "https://other.example"})
-        for path in ("/", "/metrics", "/v2/usage", "/docs"):
-            other = browser.get(path, headers={"Origin": "https://other.example"})
-            assert "access-control-allow-origin" not in other.headers, path
-    assert preflight.status_code == 204
-    assert preflight.headers["access-control-allow-headers"] == "Authorization, Content-Type"
+    assert preflight.status_code == 200
+    assert {"Authorization", "Content-Type"} <= {*preflight.headers["access-control-allow-headers"].split(", ")}
     for one in (preflight, answer, refused):
         assert one.headers["access-control-allow-origin"] == "*"
         assert "access-control-allow-credentials" not in one.headers
+
+
+def test_pages_of_other_origins_read_no_metrics_and_no_glossaries() -> None:
+    with client() as browser:
+        for path in ("/metrics", "/v2/glossaries", "/v3/glossaries"):
+            assert browser.get(path, headers={"Origin": "https://other.example"}).status_code == 403, path
+            assert browser.get(path, headers={"Origin": "http://localhost"}).status_code == 200, path
+            assert browser.get(path).status_code == 200, path
 
 
 @pytest.mark.parametrize("path", ["/suggest", "/v2/glossaries", "/v3/glossaries", "/v2/document"])
@@ -143,12 +144,12 @@ def test_a_body_of_unknown_length_is_counted_as_it_comes(url: str) -> None:
 
 
 def test_a_body_that_stops_arriving_is_given_up() -> None:
-    with running(stub_app(body_timeout=0.2)) as url:
+    with running(stub_app(body_timeout=0)) as url:
         answer = speak(
             url, b"POST /translate HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 100\n\n{"
         )
     assert answer.startswith(b"HTTP/1.1 408")
-    assert b"did not arrive within 0.2 seconds" in answer
+    assert b"did not arrive within 0 seconds" in answer
 
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "9" * 5_000, "١"])
@@ -183,7 +184,6 @@ def test_an_error_in_the_program_shows_no_text_of_the_request(
     assert not any("secret" in line for line in lines)
 
 
-@pytest.mark.anyio
 async def test_a_request_that_the_end_of_the_server_breaks_off_is_answered_503() -> None:
     sent: list[Message] = []
 
@@ -202,3 +202,108 @@ async def test_a_request_that_the_end_of_the_server_breaks_off_is_answered_503()
     await answering
     assert sent[0]["status"] == 503
     assert (b"retry-after", b"1") in sent[0]["headers"]
+
+
+PART: Message = {"type": "http.request", "body": b"x"}
+
+
+class Client:
+    """The two ends of a connection: what the client sends, and what it gets."""
+
+    def __init__(self, *messages: Message) -> None:
+        self.incoming: asyncio.Queue[Message] = asyncio.Queue()
+        self.sent: list[Message] = []
+        for message in messages:
+            self.incoming.put_nowait(message)
+
+    async def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+
+async def test_a_client_that_leaves_cancels_its_request() -> None:
+    client, cancelled, reading = Client(PART), asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert await receive() == PART
+        reading.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    answering = asyncio.create_task(CancelOnDisconnect(app)({"type": "http"}, client.incoming.get, client.send))
+    await reading.wait()
+    client.incoming.put_nowait({"type": "http.disconnect"})
+    await answering  # ends as if it had been answered
+    assert cancelled.is_set()
+    assert client.sent == []
+
+
+@pytest.mark.parametrize("route", ["/translate", "/translate_file", "/v1/translate", "/v2/translate"])
+@pytest.mark.parametrize(
+    ("kind", "begun"),
+    [
+        ("application/json", b'{"q"'),
+        ("multipart/form-data; boundary=b", b"--b"),
+        ("application/x-www-form-urlencoded", b"q=a"),
+    ],
+)
+async def test_a_client_that_leaves_in_the_middle_of_a_body_is_no_error(
+    route: str, kind: str, begun: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = Client({"type": "http.request", "body": begun, "more_body": True}, {"type": "http.disconnect"})
+    scope = {
+        "type": "http", "method": "POST", "path": route, "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", kind.encode())],
+    }  # fmt: skip
+    app = stub_app()
+    with caplog.at_level(logging.INFO, "allyouneed.apps.serve"):
+        await app(scope, client.incoming.get, client.send)
+    assert client.sent == []
+    assert [record.fields["status"] for record in caplog.records] == [499]  # type: ignore[attr-defined]
+
+
+async def test_a_request_that_is_cancelled_otherwise_stays_cancelled() -> None:
+    client, reading = Client(PART), asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        reading.set()
+        await asyncio.sleep(60)
+
+    answering = asyncio.create_task(CancelOnDisconnect(app)({"type": "http"}, client.incoming.get, client.send))
+    await reading.wait()
+    answering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await answering
+
+
+async def test_an_answer_is_sent_while_the_client_stays() -> None:
+    client = Client({**PART, "more_body": True}, PART)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert (await receive())["more_body"]
+        assert await receive() == PART
+        await send({"type": "http.response.start"})
+
+    await CancelOnDisconnect(app)({"type": "http"}, client.incoming.get, client.send)
+    assert client.sent == [{"type": "http.response.start"}]
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[httpx.Client]:
+    with running(stub_app()) as url, httpx.Client(base_url=url) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("path", ["/", "/static/main.js", "/health", "/languages", "/spec", "/docs", "/nowhere"])
+def test_head_has_the_status_and_the_headers_of_get_and_no_body(connection: httpx.Client, path: str) -> None:
+    get, head = connection.get(path), connection.head(path)
+    assert (head.status_code, head.content) == (get.status_code, b"")
+    for name in ("Content-Type", "Content-Length", "ETag", "Content-Security-Policy"):
+        assert head.headers.get(name) == get.headers.get(name)
+
+
+def test_a_route_without_get_refuses_head(connection: httpx.Client) -> None:
+    assert connection.head("/translate").status_code == connection.get("/translate").status_code == 405
