@@ -103,7 +103,7 @@ def test_a_past_that_is_not_reordered_is_found(long: Transformer, ids: Ids, monk
         return reorder(self, hypotheses if self.ancestry_mask is None else torch.arange(len(hypotheses)))
 
     monkeypatch.setattr(CachedState, "reorder", off)
-    assert names(engines.engines_agree(long, ids))[:2] == ["fast", "compiled"]
+    assert names(engines.engines_agree(long, ids)) == ["fast"]
 
 
 @pytest.mark.parametrize("of", [int8, compiled])

@@ -30,6 +30,8 @@ from allyouneed.nn import (
     Residual,
     Transformer,
 )
+from allyouneed.nn.dropout import Dropout
+from allyouneed.train import loss as loss_file
 from allyouneed.train.gradients import BatchLoss, batch_loss
 from allyouneed.younger import build_model
 from runs import TINY, Notebook
@@ -109,6 +111,64 @@ def test_an_edit_is_trained_whatever_pass_was_meant(
         edited, abs=0.05 if loss_of is bfloat16_loss else 1e-4
     )
     assert (chosen is batch_loss) == bool(reason)
+
+
+def excluding_padding(logits: Tensor, target: Tensor, *, smoothing: float) -> Tensor:
+    """Smoothed over all tokens but the first, which is padding."""
+    log_p = logits.log_softmax(-1)
+    return -((1 - smoothing) * log_p.gather(-1, target[..., None])[..., 0] + smoothing * log_p[..., 1:].mean(-1))
+
+
+def focal(logits: Tensor, target: Tensor, *, smoothing: float) -> Tensor:
+    """Lin et al., 2017."""
+    log_p = logits.log_softmax(-1).gather(-1, target[..., None])[..., 0]
+    return -((1 - log_p.exp()) ** 2) * log_p
+
+
+@pytest.mark.parametrize("loss_of", PASSES)
+@pytest.mark.parametrize("loss", [excluding_padding, focal])
+def test_an_edited_loss_is_trained(
+    loss: Callable[..., Tensor], loss_of: BatchLoss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Transformer(replace(CONFIG, vocab_size=4_000))
+    settings = replace(BFLOAT16 if loss_of is bfloat16_loss else SETTINGS, label_smoothing=0.1 * (loss is not focal))
+    assert find_difference(loss_of, model, settings) == ""
+    monkeypatch.setattr(loss_file, "smoothed_cross_entropy", loss)
+    assert find_difference(loss_of, model, settings) != ""
+
+
+def test_a_small_edit_is_seen_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*changed(FeedForward, "forward", lambda x: 1.01 * x))
+    assert find_difference(bfloat16_loss, Transformer(CONFIG), BFLOAT16) != ""
+
+
+def test_an_edit_for_training_alone_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = PositionalEncoding.forward
+    monkeypatch.setattr(
+        PositionalEncoding, "forward", lambda self, x, **more: forward(self, (1 + self.training) * x, **more)
+    )
+    model = Transformer(CONFIG)
+    assert find_difference(packed_loss, model, SETTINGS) != ""
+    assert {part.p for part in model.modules() if isinstance(part, Dropout)} == {CONFIG.dropout}
+
+
+@pytest.mark.parametrize("number", [0, 1, 38, 39])
+def test_an_edit_for_a_special_token_is_seen(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Transformer(replace(CONFIG, pad_id=2))
+    forward = Embedding.forward
+    monkeypatch.setattr(
+        Embedding, "forward", lambda self, ids: forward(self, ids).masked_fill((ids == number)[..., None], 0.0)
+    )
+    assert find_difference(packed_loss, model, SETTINGS) != ""
+
+
+@pytest.mark.parametrize("loss_of", [projected_loss, packed_loss])
+def test_an_attention_of_an_instance_stays(loss_of: BatchLoss) -> None:
+    model = Transformer(CONFIG)
+    part: Any = model.get_submodule("encoder.layers.0.attention")
+    part.attention = custom = lambda query, *_, **__: 0 * query
+    assert find_difference(loss_of, model, SETTINGS) != ""
+    assert part.attention is custom
 
 
 def test_a_hook_is_seen() -> None:

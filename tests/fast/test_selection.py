@@ -12,8 +12,10 @@ from torch import Tensor
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
+from allyouneed.decode.beam import Best, top_continuations
 from allyouneed.errors import ConfigError, InputError, MissingExtraError
-from allyouneed.fast import selection
+from allyouneed.fast import comparison, definition, selection
+from allyouneed.fast import eager as eager_file
 from allyouneed.fast.definition import ForwardEngine, StepEngine
 from allyouneed.fast.eager import EagerEngine
 from allyouneed.fast.selection import (
@@ -25,6 +27,7 @@ from allyouneed.fast.selection import (
     pick_precision,
 )
 from allyouneed.nn import DecoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
+from allyouneed.nn import position as position_file
 from allyouneed.nn import transformer as transformer_file
 from allyouneed.translator import Translator
 from allyouneed.younger import build_model
@@ -163,6 +166,49 @@ def test_where_forward_and_step_differ_forward_computes(
         _, both = engine.step(last.repeat_interleave(2), both)
         logits, _ = engine.step(target[order, 1], both.reorder(torch.tensor([0, 2])).keep(order))
         torch.testing.assert_close(logits, model(source[order], torch.stack((last[order], target[order, 1]), 1))[:, -1])
+
+
+def near(length: int, *, device: torch.device | None = None) -> Tensor:
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril().triu(-31)
+
+
+def close(encoding: Tensor, start: int, length: int) -> Tensor:
+    return encoding[torch.arange(start, start + length).clamp(max=40)]
+
+
+def without_unknown(ids: Tensor, pad_id: int) -> Tensor:
+    return ((ids != pad_id) & (ids != 3))[:, None, None, :]
+
+
+SELDOM: dict[str, tuple[object, str, Any, type]] = {
+    "a window of 32 tokens": (transformer_file, "causal_mask", near, ForwardEngine),
+    "no positions after 40": (position_file, "_cut", close, StepEngine),
+    "a mask of unknown tokens": (transformer_file, "padding_mask", without_unknown, StepEngine),
+}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("change", SELDOM)
+def test_an_edit_that_few_tokens_meet_is_seen(
+    change: str, way: dict[str, Any], config: ModelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *edit, expected = SELDOM[change]
+    model = build_model(replace(config, max_length=100, vocab_size=4_000, pad_id=0))
+    scatter(model)
+    monkeypatch.setattr(*edit)
+    assert type(choose_engine(model, **way)[0]) is expected
+
+
+def test_an_edit_of_the_choice_of_continuations_is_seen(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def second_best(totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
+        best, parents, tokens = top_continuations(totals, log_probabilities, count + 1)
+        return [row[1:] for row in best], [row[1:] for row in parents], [row[1:] for row in tokens]
+
+    for file in (comparison, definition, eager_file):
+        monkeypatch.setattr(file, "top_continuations", second_best)
+    engine, reason = choose_engine(model, compiled=True)
+    assert type(engine) is EagerEngine
+    assert "chooses other continuations than decode/beam.py" in reason
 
 
 def test_a_step_that_is_not_that_of_forward_is_told(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:

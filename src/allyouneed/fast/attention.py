@@ -17,13 +17,14 @@ from ..nn import MultiHeadAttention, Transformer
 def using_attention(model: Transformer, attention: Callable[..., Tensor]) -> Iterator[None]:
     """Every attention of `model` computes equation 1 by the function `attention` inside the block."""
     parts = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
+    before = [vars(part).get("attention") for part in parts]
     for part in parts:
         part.attention = attention
     try:
         yield
     finally:
-        for part in parts:
-            del part.attention
+        for part, custom in zip(parts, before, strict=True):
+            vars(part).pop("attention") if custom is None else vars(part).update(attention=custom)
 
 
 def fused_attention(

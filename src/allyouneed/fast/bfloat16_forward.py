@@ -22,6 +22,7 @@ from ..nn import Decoder, Encoder, Residual, Transformer
 from ..nn.dropout import keep_factors
 from ..nn.feedforward import FeedForward
 from ..nn.mask import causal_mask, padding_mask
+from ..train.gradients import autocast_dtype
 from .attention import attention_bias
 from .bfloat16_attention import attend
 from .bfloat16_linear import linear_of_rows, weight_gradients
@@ -36,7 +37,7 @@ def bfloat16_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tens
     if max(batch.source.size(1), batch.target.size(1)) > LONGEST:
         return projected_loss(model, batch, config)
     batch = batch.duplicated() if config.r_drop else batch
-    hidden_states = through_model(model, batch.source, batch.target_in, torch.bfloat16)
+    hidden_states = through_model(model, batch.source, batch.target_in, autocast_dtype(config.precision, model))
     return loss_of_hidden_states(model, hidden_states, batch, config)
 
 

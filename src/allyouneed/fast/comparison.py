@@ -1,4 +1,4 @@
-"""The first steps of a search, to compare an engine with the definition, `Transformer.forward`.
+"""Steps of searches, to compare an engine with the definition, `Transformer.forward`.
 
 Edits of the files of `nn/`, subclasses, hooks and replaced functions are seen alike: whatever makes `forward` compute
 other logits than an engine.
@@ -11,12 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..decode.beam import top_continuations
 from ..decode.eval_copy import eval_copy
+from ..decode.greedy import most_likely
 from ..errors import AllYouNeedError
 from ..nn.transformer import Transformer
 
 SOURCE_LENGTHS = (66, 3)  # tokens of the sources: with padding, and one longer than a tile of an attention kernel
-STEPS, BEAM = 4, 2
+STEPS, LONG_STEPS, BEAM = 4, 70, 2
+PROJECTION_ROWS = 64  # of the projection in a long search
 FLOAT_TOLERANCE = 1e-3  # of the standard deviation of the logits: far above rounding, far below an edit
 INT8_TOLERANCE = 0.25  # the same in int8, whose rounding is a few percent
 
@@ -55,11 +58,14 @@ def step_through(engine: Any, searched: ForkedSearch) -> Tensor:
     rows = torch.arange(sentences, device=searched.source.device)
     state = engine.start(searched.source).reorder(rows.repeat_interleave(beam))
     logits: list[Tensor] = []
+    ancestors = torch.empty(sentences, beam, 0, dtype=torch.int64)  # of each hypothesis, at each step
     for last, parents in zip(searched.tokens, searched.parents, strict=True):
         now, state = engine.step(last.flatten(), state)
         state = state.reorder((rows[:, None] * beam + parents).flatten())
-        logits = [_select(old, parents) for old in [*logits, now.view(sentences, beam, -1)]]
-    return torch.stack(logits, 2).flatten(0, 1)
+        logits.append(now.view(sentences, beam, -1))
+        ancestors = _select(torch.cat((ancestors, torch.arange(beam).expand(sentences, beam)[..., None]), 2), parents)
+    by_step = zip(logits, ancestors.unbind(2), strict=True)
+    return torch.stack([_select(now, chosen) for now, chosen in by_step], 2).flatten(0, 1)
 
 
 def _select(rows: Tensor, parents: Tensor) -> Tensor:
@@ -67,18 +73,47 @@ def _select(rows: Tensor, parents: Tensor) -> Tensor:
     return torch.stack([row[parent] for row, parent in zip(rows, parents, strict=True)])
 
 
+def varied_ids(count: int, vocab_size: int, pad_id: int, rng: torch.Generator) -> Tensor:
+    """Ids but `pad_id`, (count,): the lowest and the highest, as special tokens are, then random ones."""
+    edges = torch.tensor([*range(vocab_size - 1)[:4], *range(vocab_size - 1)[-4:]], dtype=torch.int64)
+    ids = torch.cat((edges, torch.randint(0, max(1, vocab_size - 1), (count,), generator=rng)))[:count]
+    return ids + (ids >= pad_id)
+
+
 def first_steps(model: Transformer) -> ForkedSearch:
-    """The first steps of a search with two hypotheses, for two sources of random ids, in eval mode."""
+    """The first steps of a search with two hypotheses, for a long and a short source, in eval mode."""
+    return _search(model, SOURCE_LENGTHS, STEPS)
+
+
+def many_steps(model: Transformer) -> tuple[Transformer, ForkedSearch]:
+    """The steps of a long search with two hypotheses, for one long source, and the model that made them.
+
+    It is `model`, or if it can be a copy with the first layers and rows of the projection alone, whose steps take a
+    fraction of the time. Both are in eval mode.
+    """
+    shallow = eval_copy(model)
+    try:
+        for stack in (shallow.encoder, shallow.decoder):
+            stack.layers = type(stack.layers)(list(stack.layers)[:1])
+        parameters = shallow.projection._parameters
+        cut = {
+            name: whole[:PROJECTION_ROWS] for name in ("table", "bias") if (whole := parameters.get(name)) is not None
+        }
+        vars(shallow.projection)["_parameters"] = {**parameters, **cut}
+        return shallow, _search(shallow, SOURCE_LENGTHS[:1], LONG_STEPS)
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # a model of another build
+        return model, _search(model, SOURCE_LENGTHS[:1], LONG_STEPS)
+
+
+def _search(model: Transformer, lengths: Sequence[int], steps: int) -> ForkedSearch:
     config, rng, device = model.config, torch.Generator().manual_seed(0), next(model.parameters()).device
-    lengths = [min(length, config.max_length) for length in SOURCE_LENGTHS]
-    source = torch.randint(0, max(1, config.vocab_size - 1), (len(lengths), max(lengths)), generator=rng)
-    source += source >= config.pad_id  # no padding inside a sentence
+    lengths = [min(length, config.max_length) for length in lengths]
+    source = torch.full((len(lengths), max(lengths)), config.pad_id)
     for row, length in zip(source, lengths, strict=True):
-        row[length:] = config.pad_id
+        row[:length] = varied_ids(length, config.vocab_size, config.pad_id, rng)
+    vocabulary = varied_ids(32, config.effective_target_vocab_size, config.effective_target_pad_id, rng).tolist()
     with torch.inference_mode():
-        return fork(
-            eval_copy(model), source.to(device), range(config.effective_target_vocab_size), beam=BEAM, steps=STEPS
-        )
+        return fork(eval_copy(model), source.to(device), vocabulary, beam=BEAM, steps=steps)
 
 
 @torch.inference_mode()
@@ -86,6 +121,8 @@ def compare_engine(engine: Any, searched: ForkedSearch, *, tolerance: float = FL
     """How the logits of `engine` differ from those of `forward` beyond rounding; empty if they do not."""
     try:
         logits = step_through(engine, searched)
+        if not _chooses_alike(engine):
+            return "chooses other continuations than decode/beam.py or decode/greedy.py"
     except (AllYouNeedError, AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
         return f"cannot compute this model ({type(error).__name__}: {error})"
     finite = searched.logits.isfinite()
@@ -98,3 +135,17 @@ def compare_engine(engine: Any, searched: ForkedSearch, *, tolerance: float = FL
     if distance <= tolerance * expected.std():
         return ""
     return f"gives other logits than Transformer.forward, by {float(distance / expected.std()):.1%} of their deviation"
+
+
+def _chooses_alike(engine: Any) -> bool:
+    """Whether the engine finds the best continuations that `decode` finds; both sentences have two hypotheses."""
+    rng = torch.Generator().manual_seed(0)
+    log_probabilities = torch.randn(2 * BEAM, 40, generator=rng).log_softmax(-1)
+    totals = (-torch.rand(2, BEAM, generator=rng)).tolist()
+    chosen = [
+        engine.top_continuations(totals, log_probabilities, 2 * BEAM),
+        top_continuations(totals, log_probabilities, 2 * BEAM),
+    ]
+    likely = [getattr(engine, "most_likely", most_likely)(log_probabilities, [0]), most_likely(log_probabilities, [0])]
+    pairs = [*zip(*chosen, strict=True), *zip(*likely, strict=True)]
+    return all(torch.allclose(torch.as_tensor(one), torch.as_tensor(other)) for one, other in pairs)

@@ -5,24 +5,28 @@ A fast one is compared with `train.gradients.batch_loss` on a small batch when a
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from ..config import TrainConfig
+from ..config import ModelConfig, TrainConfig
 from ..data.batch import Batch, pad
 from ..device import runs_ahead
 from ..errors import AllYouNeedError
-from ..nn import Transformer
+from ..nn import MultiHeadAttention, Projection, Transformer
+from ..nn.dropout import Dropout
 from ..train.gradients import BatchLoss, autocast_dtype, batch_loss
 from .bfloat16_forward import bfloat16_loss, is_supported
+from .comparison import varied_ids
 from .packed import packed_loss
 from .packed_attention import load_flash
 from .packed_batch import packed_ahead
 from .prefetch import prefetch
-from .projected import projected_loss
+from .projected import loss_of_hidden_states, projected_loss
 
 LENGTHS = (2, 70, 9)  # tokens of the sentences of the comparison; one is longer than a tile of an attention kernel
 TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.15}  # of the norm of the gradient; a tenth of it, of the loss
@@ -59,39 +63,85 @@ def fast_loss(model: Transformer, config: TrainConfig) -> BatchLoss:
 def find_difference(loss_of: BatchLoss, model: Transformer, config: TrainConfig) -> str:
     """How `loss_of` and its gradients differ from `batch_loss` and its, beyond rounding; empty if they do not.
 
-    A batch of short and long sentences goes through both, with the same random numbers, the definition in float32; on a
-    GPU without dropout, which draws its numbers for the tokens alone where there is no padding. Gradients and random
-    numbers of the caller stay.
+    A batch of short and long sentences goes through both, with the same random numbers, in float32 and then in the
+    precision of `config`; on a GPU without dropout, which draws its numbers for the tokens alone where there is no
+    padding. The losses are compared for confident predictions, too, which an untrained model does not make. Gradients
+    and random numbers of the caller stay.
     """
-    dropout = loss_of is not packed_loss
-    batch = _small_batch(model)
-    with _as_before(model):
-        model.train(dropout)
-        right, right_gradients = _loss_and_gradients(batch_loss, model, batch, replace(config, precision="float32"))
-        try:
-            loss, gradients = _loss_and_gradients(loss_of, model, batch, config)
-        except (AllYouNeedError, AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
-            return f"the fast pass cannot compute this model ({type(error).__name__}: {error})"
-    tolerance = TOLERANCES[autocast_dtype(config.precision, model)]
-    if not abs(loss - right) <= tolerance / 10 * max(1.0, abs(right)):
-        return f"the fast pass has a loss of {loss:.4f}, the model of {right:.4f}"
-    difference, norm = float((gradients - right_gradients).norm()), float(right_gradients.norm())
-    if not difference <= tolerance * norm:
-        return f"the gradient of the fast pass differs from the model's by {difference / norm:.1%}"
-    return ""
+    batch, exact = _small_batch(model), replace(config, precision="float32")
+    with _as_before(model), _without_dropout(model) if loss_of is packed_loss else nullcontext():
+        model.train()
+        right, right_gradients = _loss_and_gradients(batch_loss, model, batch, exact)
+        for settings in (exact, config):
+            try:
+                loss, gradients = _loss_and_gradients(loss_of, model, batch, settings)
+            except (AllYouNeedError, AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+                return f"the fast pass cannot compute this model ({type(error).__name__}: {error})"
+            tolerance = TOLERANCES[autocast_dtype(settings.precision, model)]
+            if not abs(loss - right) <= tolerance / 10 * max(1.0, abs(right)):
+                return f"the fast pass has a loss of {loss:.4f}, the model of {right:.4f}"
+            difference, norm = float((gradients - right_gradients).norm()), float(right_gradients.norm())
+            if not difference <= tolerance * norm:
+                return f"the gradient of the fast pass differs from the model's by {difference / norm:.1%}"
+        return _find_loss_difference(exact)
+
+
+class _Confident(nn.Module):
+    """A stand-in for a model that is sure of its predictions, as an untrained one is not: after each id the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = ModelConfig(vocab_size=12, d_model=8, heads=1)
+        self.projection = Projection(d_model=8, vocab_size=12, bias=True)
+        numbers = torch.randn(12, 8, generator=torch.Generator().manual_seed(0))
+        self.projection.table = nn.Parameter(F.normalize(numbers))
+
+    def hidden_states(self, _: Tensor, target: Tensor) -> Tensor:
+        noise = torch.randn(*target.shape, 8, generator=torch.Generator().manual_seed(1))
+        return 5 * self.projection.table[(target + 1) % 12] + noise / 2
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        return self.projection(self.hidden_states(source, target))
+
+
+@torch.no_grad()
+def _find_loss_difference(config: TrainConfig) -> str:
+    """How the fused loss differs from that of `train/` for confident predictions; empty if it does not."""
+    model: Any = _Confident()
+    target = torch.stack((torch.arange(1, 12), torch.arange(11, 0, -1)))  # the second row is predicted wrongly
+    target[:, 8:] = model.config.pad_id
+    batch = Batch(target, target)
+    both = batch.duplicated() if config.r_drop else batch
+    loss = loss_of_hidden_states(model, model.hidden_states(both.source, both.target_in), both, config)
+    right = batch_loss(model, batch, config)
+    return "" if torch.isclose(loss, right, rtol=1e-4) else f"the fused loss is {loss:.4f} where train/ has {right:.4f}"
 
 
 def _small_batch(model: Transformer) -> Batch:
     config, rng = model.config, torch.Generator().manual_seed(0)
 
     def row(length: int, vocab_size: int, pad_id: int) -> list[int]:
-        ids = torch.randint(0, vocab_size - 1, (min(length, config.max_length),), generator=rng)
-        return (ids + (ids >= pad_id)).tolist()  # no padding inside a sentence
+        return varied_ids(min(length, config.max_length), vocab_size, pad_id, rng).tolist()
 
     sources = [row(length, config.vocab_size, config.pad_id) for length in LENGTHS]
     target_size, target_pad = config.effective_target_vocab_size, config.effective_target_pad_id
     targets = [row(length + 1, target_size, target_pad) for length in reversed(LENGTHS)]
     return Batch(pad(sources, config.pad_id), pad(targets, target_pad))
+
+
+@contextmanager
+def _without_dropout(model: Transformer) -> Iterator[None]:
+    """Every probability of dropout is 0 inside the block."""
+    kinds = {Dropout: "p", MultiHeadAttention: "dropout"}
+    parts = [(part, name) for part in model.modules() for kind, name in kinds.items() if isinstance(part, kind)]
+    before = [getattr(part, name) for part, name in parts]
+    for part, name in parts:
+        setattr(part, name, 0.0)
+    try:
+        yield
+    finally:
+        for (part, name), p in zip(parts, before, strict=True):
+            setattr(part, name, p)
 
 
 def _loss_and_gradients(

@@ -10,7 +10,7 @@ from ..config import ModelConfig
 from ..errors import AllYouNeedError, ConfigError, MissingExtraError
 from ..interpreter import is_installed
 from ..nn.transformer import Transformer
-from .comparison import FLOAT_TOLERANCE, INT8_TOLERANCE, compare_engine, first_steps
+from .comparison import FLOAT_TOLERANCE, INT8_TOLERANCE, compare_engine, first_steps, many_steps
 from .definition import ForwardEngine, StepEngine
 from .eager import EagerEngine
 from .engine import AnyEngine, Precision
@@ -52,26 +52,35 @@ def choose_engine(
 
     `compiled=True` needs the extra `fast`, a CPU, and half a minute the first time; "auto" takes compiled kernels where
     they pay and are in this machine's cache. Before an engine is used, the first steps of a search are computed by it
-    and by `Transformer.forward`; if they differ beyond rounding, the model itself computes, in float32.
+    and by `Transformer.forward`, and 70 steps of the first layers alone; if they differ beyond rounding, the model
+    itself computes, in float32.
     """
     if precision not in get_args(Precision):
         raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')
     if compiled not in (True, False, "auto"):
         raise ConfigError(f'compiled must be True, False or "auto"; got {compiled!r}')
     kind = _engine_class(model, cast(Precision, precision), compiled)
-    searched = first_steps(model)
-    if reason := compare_engine(StepEngine(model), searched):
+    searches = [(model, first_steps(model)), many_steps(model)]
+
+    def difference(make: Callable[[Transformer], AnyEngine], tolerance: float = FLOAT_TOLERANCE) -> str:
+        reasons = (compare_engine(make(part), searched, tolerance=tolerance) for part, searched in searches)
+        return next(filter(None, reasons), "")
+
+    if reason := difference(StepEngine):
         return ForwardEngine(model), f"Transformer.step {reason}; Transformer.forward computes every step, slowly"
     try:
+        reason = difference(EagerEngine)
         eager, fast = EagerEngine(model), kind(model, precision=cast(Precision, precision))
     except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
         if isinstance(error, AllYouNeedError):
             raise
         reason = f"knows no such model ({type(error).__name__}: {error})"
-    if reason := reason or compare_engine(eager, searched):
+    if reason:
         return StepEngine(model), f"the engine {reason}; the model computes by its own step, more slowly"
+    if type(fast) is EagerEngine and precision == "float32":
+        return fast, ""
     tolerance = INT8_TOLERANCE if precision == "int8" else FLOAT_TOLERANCE
-    if reason := compare_engine(fast, searched, tolerance=tolerance):
+    if reason := difference(lambda part: kind(part, precision=cast(Precision, precision)), tolerance):
         name = f"{precision}{', compiled,' * fast.compiled}"
         return eager, f"{name} {reason}; PyTorch computes in float32, more slowly"
     return fast, ""
