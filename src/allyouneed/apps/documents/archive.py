@@ -3,15 +3,16 @@
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from itertools import count
 from struct import error as StructError
-from typing import Protocol, TypeVar
+from typing import Any, NamedTuple, cast
 
 from lxml import etree
 
 from ...errors import DocumentError
-from .inline_runs import InlineRun, translated_pieces
+from .inline_runs import InlineRun, inline_runs, translated_pieces
 from .pieces import Piece
 from .safe_xml import parse_xml
 from .unit import Document, UnitTranslation
@@ -23,15 +24,8 @@ ALWAYS_ALLOWED = 2 << 20  # bytes unpacked that are allowed whatever the ratio
 METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # those of office files; others cannot be unpacked in pieces
 
 _BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    StructError,
-    EOFError,
-    OSError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,
-)
+    zipfile.BadZipFile, zlib.error, StructError, EOFError, OSError, ValueError, NotImplementedError, RuntimeError,
+)  # fmt: skip
 
 
 class Archive:
@@ -86,46 +80,54 @@ class Archive:
         return output.getvalue()
 
 
-class OfficeParagraph(Protocol):
-    """A paragraph, its content as pieces, and its units."""
+class OfficeParagraph(NamedTuple):
+    """A paragraph, its content as pieces, and what else its format needs to write it."""
 
-    @property
-    def pieces(self) -> list[Piece]: ...
-
-    @property
-    def runs(self) -> list[InlineRun]: ...
-
-
-_Paragraph = TypeVar("_Paragraph", bound=OfficeParagraph)
+    element: etree._Element
+    pieces: list[Piece]
+    base: Any = None
 
 
 def office_document(
     archive: Archive,
     names: Sequence[str],
-    paragraphs_in: Callable[[str], tuple[etree._Element, list[_Paragraph]]],
-    build: Callable[[_Paragraph, Sequence[Piece]], None],
-    serialize: Callable[[etree._Element], bytes],
+    read: Callable[[etree._Element], Iterable[OfficeParagraph]],
+    build: Callable[[OfficeParagraph, Sequence[Piece]], None],
+    *,
+    label: Callable[[str], str],
+    collapse: bool,
+    numbers: bool,
 ) -> Document:
     """The document whose text is in the parts `names`; parts in which nothing is translated keep their bytes.
 
-    `paragraphs_in` parses a part, `build` replaces the content of a paragraph, and `serialize` writes a part that
-    changed.
+    `read` has the paragraphs of a part, whose keys begin with its `label`, and `build` replaces the content of one.
     """
-    units = [run.unit for name in names for paragraph in paragraphs_in(name)[1] for run in paragraph.runs]
+
+    def read_part(name: str) -> tuple[etree._Element, list[tuple[OfficeParagraph, list[InlineRun]]]]:
+        root = archive.read_xml(name)
+        keys = (f"{label(name)}paragraph {number}" for number in count(1))
+        paragraphs = zip(list(read(root)), keys, strict=False)
+        return root, [
+            (paragraph, list(inline_runs(paragraph.pieces, collapse=collapse, key=key, numbers=numbers)))
+            for paragraph, key in paragraphs
+        ]
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         remaining = iter(translations)
         parts: dict[str, bytes] = {}
         for name in names:
-            root, paragraphs = paragraphs_in(name)
+            root, paragraphs = read_part(name)
             changed = False
-            for paragraph in paragraphs:
-                pieces = translated_pieces(paragraph.pieces, paragraph.runs, remaining)
+            for paragraph, runs in paragraphs:
+                pieces = translated_pieces(paragraph.pieces, runs, remaining)
                 if pieces is not None:
                     build(paragraph, pieces)
                     changed = True
             if changed:
-                parts[name] = serialize(root)
+                tree, part = root.getroottree(), io.BytesIO()
+                standalone = cast(bool, tree.docinfo.standalone)  # None: it is not declared
+                tree.write(part, encoding="UTF-8", xml_declaration=True, standalone=standalone)
+                parts[name] = part.getvalue()
         return archive.replaced(parts)
 
-    return Document(tuple(units), write)
+    return Document(tuple(run.unit for name in names for _, runs in read_part(name)[1] for run in runs), write)

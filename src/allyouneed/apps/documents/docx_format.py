@@ -14,8 +14,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from ...errors import DocumentError
-from .archive import Archive, office_document
-from .inline_runs import InlineRun, inline_runs
+from .archive import Archive, OfficeParagraph, office_document
 from .pieces import Piece
 from .safe_xml import only_xml
 from .unit import Document, DocumentOptions
@@ -66,28 +65,14 @@ class OpenField:
         return elements
 
 
-class Paragraph(NamedTuple):
-    """A paragraph, its content as pieces, its units, and the format of its text."""
-
-    element: etree._Element
-    pieces: list[Piece]
-    base: RunFormat | None
-    runs: list[InlineRun]
-
-
 def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
     """A Word document. Refuses what is no such archive, or has no document in it.
 
     Not translated: comments, deleted text, formulas, charts, and the instructions of fields.
     """
     archive = Archive(data)
-    names = _text_parts(archive)
     return office_document(
-        archive,
-        names,
-        lambda name: _paragraphs(archive, name, numbers=options.numbers),
-        _build,
-        lambda root: etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True),
+        archive, _text_parts(archive), _paragraphs, _build, label=_label, collapse=False, numbers=options.numbers
     )
 
 
@@ -104,21 +89,19 @@ def _text_parts(archive: Archive) -> list[str]:
     return [name for _, name in sorted(set(names))]  # one that is listed twice is read once
 
 
-def _paragraphs(archive: Archive, name: str, *, numbers: bool) -> tuple[etree._Element, list[Paragraph]]:
-    root = archive.read_xml(name)
-    part = name.rpartition("/")[2].removesuffix(".xml")
-    where = "" if part.startswith("document") else f"{part}, "
-    paragraphs = []
-    for number, element in enumerate(list(root.iter(f"{{{_namespace(root)}}}p")), start=1):
+def _label(part: str) -> str:
+    name = part.rpartition("/")[2].removesuffix(".xml")
+    return "" if name.startswith("document") else f"{name}, "
+
+
+def _paragraphs(root: etree._Element) -> Iterator[OfficeParagraph]:
+    for element in root.iter(f"{{{_namespace(root)}}}p"):
         field = OpenField([])
         items = list(_items(element, _namespace(root), field))
         if field.elements:  # it goes on in the next paragraph
             items.append(Piece("boundary", source=field.taken()))
         base = _most_frequent(items)
-        pieces = list(_formatted(items, base))
-        runs = list(inline_runs(pieces, collapse=False, key=f"{where}paragraph {number}", numbers=numbers))
-        paragraphs.append(Paragraph(element, pieces, base, runs))
-    return root, paragraphs
+        yield OfficeParagraph(element, list(_formatted(items, base)), base)
 
 
 def _namespace(root: etree._Element) -> str:
@@ -222,11 +205,11 @@ def _formatted(items: Sequence[Piece], base: RunFormat | None) -> Iterator[Piece
     yield from waiting
 
 
-def _build(paragraph: Paragraph, pieces: Sequence[Piece]) -> None:
+def _build(paragraph: OfficeParagraph, pieces: Sequence[Piece]) -> None:
     """Replace the content of a paragraph."""
     element, namespace = paragraph.element, _namespace(paragraph.element)
     parts = [element]
-    formats = [paragraph.base]
+    formats: list[RunFormat | None] = [paragraph.base]
     _clear(element, namespace)
     for piece in pieces:
         source = piece.source

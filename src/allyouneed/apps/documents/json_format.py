@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...errors import DocumentError
@@ -68,7 +69,6 @@ def json_document(encoded: EncodedText, parts: Iterable[JsonPart], options: Docu
         raise DocumentError(f"has no string whose keys match {' or '.join(options.keys)}")
     units = tuple(string.unit(key) for (_, string), key in zip(strings, keys, strict=True) if string.has_words)
     strings = [(value, string) for value, string in strings if string.has_words]
-    style = _StringStyle.detect(encoded.text)
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         new_strings = [
@@ -77,7 +77,7 @@ def json_document(encoded: EncodedText, parts: Iterable[JsonPart], options: Docu
         if options.target_language and any(translations):
             new_strings += [(value, options.target_language.replace("-", "_")) for value in locales]
         return encoded.replaced(
-            Edit(value.start, value.end, style.write(text, encoded.text[value.start : value.end]))
+            Edit(value.start, value.end, _write_string(text, encoded.text[value.start : value.end], encoded.text))
             for value, text in new_strings
         )
 
@@ -117,37 +117,31 @@ def _is_chosen(path: tuple[str, ...], patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(".".join(path), pattern) for pattern in patterns)
 
 
-class _StringStyle(NamedTuple):
-    """What strings escape beyond the need. None: a string does not show it."""
-
-    ascii_only: bool | None
-    slashes: bool | None  # "/" as "\/", as PHP writes it
-    html: bool | None  # "<", ">" and "&" as "\u003c", "\u003e" and "\u0026", as Go writes them
-
-    @classmethod
-    def detect(cls, written: str) -> "_StringStyle":
-        """That of a string, or of a whole document."""
-        written = written.replace("\\\\", "")  # backslashes themselves
-        return cls(
-            _escaped(written, r"\\u(?!00[0-7])", r"[^\x00-\x7f]"),
-            _escaped(written, r"\\/", r"(?<!\\)/"),
-            _escaped(written, r"\\u00(?:26|3[ceCE])", r"[<>&]"),
-        )
-
-    def write(self, text: str, previous: str) -> str:
-        """A string in the style of the one that stood there, and where that does not show it, of the document."""
-        this = _StringStyle.detect(previous)
-        style = _StringStyle(*(one if one is not None else whole for one, whole in zip(this, self, strict=True)))
-        string = json.dumps(text, ensure_ascii=bool(style.ascii_only))
-        if style.slashes:
-            string = string.replace("/", r"\/")
-        if style.html:
-            string = re.sub(r"[<>&]", lambda match: rf"\u{ord(match.group()):04x}", string)
-        return string
+# What strings may escape beyond the need: the escape, and the same character bare.
+_ALL_BUT_ASCII = (r"\\u(?!00[0-7])", r"[^\x00-\x7f]")
+_SLASHES = (r"\\/", r"(?<!\\)/")  # as PHP writes them
+_MARKUP = (r"\\u00(?:26|3[ceCE])", r"[<>&]")  # as Go writes it
 
 
-def _escaped(written: str, escape: str, bare: str) -> bool | None:
-    """Whether a sign is written as an escape, and not bare; None if it does not occur."""
+def _write_string(text: str, previous: str, document: str) -> str:
+    """A string that escapes what the one that stood there does, and where that does not show it, the document."""
+
+    def escapes(escape: str, bare: str) -> bool:
+        answers = (_is_escaped(written, escape, bare) for written in (previous, document))
+        return next((answer for answer in answers if answer is not None), False)
+
+    string = json.dumps(text, ensure_ascii=escapes(*_ALL_BUT_ASCII))
+    if escapes(*_SLASHES):
+        string = string.replace("/", r"\/")
+    if escapes(*_MARKUP):
+        string = re.sub(r"[<>&]", lambda match: rf"\u{ord(match.group()):04x}", string)
+    return string
+
+
+@lru_cache(64)
+def _is_escaped(written: str, escape: str, bare: str) -> bool | None:
+    """Whether a string or a document writes a sign as an escape, and not bare; None if the sign does not occur."""
+    written = written.replace("\\\\", "")  # backslashes themselves
     if re.search(bare, written):
         return False
     return True if re.search(escape, written) else None

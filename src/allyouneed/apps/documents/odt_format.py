@@ -7,8 +7,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from ...errors import DocumentError
-from .archive import Archive, office_document
-from .inline_runs import InlineRun, inline_runs
+from .archive import Archive, OfficeParagraph, office_document
 from .pieces import BLANK_PARTS, Piece, opaque_point
 from .safe_xml import append_text, only_xml
 from .unit import Document, DocumentOptions
@@ -32,14 +31,6 @@ class InlineElement(NamedTuple):
     element: etree._Element
 
 
-class OdtParagraph(NamedTuple):
-    """A paragraph, its content as pieces, and its units."""
-
-    element: etree._Element
-    pieces: list[Piece]
-    runs: list[InlineRun]
-
-
 def read_odt_document(data: bytes, options: DocumentOptions) -> Document:
     """An OpenDocument text. Refuses what is no such archive, and an encrypted one.
 
@@ -51,28 +42,18 @@ def read_odt_document(data: bytes, options: DocumentOptions) -> Document:
     if "META-INF/manifest.xml" in archive.names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
         raise DocumentError("is encrypted; save it without a password")
     names = ["content.xml", *({"styles.xml"} & archive.names)]  # the latter has headers and footers
-    return office_document(
-        archive,
-        names,
-        lambda name: _paragraphs(archive, name, numbers=options.numbers),
-        lambda paragraph, pieces: _build(paragraph.element, pieces),
-        lambda root: etree.tostring(root, xml_declaration=True, encoding="UTF-8"),
-    )
+    return office_document(archive, names, _paragraphs, _build, label=_label, collapse=True, numbers=options.numbers)
 
 
-def _paragraphs(archive: Archive, name: str, *, numbers: bool) -> tuple[etree._Element, list[OdtParagraph]]:
-    root = archive.read_xml(name)
+def _label(part: str) -> str:
+    return "" if part == "content.xml" else "header or footer, "
+
+
+def _paragraphs(root: etree._Element) -> Iterator[OfficeParagraph]:
     unseen = _unseen_styles(root)
-    where = "" if name == "content.xml" else "header or footer, "
-    elements = [
-        one for one in root.iter(*_PARAGRAPHS) if not any(above.tag in _LEFT_OUT for above in one.iterancestors())
-    ]
-    paragraphs = []
-    for number, element in enumerate(elements, start=1):
-        pieces = list(_items(element, unseen))
-        runs = list(inline_runs(pieces, collapse=True, key=f"{where}paragraph {number}", numbers=numbers))
-        paragraphs.append(OdtParagraph(element, pieces, runs))
-    return root, paragraphs
+    for element in root.iter(*_PARAGRAPHS):
+        if not any(above.tag in _LEFT_OUT for above in element.iterancestors()):
+            yield OfficeParagraph(element, list(_items(element, unseen)))
 
 
 def _unseen_styles(root: etree._Element) -> set[str]:
@@ -121,10 +102,10 @@ def _point(element: etree._Element) -> Piece:
     return Piece("point", source=element, range=name and f"{_RANGE_END.sub('', str(element.tag))} {name}")
 
 
-def _build(paragraph: etree._Element, pieces: Sequence[Piece]) -> None:
+def _build(paragraph: OfficeParagraph, pieces: Sequence[Piece]) -> None:
     """Replace the content of a paragraph."""
-    parts = [paragraph]
-    _clear(paragraph)
+    parts = [paragraph.element]
+    _clear(paragraph.element)
     for piece in pieces:
         source = piece.source
         if piece.kind == "text":
