@@ -4,9 +4,9 @@
 
 Every measurement is a whole process that translates random lines of 18 tokens one by one, with beam 4, at most 25
 tokens and one thread. All systems have the same random weights. The kernels are compiled first, once, by a process of
-its own, whose time is printed. The first answer is measured from before a process is started, steady speed by the
-median of the last lines. Processes run one after the other, the rounds of all systems in alternation; numbers are
-medians of the rounds. It takes about three minutes on two cores.
+its own, whose time is printed, and the model in NumPy is compared with PyTorch. The first answer is measured from
+before a process is started, steady speed by the median of the last lines. Processes run one after the other, the rounds
+of all systems in alternation; numbers are medians of the rounds. It takes about three minutes on two cores.
 """
 
 import argparse
@@ -38,11 +38,8 @@ class Times(NamedTuple):
 
 def ours(folder: str, lines: list[str], precision: str, compiled: str) -> Iterator[float]:
     """The time after each line."""
-    import torch
-
     from allyouneed import Translator
 
-    torch.set_num_threads(1)
     translator = Translator.load(
         folder, precision=precision, compiled="auto" if compiled == "auto" else False,
         beam=BEAM, max_length=MAX_LENGTH, length_ratio=9.0, copy_untranslatable=False, retry_repetition=False,
@@ -53,11 +50,13 @@ def ours(folder: str, lines: list[str], precision: str, compiled: str) -> Iterat
 
 
 def compile_once(folder: str, *_: object) -> Iterator[float]:
-    """Compile the kernels, as the command does at the end of a training."""
+    """Compile the kernels, and compare the model in NumPy, as the command does at the end of a training."""
+    from allyouneed import Translator
     from allyouneed.bundle import read_sizes
     from allyouneed.fast.selection import compile_kernels
 
     compile_kernels(read_sizes(folder), lambda line: None)
+    Translator.load(folder).compare_with_numpy(folder)
     yield time.time()
 
 
@@ -89,7 +88,8 @@ def work(system: str, folder: str, precision: str, compiled: str, started: str) 
 def measure(system: str, folder: Path, precision: str, compiled: str, cache: Path) -> Times:
     command = [sys.executable, __file__, "--work", system, str(folder), precision, compiled]
     result = subprocess.run(
-        [*command, str(time.time())], env={**os.environ, "NUMBA_CACHE_DIR": str(cache)}, check=True,
+        [*command, str(time.time())], check=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache), "XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE, text=True, timeout=600,
     )  # fmt: skip
     return Times(*json.loads(result.stdout))

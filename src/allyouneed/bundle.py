@@ -10,25 +10,24 @@
 It contains no code, and loading it runs none.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 
 from .checksums import SUMS, Checksums, write_with_checksums
 from .config import DecodeConfig, ModelConfig
 from .config.data_config import LICENSE_NAME
 from .errors import BundleError, ConfigError, DataError
-from .fast.uninitialized import UninitializedWeights
 from .files import parse_json, read_whole, to_json
-from .nn import Transformer
-from .nn.weights import require_shapes, set_weights, weights
+from .lazy import torch
 from .settings import build_settings, require_whole
 from .suggest import near_path
 from .text.letter_case import CaseStatistics
@@ -36,7 +35,9 @@ from .text.normalize import Normalization
 from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
-from .younger import build_model
+
+if TYPE_CHECKING:
+    from .nn import Transformer
 
 LICENSE = re.compile(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", re.MULTILINE)
 
@@ -84,6 +85,10 @@ class Bundle:
 
         The weights are written in float32. Refuses weights that are not finite, before it writes anything.
         """
+        from safetensors.torch import save
+
+        from .nn.weights import weights
+
         folder = Path(folder)
         tensors = {name: tensor.float() for name, tensor in weights(self.model).items()}
         for name, tensor in tensors.items():
@@ -116,7 +121,7 @@ class Bundle:
         return f"Bundle({languages}{parameters:,} parameters, {' and '.join(f'{size:,}' for size in sizes)} tokens)"
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: torch.device | None = None) -> "Bundle":
+    def load(cls, folder: str | Path, *, device: torch.device | None = None) -> Self:
         """Read a folder that `save` wrote, ready to translate. Refuses an incomplete and a damaged one."""
         folder = Path(folder)
         for _ in range(RETRIES):
@@ -129,7 +134,7 @@ class Bundle:
         return cls._load(folder, Checksums(folder), device)
 
     @classmethod
-    def _load(cls, folder: Path, checksums: Checksums, device: torch.device | None) -> "Bundle":
+    def _load(cls, folder: Path, checksums: Checksums, device: torch.device | None) -> Self:
         _verify(folder, checksums, "config.json")
         config = _read_config(folder)
         if config.get("checksums") and not checksums.present:
@@ -146,16 +151,9 @@ class Bundle:
         for name in tokenizers:
             _verify(folder, checksums, name)
         _read(folder, WEIGHTS_FILE, 0)
-        with ThreadPoolExecutor(1) as thread:  # hashing takes as long as building the model
-            verified = thread.submit(checksums.verify, WEIGHTS_FILE)
-            try:
-                model = _read_model(folder, sizes)
-            except (SafetensorError, ConfigError) as error:
-                verified.result()  # if the file is damaged, that is the reason
-                raise BundleError(f"{folder}/{WEIGHTS_FILE} does not hold this model's weights: {error}") from error
-            verified.result()
+        model = cls._verified_model(folder, checksums, sizes, device)
         try:
-            vocabulary = Vocabulary.load(folder, joint=model.config.target_vocab_size is None)
+            vocabulary = Vocabulary.load(folder, joint=sizes.target_vocab_size is None)
         except DataError as error:
             raise _not_whole(folder, str(error)) from error
         for name, tokenizer, size, pad_id in (
@@ -175,7 +173,7 @@ class Bundle:
             is_source = name == "tokenizer.json" and not vocabulary.joint
             _require_framing(tokenizer, pad_id, f"{folder}/{name}", is_source=is_source)
         return cls(
-            model.to(device).eval(),
+            model,
             vocabulary.source,
             vocabulary.target,
             decode,
@@ -185,6 +183,46 @@ class Bundle:
             languages=_languages(folder, config),
             probes=_probes(folder, config),
         )
+
+    @classmethod
+    def _verified_model(
+        cls, folder: Path, checksums: Checksums, sizes: ModelConfig, device: torch.device | None
+    ) -> Transformer:
+        with ThreadPoolExecutor(1) as thread:  # hashing takes as long as building the model
+            verified = thread.submit(checksums.verify, WEIGHTS_FILE)
+            try:
+                model = _read_model(folder, sizes)
+            except (SafetensorError, ConfigError) as error:
+                verified.result()  # if the file is damaged, that is the reason
+                raise BundleError(f"{folder}/{WEIGHTS_FILE} does not hold this model's weights: {error}") from error
+            verified.result()
+        return model.to(device).eval()
+
+
+class UnreadBundle(Bundle):
+    """A bundle on the CPU whose weights are read when `model` is first asked for; `load` compares their checksum."""
+
+    folder: Path
+    weights_digest: str
+
+    @cached_property
+    def model(self) -> Transformer:
+        """The model; refuses a folder whose weights have changed since."""
+        bundle = Bundle.load(self.folder)
+        if Checksums(self.folder).digest(WEIGHTS_FILE) != self.weights_digest:
+            raise BundleError(f"{self.folder} was written anew since it was loaded; load it again")
+        return bundle.model
+
+    @classmethod
+    def _load(cls, folder: Path, checksums: Checksums, device: torch.device | None) -> Self:
+        bundle = super()._load(folder, checksums, device)
+        del vars(bundle)["model"]
+        vars(bundle).update(folder=folder, weights_digest=checksums.digest(WEIGHTS_FILE))
+        return bundle
+
+    @classmethod
+    def _verified_model(cls, folder: Path, checksums: Checksums, *_: Any) -> Any:
+        checksums.verify(WEIGHTS_FILE)
 
 
 def front_matter(card: str) -> str:
@@ -227,6 +265,10 @@ def model_files(folder: Path) -> list[Path]:
 
 def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
     """The model with the weights of the file. The header is compared first, before memory is allocated."""
+    from .fast.uninitialized import UninitializedWeights
+    from .nn.weights import require_shapes, set_weights
+    from .younger import build_model
+
     with safe_open(folder / WEIGHTS_FILE, framework="pt") as file:
         parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
         for stack, layers in (("encoder", sizes.encoder_layers), ("decoder", sizes.decoder_layers)):

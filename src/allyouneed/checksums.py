@@ -39,6 +39,11 @@ class Checksums:
                 f"if the change was meant, write its line in {SUMS} again with sha256sum"
             )
 
+    def digest(self, name: str) -> str:
+        """The SHA-256 that is listed for a file; without a list, the one that it has."""
+        listed = {file: digest for digest, file in self._lines or ()}
+        return listed.get(name) or files_digest(self.folder / name)
+
     def matches(self, name: str) -> bool:
         """Whether the SHA-256 of a file is listed for it."""
         with (self.folder / name).open("rb") as file:

@@ -1,5 +1,7 @@
 """Device, threads, precision and memory of the process."""
 
+from __future__ import annotations
+
 import ctypes
 import mmap
 import os
@@ -9,10 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-import torch
-from torch import Tensor
-
 from .errors import ConfigError
+from .lazy import Tensor, torch
 
 # A recipe made on a large machine should run on a small one, where extra threads only wait for each other.
 MOST_THREADS, THREADS_PER_CORE = 256, 4
@@ -38,6 +38,12 @@ def pick_device(name: str = "auto") -> torch.device:
             f'device must be "auto", "cpu", "cuda" or "mps", and be present; got {name!r} ({reason})'
         ) from error
     return device
+
+
+def may_have_gpu() -> bool:
+    """Whether this machine looks as if PyTorch might find a GPU, without asking it."""
+    drivers = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # of NVIDIA, of AMD, and in WSL
+    return sys.platform == "darwin" or any(map(os.path.exists, drivers))
 
 
 def describe_device(device: torch.device) -> dict[str, str]:

@@ -6,17 +6,18 @@ memory. The order of an epoch depends only on the seed and the number of the epo
 data is one number: the number of earlier batches.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from ..device import move
 from ..errors import ConfigError
+from ..lazy import Tensor, torch
 from .pairs import EncodedPairs, Indices, Pairs
 
 SORT_WINDOW = 2**18  # pairs that are sorted by length together
@@ -49,15 +50,15 @@ class Batch:
         """The number of tokens to predict, without padding."""
         return int((self.target_out != target_pad_id).sum())
 
-    def to(self, device: torch.device) -> "Batch":
+    def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""
         return Batch(move(self.source, device), move(self.target, device))
 
-    def duplicated(self) -> "Batch":
+    def duplicated(self) -> Batch:
         """The batch repeated: all its pairs, then all of them again."""
         return Batch(torch.cat([self.source, self.source]), torch.cat([self.target, self.target]))
 
-    def split(self, count: int) -> list["Batch"]:
+    def split(self, count: int) -> list[Batch]:
         """The same pairs as at most `count` batches of nearly equal size; none if there is no pair."""
         if len(self.source) == 0:
             return []

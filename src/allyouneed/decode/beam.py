@@ -5,15 +5,15 @@ At every step each of a sentence's `beam` hypotheses is continued with every tok
 their total log-probability, ended ones by their score (beam_options.py).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain, takewhile
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
+from ..lazy import Tensor, torch
 from .beam_options import BeamOptions
 from .ended import EndedHypotheses, ended_hypotheses
 from .step import (
@@ -43,7 +43,7 @@ class PartialHypothesis(NamedTuple):
 
     total: float
     token: int
-    parent: "PartialHypothesis | None" = None
+    parent: PartialHypothesis | None = None
 
     def ids(self) -> list[int]:
         """All its tokens without the start token."""
@@ -116,13 +116,13 @@ def running_beam_search(
     Sentences are numbered in the order in which they come, those of `limits` first.
     """
     select_top = find_top_continuations(step)
-    device, beam = limits.device, options.beam
+    beam = options.beam
     rows = _start_beams(0, limits, options)
     count, longest = len(rows), limits.longest
-    state = state.reorder(torch.arange(count, device=device).repeat_interleave(beam))
+    state = state.reorder(limits.ids([row for row in range(count) for _ in range(beam)]))
 
     while True:
-        last = torch.tensor([one.token for row in rows for one in row.hypotheses], device=device)
+        last = limits.ids([one.token for row in rows for one in row.hypotheses])
         log_probabilities, state = step(last, state)
         # At most `beam` of the best 2 · beam end, so at least `beam` stay active.
         best = select_top([[one.total for one in row.hypotheses] for row in rows], log_probabilities, 2 * beam)
@@ -137,7 +137,7 @@ def running_beam_search(
         newcomers = admit(len(active) - len(finished))
         if newcomers is None and len(finished) == len(active):
             return
-        state = state.reorder(torch.tensor(parents, device=device))
+        state = state.reorder(limits.ids(parents))
         if newcomers is not None:
             joining = _start_beams(count, newcomers.limits, options)
             count, longest = count + len(joining), max(longest, newcomers.limits.longest)
@@ -149,7 +149,7 @@ def running_beam_search(
         # As long as they are few, moving the others together would take longer than computing all.
         if len(kept) <= len(rows) * 7 / 8 or any(row.length == longest for row in rows):
             rows = [rows[b] for b in kept]
-            state = state.keep(torch.tensor(kept, device=device))
+            state = state.keep(limits.ids(kept))
 
 
 def _start_beams(first: int, limits: SearchLimits, options: BeamOptions) -> list[SentenceBeam]:

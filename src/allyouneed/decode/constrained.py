@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
+from ..lazy import Tensor, torch
 from .beam_options import BeamOptions
 from .constraint_state import ConstraintState, PhraseConstraint, WordBoundaries
 from .ended import ended_hypotheses

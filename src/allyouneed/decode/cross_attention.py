@@ -1,13 +1,15 @@
 """Which source token each target token comes from, as the cross-attention has it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from ..nn import MultiHeadAttention, Transformer
+from ..lazy import Tensor, torch
 from .eval_copy import eval_copy
+
+if TYPE_CHECKING:
+    from ..nn import MultiHeadAttention, Transformer
 
 
 def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor, is_word: Tensor) -> Tensor:

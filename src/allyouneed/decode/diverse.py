@@ -7,8 +7,7 @@ groups are searched one after another, from one state.
 
 from dataclasses import replace
 
-from torch import Tensor
-
+from ..lazy import Tensor
 from .beam import beam_search
 from .beam_options import BeamOptions
 from .ended import best_first

@@ -1,12 +1,15 @@
 """A model to read with: in eval mode, and with hooks of its own, whatever other threads do with the same weights."""
 
-from typing import TypeVar
+from __future__ import annotations
 
-from torch import nn
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from torch import nn
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
-_Module = TypeVar("_Module", bound=nn.Module)
+_Module = TypeVar("_Module", bound="nn.Module")
 
 
 def eval_copy(model: _Module) -> _Module:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from torch import Tensor
-
+from ..lazy import Tensor
 from .step import Admit, AnyState, Hypothesis, SearchLimits, Step
 from .stepwise import TokenChooser, collect_hypotheses, finished_hypotheses, generate_stepwise
 

@@ -1,12 +1,15 @@
 """The log-probability of every token of given targets, and the mean of what several models give."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+from ..lazy import Tensor, torch
 
-from ..nn import Memory, Transformer
+if TYPE_CHECKING:
+    from ..nn import Memory, Transformer
 
 
 def target_log_probabilities(

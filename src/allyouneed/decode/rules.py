@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
-import torch
-from torch import Tensor
-
+from ..lazy import Tensor, torch
 from .beam import find_top_continuations
 from .constraint_state import Spelling
 from .step import AnyState, Step

@@ -4,12 +4,12 @@ A temperature makes the distribution flatter or sharper; `top_k` leaves the k mo
 `top_p` the fewest tokens that together have the probability p (Holtzman et al., 2020).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
 
-import torch
-from torch import Tensor
-
+from ..lazy import Tensor, torch
 from .step import AnyState, Hypothesis, SearchLimits, Step
 from .stepwise import collect_hypotheses, generate_stepwise
 

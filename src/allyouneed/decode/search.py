@@ -1,12 +1,12 @@
 """The search that a `DecodeConfig` asks for."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-import torch
-from torch import Tensor
-
 from ..config import DecodeConfig
+from ..lazy import Tensor, torch
 from .beam import beam_search, running_beam_search
 from .beam_options import BeamOptions, Penalty, length_penalty, plain_length_penalty
 from .constrained import constrained_beam_search
@@ -76,8 +76,8 @@ def search(
 
 def can_be_joined(config: DecodeConfig) -> bool:
     """Whether sentences may join a `running_search`: greedy or beam search, without rules from `config`."""
-    lengths = torch.ones(1, dtype=torch.int64)  # any: only whether there are rules counts
-    has_rules = build_rules(config, eos_id=0, min_lengths=lengths, max_lengths=lengths)
+    lengths = config.min_length or config.min_ratio or config.forced_eos
+    has_rules = lengths or config.repetition_penalty != 1 or config.no_repeat_ngram_size
     return not (config.sample or config.beam_groups > 1 or has_rules)
 
 

@@ -1,12 +1,13 @@
 """What a search needs of a model: one function, and a state that goes in and comes out."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
-import torch
-from torch import Tensor
+from ..lazy import Tensor, torch
 
 
 class State(Protocol):
@@ -62,6 +63,10 @@ class SearchLimits:
     def longest(self) -> int:
         """The most tokens that any sentence may have."""
         return int(self.max_lengths.max())
+
+    def ids(self, values: Sequence[int]) -> Tensor:
+        """Ids or indices as a tensor, (n,), for the step and the state of the search."""
+        return self.max_lengths.new_tensor(values)
 
     @property
     def device(self) -> torch.device:

@@ -6,9 +6,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
+from ..lazy import Tensor
 from .step import Admit, AnyState, Hypothesis, SearchLimits, Step, admit_nobody, insert_newcomers
 
 TokenChooser = Callable[[Tensor, Sequence[int]], tuple[Tensor, Tensor]]
@@ -47,7 +45,7 @@ def generate_stepwise(
     """
     steps, count = 0, limits.sentences
     rows = _start_rows(0, limits, steps)
-    last = torch.full_like(limits.max_lengths, limits.sos_id)
+    last = limits.ids([limits.sos_id] * count)
     while True:
         log_probabilities, state = step(last, state)
         steps += 1
@@ -72,7 +70,7 @@ def generate_stepwise(
             return
         if ended:
             kept = [b for b in range(len(rows)) if b not in ended]
-            chosen = torch.tensor(kept, device=limits.device)
+            chosen = limits.ids(kept)
             rows, last, state = [rows[b] for b in kept], last[chosen], state.keep(chosen)
 
 

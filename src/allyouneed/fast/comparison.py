@@ -5,7 +5,7 @@ other logits than an engine.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from ..decode.beam import top_continuations
 from ..decode.eval_copy import eval_copy
 from ..decode.greedy import most_likely
 from ..errors import AllYouNeedError
+from ..light.engine import LightEngine
 from ..nn.transformer import Transformer
 
 SOURCE_LENGTHS = (66, 3)  # tokens of the sources: with padding, and one longer than a tile of an attention kernel
@@ -114,6 +115,30 @@ def _search(model: Transformer, lengths: Sequence[int], steps: int) -> ForkedSea
     vocabulary = varied_ids(32, config.effective_target_vocab_size, config.effective_target_pad_id, rng).tolist()
     with torch.inference_mode():
         return fork(eval_copy(model), source.to(device), vocabulary, beam=BEAM, steps=steps)
+
+
+class _FromArrays:
+    """A `LightEngine`, or its state, with tensors in place of arrays."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def start(self, source: Tensor) -> "_FromArrays":
+        return _FromArrays(self.inner.start(source.numpy()))
+
+    def reorder(self, hypotheses: Tensor) -> "_FromArrays":
+        return _FromArrays(self.inner.reorder(hypotheses.numpy()))
+
+    def step(self, last: Tensor, state: "_FromArrays") -> tuple[Tensor, "_FromArrays"]:
+        logits, inner = self.inner.step(last.numpy(), state.inner)
+        return torch.from_numpy(logits), _FromArrays(inner)
+
+
+@torch.inference_mode()
+def compare_light(light: LightEngine, engine: Any, model: Transformer) -> str:
+    """How the logits of the model in NumPy differ from those of `engine` beyond rounding; empty if they do not."""
+    searched = first_steps(model)
+    return compare_engine(_FromArrays(light), replace(searched, logits=step_through(engine, searched)))
 
 
 @torch.inference_mode()

@@ -1,17 +1,18 @@
 """What translating needs of a model, `Engine`, and a step of it for a search, `EngineStep`."""
 
-from typing import Any, Generic, Literal, Protocol
+from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import Any, Generic, Literal, Protocol
 
 from ..config import ModelConfig
 from ..decode.beam import Best
 from ..decode.greedy import most_likely
 from ..decode.step import AnyState
 from ..decode.stepwise import TokenChooser
+from ..lazy import Tensor, torch
 
 Precision = Literal["float32", "int8"]
+Compiled = bool | Literal["auto"]
 
 
 class Engine(Protocol[AnyState]):
@@ -71,9 +72,9 @@ class EngineStep(Generic[AnyState]):
         return log_probabilities.index_fill_(1, banned_ids, -torch.inf), state
 
 
-def banned_log_softmax(logits: Tensor, banned_ids: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+def banned_log_softmax(logits: Tensor, banned_ids: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """Log-probabilities in float32 of logits (N, V), computed in `dtype`; those of `banned_ids` are minus infinity."""
-    return logits.index_fill(1, banned_ids, -torch.inf).log_softmax(-1, dtype=dtype).to(torch.float32)
+    return logits.index_fill(1, banned_ids, -torch.inf).log_softmax(-1, dtype=dtype or torch.float32).to(torch.float32)
 
 
 AnyEngine = Engine[Any]

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Literal, cast, get_args
+from typing import cast, get_args
 
 import torch
 
@@ -13,11 +13,10 @@ from ..nn.transformer import Transformer
 from .comparison import FLOAT_TOLERANCE, INT8_TOLERANCE, compare_engine, first_steps, many_steps
 from .definition import ForwardEngine, StepEngine
 from .eager import EagerEngine
-from .engine import AnyEngine, Precision
+from .engine import AnyEngine, Compiled, Precision
 from .ensemble import EnsembleEngine
 from .quantization import supports_int8
 
-Compiled = bool | Literal["auto"]
 INT8_MIN_PROJECTION = 1_000_000
 """Weights of the projection from which "auto" means int8: four megabytes in float32, read anew for every token.
 

@@ -5,9 +5,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-import torch
-
 from ..decode import Hypothesis, align_targets
+from ..lazy import torch
 from ..text.backends import UNK
 from ..text.tokenizer import Tokenizer
 from .generation import TranslationGenerator
@@ -80,15 +79,14 @@ class Aligner:
         words_written = tuple(_words(self._target_tokenizer.decode(target)))
         return Alignment(words_read, words_written, tuple(sorted(pairs)))
 
-    @torch.inference_mode()
     def _attended_positions(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis]) -> list[list[int]]:
         """For every token of a hypothesis, the position in its source that it attends to most."""
         source = self._generator.tensor(sources)
         target = self._generator.target_tensor([self._generator.target(hypothesis) for hypothesis in hypotheses])
         special = (self._source_tokenizer.pad_id, self._source_tokenizer.sos_id, self._source_tokenizer.eos_id)
         is_word = torch.stack([source != token for token in special]).all(0)
-        with self._generator.threads_for(target.numel()):
-            return align_targets(self._generator.models, source, target, is_word).tolist()
+        with torch.inference_mode(), self._generator.threads_for(target.numel()):
+            return align_targets(self._generator.model.models, source, target, is_word).tolist()
 
 
 def _words(text: str) -> list[str]:

@@ -1,5 +1,7 @@
 """Ids → ids: for sources, the hypotheses that a `DecodeConfig` asks for."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -7,10 +9,9 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import count
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from ..config import DecodeConfig
 from ..data.batch import pad
@@ -41,14 +42,18 @@ from ..decode import (
 )
 from ..decode.eval_copy import eval_copy
 from ..device import one_thread
-from ..fast.engine import AnyEngine, EngineStep
-from ..nn import Transformer
+from ..fast.engine import EngineStep
+from ..lazy import Tensor, torch
+from ..light.search import LightLimits
 from ..text.tokenizer import Tokenizer
+from .prepared_model import PreparedModel
 from .word_boundaries import find_word_boundaries
 
 MANY_TOKENS = 64  # of whole sentences read at once; for fewer, waiting for a second thread takes longer than it saves
 NEARLY = 1.25  # times its mean log-probability: the least of another output that the model finds nearly as likely
 MANY_LOGITS = 30_000_000  # at most so many at once when translations are scored: 120 MB, and as much again
+
+AnyLimits = TypeVar("AnyLimits", bound=SearchLimits)
 
 
 class GenerationRequest(NamedTuple):
@@ -66,15 +71,14 @@ class GenerationRequest(NamedTuple):
 
 
 class TranslationGenerator:
-    """A model, or several as an ensemble, and how to search with it. `engine` computes the search of all `models`.
+    """A model, or several as an ensemble, and how to search with it.
 
     It keeps nothing between calls but what never changes, so several threads may use it at once.
     """
 
     def __init__(
         self,
-        models: Sequence[Transformer],
-        engine: AnyEngine,
+        model: PreparedModel,
         target_tokenizer: Tokenizer,
         config: DecodeConfig,
         *,
@@ -85,17 +89,32 @@ class TranslationGenerator:
 
         `normal_repetition` is the length, in tokens, of the longest repetition in the training targets.
         """
-        self.models, self.engine, self.target_tokenizer, self.config = models, engine, target_tokenizer, config
-        self.device = next(models[0].parameters()).device
-        self.limit = min(engine.config.max_length, config.max_length or engine.config.max_length)
+        self.model, self.target_tokenizer, self.config = model, target_tokenizer, config
+        self.limit = min(model.config.max_length, config.max_length or model.config.max_length)
         self._source_specials, self._normal_repetition = source_specials, normal_repetition
         self.banned_ids = target_tokenizer.banned_ids(unknown=config.ban_unknown and not config.replace_unknown)
-        self._step = EngineStep(engine, banned_ids=self.banned_ids, renormalize=config.renormalize_logits)
-        self._step_of_stream = EngineStep(
-            engine,
-            banned_ids=target_tokenizer.banned_ids(unknown=config.ban_unknown or config.replace_unknown),
-            renormalize=config.renormalize_logits,
-        )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the models are."""
+        return next(self.model.models[0].parameters()).device
+
+    @cached_property
+    def _step(self) -> EngineStep[Any]:
+        renormalize = self.config.renormalize_logits
+        return EngineStep(self.model.engine, banned_ids=self.banned_ids, renormalize=renormalize)
+
+    @cached_property
+    def _step_of_stream(self) -> EngineStep[Any]:
+        config = self.config
+        banned_ids = self.target_tokenizer.banned_ids(unknown=config.ban_unknown or config.replace_unknown)
+        return EngineStep(self.model.engine, banned_ids=banned_ids, renormalize=config.renormalize_logits)
+
+    def threads(self, requests: int) -> int:
+        """How many batches to search at once: one for each thread of a CPU."""
+        if self.model.light and self.model.light.can_search(self.config, requests):
+            return 1
+        return torch.get_num_threads() if self.device.type == "cpu" else 1
 
     def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """The hypotheses of each request, the best first, and whether the first search gave a repetitive one.
@@ -124,9 +143,8 @@ class TranslationGenerator:
     def can_join(self, request: GenerationRequest) -> bool:
         """Whether `generate_running` can translate a request: a greedy or beam search without any rule."""
         ruled = request.prefix or request.constraints or request.at_most or request.orders
-        return not ruled and self.engine.can_be_joined and can_be_joined(self.config)
+        return not ruled and self.model.engine.can_be_joined and can_be_joined(self.config)
 
-    @torch.inference_mode()
     def generate_running(
         self,
         admit: Callable[[int], Sequence[GenerationRequest]],
@@ -148,7 +166,7 @@ class TranslationGenerator:
             return some
 
         def start(some: Sequence[GenerationRequest]) -> Any:
-            return self.engine.start(self.tensor([one.source for one in some]))
+            return self.model.engine.start(self.tensor([one.source for one in some]))
 
         def newcomers(searched: int) -> Newcomers[Any] | None:
             some = take(searched)
@@ -156,7 +174,7 @@ class TranslationGenerator:
 
         if not (first := take(0)):
             return
-        with one_thread():
+        with torch.inference_mode(), one_thread():
             for finished in running_search(self._step, start(first), self.config, self.limits(first), newcomers):
                 results = []
                 for number, hypotheses in finished:
@@ -194,22 +212,21 @@ class TranslationGenerator:
         (hypotheses,) = self._search([request], config)
         return hypotheses
 
-    @torch.inference_mode()
     def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
         """For each source the `count` tokens, or as many as there are, that most likely follow the prefix."""
-        with one_thread():
-            state = self.engine.start(self.tensor(sources))
+        with torch.inference_mode(), one_thread():
+            state = self.model.engine.start(self.tensor(sources))
             for token in (self.target_tokenizer.sos_id, *prefix):
                 logits, state = self._step(torch.full((len(sources),), token, device=self.device), state)
-        logits[:, self.target_tokenizer.eos_id] = -torch.inf
-        best = logits.topk(min(count, logits.size(-1) - len(self.banned_ids) - 1)).indices
+            logits[:, self.target_tokenizer.eos_id] = -torch.inf
+            best = logits.topk(min(count, logits.size(-1) - len(self.banned_ids) - 1)).indices
         return best.tolist()
 
     def stream(self, source: list[int]) -> Iterator[int]:
         """The tokens of one translation as they are generated; never the unknown token if it could be replaced."""
         requests = [GenerationRequest(source, [], [])]
         with torch.inference_mode(), one_thread():
-            state = self.engine.start(self.tensor([source]))
+            state = self.model.engine.start(self.tensor([source]))
         yield from stream_tokens(
             one_thread()(torch.inference_mode()(self._step_of_stream)),
             state,
@@ -219,14 +236,13 @@ class TranslationGenerator:
             generators=[self._generator(requests[0])],
         )
 
-    @torch.inference_mode()
     def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         """Those of every token of each target but its first, as in a search: a banned token has minus infinity."""
         rows = max(1, MANY_LOGITS // (max(map(len, targets)) * len(self.target_tokenizer)))
         if len(targets) > rows:
             parts = (slice(start, start + rows) for start in range(0, len(targets), rows))
             return [row for part in parts for row in self.log_probabilities(sources[part], targets[part])]
-        with self.threads_for(sum(map(len, targets))):
+        with torch.inference_mode(), self.threads_for(sum(map(len, targets))):
             source, target = self.tensor(sources), self.target_tensor(targets)
             gained = [
                 target_log_probabilities(
@@ -236,26 +252,27 @@ class TranslationGenerator:
                     banned_ids=self.banned_ids,
                     renormalize=self.config.renormalize_logits,
                 )
-                for model in map(eval_copy, self.models)
+                for model in map(eval_copy, self.model.models)
             ]
         return mean_probability(gained).tolist()
 
     def limits(self, requests: Sequence[GenerationRequest]) -> SearchLimits:
         """Where the search of these requests begins and ends."""
-        tokenizer = self.target_tokenizer
-        return SearchLimits(
-            sos_id=tokenizer.sos_id,
-            eos_id=tokenizer.eos_id,
-            max_lengths=self._max_lengths(requests),
+        return self._limits(requests, SearchLimits, torch.tensor(self._max_lengths(requests), device=self.device))
+
+    def _limits(self, requests: Sequence[GenerationRequest], kind: type[AnyLimits], max_lengths: Any) -> AnyLimits:
+        return kind(
+            sos_id=self.target_tokenizer.sos_id,
+            eos_id=self.target_tokenizer.eos_id,
+            max_lengths=max_lengths,
             is_cancelled=lambda b: requests[b].is_cancelled(),
         )
 
-    def _max_lengths(self, requests: Sequence[GenerationRequest]) -> Tensor:
-        """How many tokens, the end token included, each translation may have; (B,)."""
+    def _max_lengths(self, requests: Sequence[GenerationRequest]) -> list[int]:
+        """How many tokens, the end token included, each translation may have."""
         longest = [int(self.config.length_ratio * self._length(one)) + self.config.extra_length for one in requests]
         needs = [len(one.prefix) + max_constrained_length(one.constraints) for one in requests]
-        lengths = torch.tensor([max(pair) for pair in zip(longest, needs, strict=True)])
-        return lengths.clamp(1, self.limit).to(self.device)
+        return [min(max(1, *pair), self.limit) for pair in zip(longest, needs, strict=True)]
 
     def _length(self, request: GenerationRequest) -> int:
         """The tokens of a source without special ones."""
@@ -271,24 +288,27 @@ class TranslationGenerator:
 
     def tensor(self, rows: Sequence[list[int]]) -> Tensor:
         """Padded ids of sources, (B, L)."""
-        return pad(rows, self.engine.config.pad_id).to(self.device)
+        return pad(rows, self.model.config.pad_id).to(self.device)
 
     def target_tensor(self, rows: Sequence[list[int]]) -> Tensor:
         """Padded ids of targets, (B, L)."""
-        return pad(rows, self.engine.config.effective_target_pad_id).to(self.device)
+        return pad(rows, self.model.config.effective_target_pad_id).to(self.device)
 
     @cached_property
     def _boundaries(self) -> WordBoundaries:
         return find_word_boundaries(self.target_tokenizer)
 
-    @torch.inference_mode()
     def _search(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
+        ruled = any(one.prefix or one.constraints or one.at_most or one.orders for one in requests)
+        if self.model.light and not ruled and self.model.light.can_search(config, len(requests)):
+            limits = self._limits(requests, LightLimits, np.array(self._max_lengths(requests)))
+            return self.model.light.search([one.source for one in requests], config, limits, self.banned_ids)
         # The products of a step are small: a thread of OpenMP that waits for its share of each keeps a core busy, which
         # on a busy machine takes several times the processor time. Threads are for batches: `SegmentTranslator`.
-        with one_thread():
+        with torch.inference_mode(), one_thread():
             hypotheses = search(
                 self._step,
-                self.engine.start(self.tensor([one.source for one in requests])),
+                self.model.engine.start(self.tensor([one.source for one in requests])),
                 config,
                 self.limits(requests),
                 rules=self._rules(requests, config),
@@ -296,9 +316,9 @@ class TranslationGenerator:
                 boundaries=self._boundaries if any(one.constraints for one in requests) else None,
                 generators=[self._generator(one) for one in requests] if config.sample else (),
             )
-            if config.repetition_penalty == 1 and config.beam_groups == 1:
-                return hypotheses
-            return self._score_again(requests, hypotheses, config)
+        if config.repetition_penalty == 1 and config.beam_groups == 1:
+            return hypotheses
+        return self._score_again(requests, hypotheses, config)
 
     def threads_for(self, tokens: int) -> AbstractContextManager[None]:
         """All threads to read many tokens at once, one for few."""
@@ -311,7 +331,8 @@ class TranslationGenerator:
 
     def _rules(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[Rule]:
         shortest = [max(config.min_length, ceil(config.min_ratio * self._length(one))) for one in requests]
-        min_lengths, max_lengths = torch.tensor(shortest, device=self.device), self._max_lengths(requests)
+        min_lengths = torch.tensor(shortest, device=self.device)
+        max_lengths = torch.tensor(self._max_lengths(requests), device=self.device)
         rules = build_rules(
             config,
             eos_id=self.target_tokenizer.eos_id,

@@ -5,8 +5,6 @@ from dataclasses import replace
 from itertools import count, islice
 from math import ceil
 
-import torch
-
 from ..decode import Hypothesis
 from ..device import parallel_map
 from ..text.tokenizer import Tokenizer
@@ -105,8 +103,7 @@ class SegmentTranslator:
             return self.translate([segments[i] for i in batch], alternatives=alternatives, align=align)
 
         # Alignments are computed by the model itself, not by the engine, with all threads for one batch.
-        sequential = config.replace_unknown or align or self._generator.device.type != "cpu"
-        threads = 1 if sequential else torch.get_num_threads()
+        threads = 1 if config.replace_unknown or align else self._generator.threads(len(segments))
         batch_size = min(config.batch_size, max(MIN_SHARE, ceil(len(segments) / threads)))
         batches = list(batch_segments(segments, batch_size=batch_size, beam=config.beam, alternatives=alternatives))
         with parallel_map(min(threads, len(batches) or 1)) as map_batches:

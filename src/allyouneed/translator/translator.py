@@ -1,29 +1,38 @@
 """`Translator`: texts to translations."""
 
+from __future__ import annotations
+
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from ..bundle import Bundle, require_one_vocabulary
+from ..bundle import Bundle, UnreadBundle, read_sizes, require_one_vocabulary
 from ..config import DecodeConfig
 from ..decode import never_cancelled
-from ..device import pick_device
-from ..errors import ConfigError, InputError
-from ..fast.engine import Precision
-from ..fast.selection import Compiled, make_ensemble, pick_precision
+from ..device import may_have_gpu, pick_device
+from ..errors import BundleError, ConfigError, InputError
+from ..fast.engine import Compiled, Precision
+from ..light.search import read_light
 from ..settings import build_settings, require_whole
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
 from .alignment import Unit
 from .generation import TranslationGenerator
+from .prepared_model import PreparedModel, note_light
 from .segment_translator import SegmentTranslator
 from .segments import Segment, encode_texts
 from .split_texts import SplitTexts
 from .text_splitter import Terms, TextSplitter, as_glossary
 from .texts import checked_pairs, checked_prefixes, checked_texts
 from .translation import Scored, Translation
+
+if TYPE_CHECKING:
+    from ..fast.engine import AnyEngine
+    from ..nn import Transformer
 
 WINDOW = 32  # batches of texts that are sorted by length among themselves
 
@@ -62,13 +71,11 @@ class Translator:
                     f'a translator is made of bundles, or of a folder by Translator.load("runs/mine"); got {one!r:.60}'
                 )
         require_one_vocabulary(self.bundles, [f"model {number + 1}" for number in range(len(self.bundles))])
-        self.model = bundle.model
         self.source_tokenizer, self.target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
         self.decode = decode or bundle.decode
-        self._models = [one.model for one in self.bundles]
-        chosen = pick_precision(*self._models) if precision == "auto" else precision
         self._compiled = compiled
-        self._engine = make_ensemble(self._models, precision=chosen, compiled=compiled)
+        models, engine = _make_engine(self.bundles, precision, compiled)
+        self._prepared = PreparedModel(engine.config, lambda: (models, engine))
         self._glossary = Glossary({})
         self._prepare()
 
@@ -79,12 +86,17 @@ class Translator:
     @property
     def precision(self) -> Precision:
         """The precision of the engine's weights."""
-        return self._engine.precision
+        return self._prepared.precision
 
     @property
     def compiled(self) -> bool:
         """Whether compiled kernels compute."""
-        return self._engine.compiled
+        return self._prepared.compiled
+
+    @property
+    def model(self) -> Transformer:
+        """The model of the first bundle."""
+        return self._prepared.models[0]
 
     @classmethod
     def load(
@@ -102,9 +114,46 @@ class Translator:
         Settings of `DecodeConfig` replace the bundle's own, as in `using`.
         """
         folders = [folder, *others]
+        if (
+            not others
+            and compiled is not True
+            and device in ("auto", "cpu")
+            and (device == "cpu" or not may_have_gpu())
+        ):
+            light = cls._load_light(Path(folder), precision, compiled)
+            if light:
+                return light.using(glossary=glossary, **decode)
         bundles = [Bundle.load(Path(one), device=pick_device(device)) for one in folders]
         require_one_vocabulary(bundles, [str(one) for one in folders])
         return cls(*bundles, precision=precision, compiled=compiled).using(glossary=glossary, **decode)
+
+    @classmethod
+    def _load_light(cls, folder: Path, precision: str, compiled: Compiled) -> Self | None:
+        """A translator that begins in NumPy, if PyTorch is not imported yet and both are known to compute the same."""
+        if "torch" in sys.modules:
+            return None
+        try:
+            bundle = UnreadBundle.load(folder)
+        except BundleError:  # `Bundle.load` says why
+            return None
+        light = read_light(folder, read_sizes(folder), bundle.weights_digest, precision)
+        if light is None:
+            return None
+        translator = object.__new__(cls)
+        translator.bundle, translator.bundles = bundle, (bundle,)
+        translator.source_tokenizer, translator.target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
+        translator.decode, translator._compiled, translator._glossary = bundle.decode, compiled, Glossary({})
+        load = partial(_make_engine, (bundle,), light.precision, compiled)
+        translator._prepared = PreparedModel(light.engine.config, load, light=light)
+        return translator
+
+    def compare_with_numpy(self, folder: str | Path) -> None:
+        """Compare the model of this bundle in NumPy with its engine; later processes that load `folder` begin in NumPy.
+
+        Only on a CPU, for a single model in the precision that "auto" means.
+        """
+        if len(self.bundles) == 1:
+            note_light(Path(folder), self.model, self._prepared.engine)
 
     def using(self, *, glossary: Terms | None = None, **decode: SearchSetting) -> Self:
         """The same model with other settings of the search: `translator.using(beam=8, nbest=3)`.
@@ -129,8 +178,7 @@ class Translator:
 
     def _prepare(self) -> None:
         self._generator = TranslationGenerator(
-            self._models,
-            self._engine,
+            self._prepared,
             self.target_tokenizer,
             self.decode,
             source_specials=len(self.source_tokenizer.frame([])),
@@ -141,7 +189,7 @@ class Translator:
             self.decode,
             self._glossary,
             limit=self._generator.limit,
-            longest=self._engine.config.max_length,
+            longest=self._prepared.config.max_length,
         )
         self._segment_translator = SegmentTranslator(
             self._generator, self.source_tokenizer, longest_source=self._splitter.longest_source
@@ -328,7 +376,7 @@ class Translator:
         A target token outside the vocabulary has minus infinity, because no search writes it, unless
         `replace_unknown` is set.
         """
-        pairs, longest = checked_pairs(pairs), self._generator.engine.config.max_length
+        pairs, longest = checked_pairs(pairs), self._prepared.config.max_length
         first = 1
         while batch := list(islice(pairs, self.decode.batch_size)):
             sources = encode_texts(
@@ -349,6 +397,14 @@ class Translator:
                     source, target, tuple(self.target_tokenizer.pieces(ids[1:])), tuple(gained[: len(ids) - 1])
                 )
             first += len(batch)
+
+
+def _make_engine(bundles: Sequence[Bundle], precision: str, compiled: Compiled) -> tuple[list[Transformer], AnyEngine]:
+    from ..fast.selection import make_ensemble, pick_precision
+
+    models = [one.model for one in bundles]
+    chosen = pick_precision(*models) if precision == "auto" else precision
+    return models, make_ensemble(models, precision=chosen, compiled=compiled)
 
 
 def _counted_from(first: int, is_cancelled: Callable[[int], bool]) -> Callable[[int], bool]:

@@ -186,6 +186,7 @@ def train(
     from ...evaluation.held_out import find_held_out_pairs
     from ...fast.selection import compile_kernels
     from ...run import Stopwatch, is_follower, replaced, source_paths, was_restarted
+    from ...translator import Translator
     from ..explain.film import film_frame
     from ..reports import fit
     from ..transfer.distillation import with_teacher
@@ -225,6 +226,7 @@ def train(
         budget = Recipe.read(path / "recipe.toml").train.minutes
         if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
             compile_kernels(bundle.model.config, console.print)
+            Translator(bundle, precision="auto", compiled="auto").compare_with_numpy(path)
         console.print("Next:")
         for step in next_steps(path, bundle):
             console.print(step)

@@ -176,6 +176,7 @@ def translate(
     from ...translator import WINDOW, Translator
 
     retain_freed_memory()
+    is_fresh = "torch" not in sys.modules
     load = partial(
         Translator.load,
         *(folder.resolve() for folder in folders),
@@ -227,6 +228,8 @@ def translate(
             if chunk.error:
                 raise locate_error(chunk.error, name, partial_path(output) if output and out.lines else None)
             done(len(chunk.lines))
+    if is_fresh and "torch" in sys.modules and device in ("auto", "cpu") and len(folders) == 1:
+        translator.compare_with_numpy(folders[0])
     if out.refused:
         lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
         console.print(f"{lines} refused and left empty")
@@ -235,6 +238,8 @@ def translate(
 
 def _suggest_compiling(translator: "Translator", compiled: bool | None) -> None:
     """Say how to get the faster engine, where there is one that nobody has asked for or against."""
+    if "torch" not in sys.modules:
+        return
     from ...fast.selection import kernels_pay
     from .screen import console
 

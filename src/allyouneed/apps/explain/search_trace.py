@@ -14,6 +14,7 @@ from ...fast.engine import AnyEngine
 from ...fast.selection import make_engine
 from ...translator import Segment, Translator
 from ...translator.generation import GenerationRequest, TranslationGenerator
+from ...translator.prepared_model import PreparedModel
 from ...translator.span_search import search_for_spans
 
 Prefix = tuple[int, ...]
@@ -234,8 +235,7 @@ def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
     """
     engine = RecordingEngine(make_engine(translator.model, precision=translator.precision))
     generator = _RecordedGenerator(
-        [translator.model],
-        engine,
+        PreparedModel(engine.config, lambda: ([translator.model], engine)),
         translator.target_tokenizer,
         translator.decode,
         source_specials=len(translator.source_tokenizer.frame([])),
