@@ -211,7 +211,7 @@ def test_a_tokenizer_that_pads_otherwise_is_refused(saved: Path) -> None:
         ({"learned_from": {"longest_source": 5, "copies": {"alone": {"urls": 1}}}}, "is not what `allyouneed train`"),
         (
             {"learned_from": {"longest_source": 5, "copies": {"alone": {"urls": {"seen": -1, "same": 0}}}}},
-            "copies of 'urls', 'seen', must be at least 0; got -1",
+            "a count of copies must be at least 0; got -1",
         ),
     ],
 )

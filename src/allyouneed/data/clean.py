@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from ..config import CleanConfig, DataConfig
 from ..errors import DataError
 from ..text.normalize import Normalization
 from .pairs import Fault, Pair, Pairs, Rows, chunks, writing_pairs
-from .readers import Where, describe_columns, is_task, open_pairs, source_name
+from .readers import describe_columns, is_task, open_pairs, source_name
 from .report import MAX_EXAMPLES, REASONS, DataReport, Part, PartReport, RuleCount, SourceCount
 
 Hashes = NDArray[np.uint64]
@@ -182,14 +182,14 @@ def read_part(
     limit = {"train": data.max_train_samples, "valid": data.max_valid_samples, "test": 0}[part]
     with writing_pairs(folder, f"{part}.texts") as write, block_map(partial(clean_block, clean=clean), ray) as cleaned:
         for corpus in data.corpora():
-            where: Where = getattr(corpus, part)
+            where = getattr(corpus, part)
             if where and not (part == "test" and is_task(where)):  # the test pairs of a task are generated when needed
                 name, malformed = source_name(where), counts.dropped["malformed"]
                 before = counts.read, malformed.count
-                how: Any = {"folder": data.data_dir, "columns": corpus.columns, "sheet": corpus.sheet}
-                rows = open_pairs(where, **how, limit=limit, seed=data.seed)
-                if text := describe_columns(where, **how):
-                    report.columns.append(text)
+                source: Any = {"folder": data.data_dir, "columns": corpus.columns, "sheet": corpus.sheet}
+                rows = open_pairs(where, **source, limit=limit, seed=data.seed)
+                if line := describe_columns(where, **source):
+                    report.columns.append(line)
                 pairs = skip_malformed(islice(rows, most), malformed, name=name, max_malformed=data.max_malformed)
                 for block, block_report in cleaned(map(Pairs.from_texts, chunks(pairs))):
                     write(block)

@@ -5,18 +5,18 @@ of UTF-8 as ids. Files are memory-mapped.
 """
 
 import mmap
-import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..files import flush_to_disk
 from ..text.lines import NOT_UTF8, windows_remedy
 
 
@@ -77,10 +77,10 @@ class Side:
         return cls(np.frombuffer(b"".join(encoded), np.uint8), _starts(list(map(len, encoded))))
 
     @classmethod
-    def open(cls, stem: Path, dtype: str) -> "Side":
-        """Map the two files that `SideWriter` wrote into memory; pages are read when they are used."""
+    def open(cls, path: Path, dtype: str) -> "Side":
+        """Map the two files that `writing_pairs` wrote into memory; pages are read when they are used."""
         return cls(
-            _mapped(stem.with_name(f"{stem.name}.ids"), dtype), _mapped(stem.with_name(f"{stem.name}.starts"), "int64")
+            _mapped(path.with_name(f"{path.name}.ids"), dtype), _mapped(path.with_name(f"{path.name}.starts"), "int64")
         )
 
     def __len__(self) -> int:
@@ -191,39 +191,28 @@ class EncodedPairs(Pairs):
         return round(max(float(np.diff(side.starts[[0, *ends]]) @ weights) for side in sides))
 
 
-class SideWriter:
-    """Appends sentences to the two files of a `Side`; keeps only their lengths in memory."""
-
-    def __init__(self, stem: Path) -> None:
-        self._lengths = array("i")
-        self._ids = stem.with_name(f"{stem.name}.ids").open("wb")
-        self._starts = stem.with_name(f"{stem.name}.starts")
-
-    def add(self, sentences: Side) -> None:
-        """Append sentences."""
-        self._lengths.frombytes(np.diff(sentences.starts).astype(np.int32).tobytes())
-        self._ids.write(sentences.ids.data)
-
-    def close(self) -> None:
-        _flush(self._ids)
-        with self._starts.open("wb") as file:
-            file.write(_starts(np.frombuffer(self._lengths, np.int32)).data)
-            _flush(file)
-
-
 @contextmanager
 def writing_pairs(folder: Path, part: str) -> Iterator[Callable[[Pairs], None]]:
-    """A function that appends pairs to the files of `part`, which are complete when the block ends."""
+    """A function that appends pairs to the files of `part`, which are complete when the block ends.
+
+    Only the lengths of the sentences are kept in memory.
+    """
+    paths, lengths = [folder / f"{part}.source", folder / f"{part}.target"], [array("i"), array("i")]
     with ExitStack() as stack:
-        sides = [SideWriter(folder / f"{part}.{side}") for side in ("source", "target")]
-        for side in sides:
-            stack.callback(side.close)
+        files = [stack.enter_context(path.with_name(f"{path.name}.ids").open("wb")) for path in paths]
 
         def append(pairs: Pairs) -> None:
-            sides[0].add(pairs.source)
-            sides[1].add(pairs.target)
+            for side, file, counted in zip((pairs.source, pairs.target), files, lengths, strict=True):
+                counted.frombytes(np.diff(side.starts).astype(np.int32).tobytes())
+                file.write(side.ids.data)
 
         yield append
+        for path, counted in zip(paths, lengths, strict=True):
+            starts = stack.enter_context(path.with_name(f"{path.name}.starts").open("wb"))
+            starts.write(_starts(np.frombuffer(counted, np.int32)).data)
+            files.append(starts)
+        for file in files:
+            flush_to_disk(file)
 
 
 def chunks(items: Iterable[_T], size: int = 0) -> Iterator[list[_T]]:
@@ -243,12 +232,6 @@ def _starts(lengths: Sequence[int] | NDArray[np.int32]) -> NDArray[np.int64]:
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts
-
-
-def _flush(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-    file.close()
 
 
 def _mapped(path: Path, dtype: str) -> NDArray[Any]:

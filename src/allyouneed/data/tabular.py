@@ -205,15 +205,12 @@ def _needed_columns(schema: "polars.Schema", columns: Sequence[str]) -> list[str
     """The columns that `rows_to_pairs` takes the pair from, in the order of the file; all, if none has such a name."""
     import polars
 
-    if columns and schema.keys() >= {*columns}:
-        needed = {*columns}
-    elif isinstance(schema.get("translation"), polars.Struct):
-        needed = {"translation"}
-    elif not columns and (sides := find_sides(schema)):
-        needed = {*sides}
-    else:
-        needed = {*schema}
-    return [name for name in schema if name in needed]
+    if not (columns and schema.keys() >= {*columns}):
+        if isinstance(schema.get("translation"), polars.Struct):
+            columns = ["translation"]
+        else:
+            columns = () if columns else find_sides(schema) or ()
+    return [name for name in schema if name in columns or not columns]
 
 
 def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs") -> Iterator[Pair]:

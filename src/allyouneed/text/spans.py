@@ -151,6 +151,10 @@ class CopyCount:
     seen: int = 0
     same: int = 0
 
+    def __post_init__(self) -> None:
+        require_whole("a count of copies", self.seen, least=0)
+        require_whole("a count of copies", self.same, least=0)
+
     def note(self, same: bool) -> None:
         """Count one more occurrence."""
         self.seen += 1
@@ -195,10 +199,6 @@ class CopyStatistics:
     @classmethod
     def from_table(cls, table: Mapping[str, Mapping[str, Mapping[str, int]]]) -> "CopyStatistics":
         """From what `dataclasses.asdict` made of it. Refuses counts that are no whole numbers of at least 0."""
-        for part in table.values():
-            for kind, counts in part.items():
-                for name, count in counts.items():
-                    require_whole(f"copies of {kind!r:.40}, {name!r:.40},", count, least=0)
         return cls(
             **{name: {kind: CopyCount(**counts) for kind, counts in part.items()} for name, part in table.items()}
         )
