@@ -62,7 +62,7 @@ class CaseStatistics:
         for name in ("sources", "in_capitals", "contradicted", "begin_with_capital"):
             require_whole(name, table[name], least=0)
         words = table["capitalized"]
-        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+        if not isinstance(words, list | tuple) or set(map(type, words)) - {str}:
             raise TypeError(f"capitalized must be a list of words; got {words!r:.40}")
         return cls(**{**table, "capitalized": tuple(words)})  # type: ignore[arg-type]
 
