@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..decode.beam import top_continuations
+from ..decode.beam import Best, top_continuations
 from ..decode.eval_copy import eval_copy
 from ..decode.greedy import most_likely
 from ..errors import AllYouNeedError
 from ..light.engine import LightEngine
+from ..light.search import LightStep
 from ..nn.transformer import Transformer
 
 SOURCE_LENGTHS = (66, 3)  # tokens of the sources: with padding, and one longer than a tile of an attention kernel
@@ -132,6 +133,12 @@ class _FromArrays:
     def step(self, last: Tensor, state: "_FromArrays") -> tuple[Tensor, "_FromArrays"]:
         logits, inner = self.inner.step(last.numpy(), state.inner)
         return torch.from_numpy(logits), _FromArrays(inner)
+
+    def top_continuations(self, totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
+        return LightStep.top_continuations(totals, log_probabilities.numpy(), count)
+
+    def most_likely(self, log_probabilities: Tensor, sentences: Sequence[int]) -> tuple[Any, Any]:
+        return LightStep.most_likely(log_probabilities.numpy(), sentences)
 
 
 @torch.inference_mode()
