@@ -98,7 +98,7 @@ def read_xliff(path: Path) -> Rows:
     """
     with opened(path) as stream:
         for unit in iterate_elements(stream, path, "trans-unit", "unit"):
-            if _is_translatable(unit):
+            if may_be_translated(unit):
                 for segment in [unit] if unit.find("{*}source") is not None else unit.iter("{*}segment"):
                     try:
                         yield from _pair(segment)
@@ -120,8 +120,9 @@ def _is_finished(segment: Any, target: Any) -> bool:
     return approved == "yes" or (state in _FINISHED if state else approved != "no")
 
 
-def _is_translatable(unit: Any) -> bool:
-    around = (one.get("translate") for one in (unit, *unit.iterancestors()))
+def may_be_translated(element: Any) -> bool:
+    """Whether the nearest attribute `translate`, of an element or around it, is not "no"."""
+    around = (one.get("translate") for one in (element, *element.iterancestors()))
     return next((answer for answer in around if answer), "yes") != "no"
 
 

@@ -47,7 +47,11 @@ def select_pairs(
         rules.append(("deduplicate", checked & find_duplicates(keys)))
     dropped = _apply(rules, keep, clean, report)
 
-    held_out = [_sample(valid, data.max_valid_samples, data.seed, report.valid), list(test.texts())]
+    validate = np.ones(len(valid), bool)
+    if 0 < data.max_valid_samples < len(valid):
+        validate = _sample(validate, data.max_valid_samples, data.seed)
+        _report({"max_valid_samples": ~validate}, valid, report.valid)
+    held_out = [list(valid.texts(np.flatnonzero(validate))), list(test.texts())]
     if valid.ends and not held_out[0]:
         raise DataError("data.valid has no pair to use: " + "; ".join(map(str.strip, report.valid.lines())))
     held_out_hashes = {side: [part.keys[side] for part in (valid, test)] for side in _SIDES}
@@ -67,7 +71,7 @@ def select_pairs(
                 keys, keep & (parts == number), count=data.max_valid_samples or MAX_HELD_OUT, seed=data.seed
             )
             if mask.sum() < fewest:
-                _report_all(dropped, train, report.train)
+                _report(dropped, train, report.train)
                 different = len(np.unique(keys["exact"][usable]))
                 raise _too_small(int(mask.sum()), fewest, int(usable.sum()), different, data, report.train.sentence())
             held_out[number - 1] = list(train.texts(np.flatnonzero(mask)))
@@ -88,13 +92,10 @@ def select_pairs(
         report.skipped_rules["overlap_target"] = float((by_target & keep).sum() / max(1, keep.sum()))
     dropped |= _apply(overlaps.items(), keep, clean, report)
     if 0 < data.max_train_samples < keep.sum():
-        sample = random.Random(data.seed).sample(range(int(keep.sum())), data.max_train_samples)
-        beyond = keep.copy()
-        beyond[np.flatnonzero(keep)[sample]] = False
-        dropped["max_train_samples"] = beyond
-        keep &= ~beyond
+        drawn = _sample(keep, data.max_train_samples, data.seed)
+        dropped["max_train_samples"], keep = keep & ~drawn, drawn
 
-    _report_all(dropped, train, report.train)
+    _report(dropped, train, report.train)
     report.valid.used, report.test.used = map(len, held_out)
     return SelectedPairs(np.flatnonzero(keep).astype(np.int32), *held_out)
 
@@ -138,14 +139,11 @@ def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, re
     return dropped
 
 
-def _report_all(dropped: dict[str, Mask], pairs: CleanPairs, report: PartReport) -> None:
+def _report(dropped: dict[str, Mask], pairs: CleanPairs, report: PartReport) -> None:
     for rule, mask in dropped.items():
-        _report(rule, np.flatnonzero(mask), pairs, report)
-
-
-def _report(rule: str, indices: NDArray[np.intp], pairs: CleanPairs, report: PartReport) -> None:
-    report.dropped[rule].count += len(indices)
-    report.dropped[rule].examples += map(as_example, pairs.texts(indices[:MAX_EXAMPLES]))
+        indices = np.flatnonzero(mask)
+        report.dropped[rule].count += len(indices)
+        report.dropped[rule].examples += map(as_example, pairs.texts(indices[:MAX_EXAMPLES]))
 
 
 def _share_repeated(hashes: Hashes) -> float:
@@ -164,13 +162,11 @@ def mask_corpora(train: CleanPairs, condition: Callable[[CorpusEnd], bool]) -> M
     return mask
 
 
-def _sample(part: CleanPairs, limit: int, seed: int, report: PartReport) -> list[Pair]:
-    """All pairs of a part, or `limit` of them, drawn by `seed`, in their order."""
-    if not 0 < limit < len(part):
-        return list(part.texts())
-    sample = sorted(random.Random(seed).sample(range(len(part)), limit))
-    _report("max_valid_samples", np.setdiff1d(np.arange(len(part)), sample), part, report)
-    return list(part.texts(np.array(sample)))
+def _sample(mask: Mask, count: int, seed: int) -> Mask:
+    """`count` of the pairs in `mask`, drawn by `seed`."""
+    drawn = np.zeros_like(mask)
+    drawn[np.flatnonzero(mask)[random.Random(seed).sample(range(int(mask.sum())), count)]] = True
+    return drawn
 
 
 def _first_shuffled(keys: PairKeys, mask: Mask, *, count: int, seed: int) -> Mask:

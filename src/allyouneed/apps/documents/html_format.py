@@ -264,10 +264,12 @@ def _is_kept(token: Token, values: Mapping[str, Attribute], rules: TagRules) -> 
     return token.name in KEPT_INLINE | KEPT_BLOCKS | rules.ignored or _says_no(values)
 
 
+def _value(values: Mapping[str, Attribute], name: str) -> str:
+    return values[name].value if name in values else ""
+
+
 def _says_no(values: Mapping[str, Attribute]) -> bool:
-    nothing = Attribute("", 0, 0)
-    classes = values.get("class", nothing).value.split()
-    return values.get("translate", nothing).value.lower() == "no" or "notranslate" in classes
+    return _value(values, "translate").lower() == "no" or "notranslate" in _value(values, "class").split()
 
 
 def _after_element(tokens: Sequence[Token], index: int, name: str) -> int:
@@ -292,12 +294,11 @@ def _after_element(tokens: Sequence[Token], index: int, name: str) -> int:
 
 def _translatable(token: Token, values: Mapping[str, Attribute]) -> Iterator[Attribute]:
     """The attributes of a tag that are read or heard."""
-    nothing = Attribute("", 0, 0)
     if _says_no(values):
         return
+    is_button = token.name == "input" and _value(values, "type").lower() in _BUTTONS
+    described = _value(values, "name" if "name" in values else "property").lower()
     for name, attribute in values.items():
-        is_button = token.name == "input" and values.get("type", nothing).value.lower() in _BUTTONS
-        described = values.get("name", values.get("property", nothing)).value.lower()
         is_read = (
             name in ATTRIBUTES
             or (name == "value" and is_button)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from ...errors import DocumentError
 from ...files import parse_json
 from .encoded_text import Edit, EncodedText, decode_text
+from .pieces import LONE_SURROGATE
 from .string_unit import StringUnit
 from .unit import Document, DocumentOptions, UnitTranslation
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class JsonPart(NamedTuple):
@@ -62,7 +62,7 @@ def json_document(encoded: EncodedText, parts: Iterable[JsonPart], options: Docu
                 locales.append(value)
                 continue
             string = json.loads(encoded.text[value.start : value.end], strict=False)
-            if _is_chosen(value.path, options.keys) and not _SURROGATE.search(string):
+            if _is_chosen(value.path, options.keys) and not LONE_SURROGATE.search(string):
                 strings.append((value, StringUnit(string, numbers=options.numbers)))
                 keys.append(": ".join(filter(None, (part.where, ".".join(value.path)))))
     if options.keys and not strings:

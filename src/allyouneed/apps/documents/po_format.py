@@ -159,7 +159,10 @@ def read_po_document(data: bytes, options: DocumentOptions) -> Document:
     the format, by its line.
     """
     encoded = _decode(data, options.encoding)
-    catalogue = _parse(encoded.text)
+    try:
+        catalogue = read_catalogue(encoded.text)
+    except ValueError as error:
+        raise DocumentError(f"is no gettext catalogue: {error}") from error
     rule = plural_rule(options.target_language or catalogue.metadata.get("Language", ""))
     plurals = parse_plural_forms(catalogue.metadata.get("Plural-Forms", "")) or parse_plural_forms(rule or "")
     lines = find_messages(encoded.text)
@@ -195,13 +198,6 @@ def _decode(data: bytes, encoding: str) -> EncodedText:
     charset = _CHARSET.search(data[:10_000])
     known = charset and charset[1] != b"CHARSET"  # as a template has it
     return decode_text(data, encoding or (charset[1].decode() if charset and known else ""))
-
-
-def _parse(text: str) -> polib.POFile:
-    try:
-        return read_catalogue(text)
-    except ValueError as error:
-        raise DocumentError(f"is no gettext catalogue: {error}") from error
 
 
 def _forms(entry: polib.POEntry, plurals: PluralForms | None) -> Iterator[_Form]:

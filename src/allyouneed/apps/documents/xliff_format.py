@@ -14,6 +14,7 @@ from io import BytesIO
 
 from lxml import etree
 
+from ...data.exchange import may_be_translated
 from ...errors import DocumentError
 from .safe_xml import parse_xml
 from .string_unit import has_words, is_same_in_all_languages
@@ -102,7 +103,7 @@ def find_segments(root: etree._Element) -> Iterator[XliffSegment]:
     """The segments that may be translated: the nearest attribute `translate`, of the unit or around it, is not "no"."""
     for holder in root.iter("{*}trans-unit", "{*}segment"):
         source = holder.find("{*}source")
-        if source is None or not _is_translatable(holder):
+        if source is None or not may_be_translated(holder):
             continue
         segmented = holder.find("{*}seg-source")
         marks = [] if segmented is None else [m for m in segmented.iter("{*}mrk") if m.get("mtype") == "seg"]
@@ -112,11 +113,6 @@ def find_segments(root: etree._Element) -> Iterator[XliffSegment]:
             yield from (XliffSegment(mark, holder, mark.get("mid", "")) for mark in marks)
         else:
             yield XliffSegment(source, holder)
-
-
-def _is_translatable(element: etree._Element) -> bool:
-    around = (one.get("translate") for one in (element, *element.iterancestors()))
-    return next((answer for answer in around if answer), "yes") != "no"
 
 
 def _is_old(holder: etree._Element) -> bool:
