@@ -193,7 +193,7 @@ def _read(page: str, rules: TagRules) -> tuple[list[list[Piece]], list[Attribute
         index += 1
         values = tag_attributes(page, token) if token.kind == "start" else {}
         if token.kind == "text":
-            pieces += _text_pieces(page, token)
+            pieces += text_pieces(page, token)
         elif token.kind in ("start", "end") and _is_kept(token, values, rules):
             first = index
             if not is_empty_tag(page, token):
@@ -234,7 +234,8 @@ def _without_structure(pieces: list[Piece]) -> list[Piece]:
     return result
 
 
-def _text_pieces(page: str, token: Token) -> Iterator[Piece]:
+def text_pieces(page: str, token: Token) -> Iterator[Piece]:
+    """The text of a token, the blanks at its ends apart, with its references as characters."""
     for match in BLANK_PARTS.finditer(page, token.start, token.end):
         yield Piece("text", unescape(match.group()), source=Slice(*match.span()))
 

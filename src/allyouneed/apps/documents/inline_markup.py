@@ -7,9 +7,9 @@ written with a backslash.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from ...text.spans import iter_spans
 from .character_references import CharacterReferences, is_visible, referenced_character
@@ -67,27 +67,20 @@ class Ruby(NamedTuple):
     after: str
 
 
-class Code(NamedTuple):
-    """A code of a string; `source` is what is written for it. Those that belong together have one `key`."""
-
-    source: Any
-    role: Literal["open", "close", "point"]
-    key: str = ""
-    is_break: bool = False
-    reading: Ruby | None = None
-
-
-def read_codes(string: str, references: CharacterReferences, breaks: str = "") -> Iterator[str | Code]:
+def read_codes(string: str, references: CharacterReferences, breaks: str = "") -> Iterator[Piece]:
     """The texts of a string, with the characters of its references, and its codes, in their order.
 
-    `breaks` is a pattern of more that breaks a line.
+    The source of a code is what is written for it, or a `Ruby`. `breaks` is a pattern of more that breaks a line.
     """
     end = 0
     for span in iter_spans(string, ("tags", "placeholders")):
         if span.start < end:
             continue
         reading = _READING.match(string, span.start)
-        code = _code(span.kind, span.text) if reading is None else _reading_code(Ruby(*reading.groups()))
+        code = _code(span.kind, span.text)
+        if reading:
+            has_words = any(map(str.isalpha, reading[2]))
+            code = Piece("point", source=Ruby(*reading.groups()) if has_words else reading.group())
         if code:
             yield from _texts(string[end : span.start], references, breaks)
             yield code
@@ -95,28 +88,24 @@ def read_codes(string: str, references: CharacterReferences, breaks: str = "") -
     yield from _texts(string[end:], references, breaks)
 
 
-def _code(kind: str, text: str) -> Code | None:
+def _code(kind: str, text: str) -> Piece | None:
     """The code for a tag or placeholder; None for what stays in the text."""
     if kind == "tags":
         closes, name = tag_name(text)
         is_break = name in LINE_BREAKS or _ESCAPED_BREAK.fullmatch(text) is not None
-        return Code(text, "close" if closes else "open", name, is_break)
+        return Piece("close" if closes else "open", name=name, source=text, stands_for="break" if is_break else "")
     character = referenced_character(text)
     if not character or is_visible(character):
         return None
-    return Code(text, "point", is_break=character.isspace())
+    return Piece("point", source=text, stands_for="break" if character.isspace() else "")
 
 
-def _reading_code(reading: Ruby) -> Code:
-    return Code("".join(reading), "point", reading=reading if any(map(str.isalpha, reading.text)) else None)
-
-
-def _texts(string: str, references: CharacterReferences, breaks: str) -> Iterator[str | Code]:
+def _texts(string: str, references: CharacterReferences, breaks: str) -> Iterator[Piece]:
     for number, part in enumerate(re.split(f"({breaks})", string) if breaks else [string]):
         if number % 2:
-            yield Code(part, "point", is_break=True)
+            yield Piece("point", source=part, stands_for="break")
         elif part:
-            yield references.read(part)
+            yield Piece("text", references.read(part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +113,7 @@ class MarkedText:
     """A text without its codes, the marks where they were, and what stands for each kind of mark of each code.
 
     `blanks` are the marks where the text has a blank instead of a line break. `readings` are texts of their own.
+    `write` writes the texts of a translation, one after another, each once.
     """
 
     text: str
@@ -132,6 +122,7 @@ class MarkedText:
     sources: Mapping[End, Any]
     readings: Mapping[End, Ruby]
     references: CharacterReferences = field(compare=False)
+    write: Callable[[str], str] = field(default=str, compare=False)
 
     def unit(self, key: str, reasons: tuple[str, ...] = ()) -> TranslationUnit:
         """The text to translate: its lines, and one for each reading."""
@@ -139,7 +130,7 @@ class MarkedText:
         text = "\n".join([self.text, *readings])
         return TranslationUnit(text=text, marks=self.marks, key=key, reasons=reasons, signs=self.references.signs)
 
-    def rewritten(self, translation: UnitTranslation) -> "Rewriting":
+    def rewritten(self, translation: UnitTranslation) -> "MarkedText":
         """The translation of the unit, to write."""
         lines = translation.text.split("\n")
         count = self.text.count("\n") + 1 if self.readings else len(lines)
@@ -150,23 +141,12 @@ class MarkedText:
             references.read(reading.text)
             sources[end] = "".join(reading._replace(text=references.writer()(line)))
         marks = tuple(mark._replace(at=min(mark.at, len(text))) for mark in translation.marks)
-        return Rewriting(text, marks, self.blanks, sources, self.references.writer())
+        return replace(self, text=text, marks=marks, sources=sources, write=self.references.writer())
 
     def restored(self, translation: UnitTranslation) -> str:
         """A translation of the unit with the codes written out."""
         new = self.rewritten(translation)
         return new.written(new.text, new.marks)
-
-
-@dataclass(frozen=True, slots=True)
-class Rewriting:
-    """The translation of a text with codes. Its parts are written one after another, each once."""
-
-    text: str
-    marks: tuple[Mark, ...]
-    blanks: frozenset[End]
-    sources: Mapping[End, Any]
-    write: Callable[[str], str]
 
     def parts(self, text: str, marks: Sequence[Mark]) -> Iterator[str | Mark]:
         """A part of it, without the blanks that stand for codes: its texts as they are written, and its marks."""
@@ -182,36 +162,30 @@ class Rewriting:
 def take_out_codes(string: str, *, is_markup: bool = False, breaks: str = "") -> MarkedText:
     """The string with its codes as marks. A tag without its other end is a point."""
     references = CharacterReferences(is_markup=is_markup)
-    return marked_text(read_codes(string, references, breaks), references, _tag_partners)
-
-
-def _tag_partners(codes: Sequence[Code]) -> dict[int, int]:
-    return tag_partners([Piece(code.role, name=code.key) for code in codes])
+    return marked_text(read_codes(string, references, breaks), references)
 
 
 def marked_text(
-    parts: Iterable[str | Code],
+    pieces: Iterable[Piece],
     references: CharacterReferences,
-    partners: Callable[[Sequence[Code]], Mapping[int, int]],
+    partners: Callable[[Sequence[Piece]], Mapping[int, int]] = tag_partners,
 ) -> MarkedText:
     """The text of these texts and codes; `partners` says which code closes which, by their numbers, both ways."""
     text = ""
-    codes: list[tuple[int, Code]] = []
-    for part in parts:
-        if isinstance(part, str):
-            text += part
+    codes: list[tuple[int, Piece]] = []
+    for piece in pieces:
+        if piece.kind == "text":
+            text += piece.text
         else:
-            codes.append((len(text), part))
+            codes.append((len(text), piece))
     partner = partners([code for _, code in codes])
     marks = [tag_mark(at, number, partner.get(number)) for number, (at, _) in enumerate(codes)]
-    by_end = {(mark.tag, mark.kind): code for mark, (_, code) in zip(marks, codes, strict=True)}
-    breaks = {end for end, code in by_end.items() if code.is_break}
-    return MarkedText(
-        *with_blanks(text, marks, breaks),
-        {end: code.source for end, code in by_end.items()},
-        {end: code.reading for end, code in by_end.items() if code.reading},
-        references,
-    )
+    by_end: dict[End, Piece] = {(mark.tag, mark.kind): code for mark, (_, code) in zip(marks, codes, strict=True)}
+    breaks = {end for end, code in by_end.items() if code.stands_for == "break"}
+    sources = {end: code.source for end, code in by_end.items()}
+    readings = {end: source for end, source in sources.items() if isinstance(source, Ruby)}
+    sources |= {end: "".join(reading) for end, reading in readings.items()}
+    return MarkedText(*with_blanks(text, marks, breaks), sources, readings, references)
 
 
 def tag_name(tag: str) -> tuple[bool, str]:

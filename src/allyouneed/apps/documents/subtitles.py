@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ...errors import DocumentError
 from ...text.spans import TAG
 from .encoded_text import Edit, EncodedText, decode_text
-from .inline_markup import MarkedText, Rewriting, take_out_codes
+from .inline_markup import MarkedText, take_out_codes
 from .passages import SENTENCE_END
 from .string_unit import has_words
 from .unit import Document, DocumentOptions, Mark, UnitTranslation
@@ -157,7 +157,7 @@ class _Sentence:
                 markup = re.findall(_CODE, self.text[before.end : line.start])
                 yield Edit(before.end, line.end, "".join(markup))
 
-    def _written(self, new: Rewriting, span: _Span, limit: int) -> str:
+    def _written(self, new: MarkedText, span: _Span, limit: int) -> str:
         """A part of a translation in the least lines that keep to the limit, with its tags."""
         start, end = span
         lines = [span]

@@ -12,7 +12,8 @@ from copy import deepcopy
 from lxml import etree
 
 from .character_references import CharacterReferences
-from .inline_markup import LINE_BREAKS, Code, MarkedText, marked_text, read_codes, tag_name
+from .inline_markup import LINE_BREAKS, MarkedText, marked_text, read_codes, tag_name
+from .pieces import Piece, StandsFor
 from .safe_xml import append_text
 from .unit import Mark, UnitTranslation
 
@@ -70,51 +71,53 @@ def _is_line_break(element: etree._Element) -> bool:
     return is_break or tag_name(code or "")[1] in LINE_BREAKS
 
 
-def _parts(element: etree._Element, references: CharacterReferences) -> Iterator[str | Code]:
+def _parts(element: etree._Element, references: CharacterReferences) -> Iterator[Piece]:
     yield from _text_parts(element.text or "", references)
     for child in element:
-        name, is_break = local_name(child), _is_line_break(child)
+        name = local_name(child)
+        stands_for: StandsFor = "break" if _is_line_break(child) else ""
         if name in _AROUND and not _is_protected(child):
             key = f"{name} {id(child)}"
-            yield Code(child, "open", key, is_break)
+            yield Piece("open", name=key, source=child, stands_for=stands_for)
             yield from _parts(child, references)
-            yield Code(None, "close", key)
+            yield Piece("close", name=key)
         elif name in _OPENING:
-            yield Code(child, "open", f"{name} {child.get('rid') or child.get('id') or ''}", is_break)
+            key = f"{name} {child.get('rid') or child.get('id') or ''}"
+            yield Piece("open", name=key, source=child, stands_for=stands_for)
         elif name in _CLOSING:
-            partner = child.get("startRef") or child.get("rid") or child.get("id") or ""
-            yield Code(child, "close", f"{_CLOSING[name]} {partner}", is_break)
+            key = f"{_CLOSING[name]} {child.get('startRef') or child.get('rid') or child.get('id') or ''}"
+            yield Piece("close", name=key, source=child, stands_for=stands_for)
         else:
-            yield Code(child, "point", is_break=is_break)
+            yield Piece("point", source=child, stands_for=stands_for)
         yield from _text_parts(child.tail or "", references)
 
 
-def _text_parts(text: str, references: CharacterReferences) -> Iterator[str | Code]:
+def _text_parts(text: str, references: CharacterReferences) -> Iterator[Piece]:
     """Text and the tags that are written in it."""
-    for part in read_codes(text, references):
-        yield part if isinstance(part, str) else part._replace(key=f"tag {part.key}")
+    for piece in read_codes(text, references):
+        yield piece if piece.kind == "text" else piece._replace(name=f"tag {piece.name}")
 
 
 def _is_protected(element: etree._Element) -> bool:
     return element.get("translate") == "no" or element.get("mtype") == "protected"
 
 
-def _pairs(codes: Sequence[Code]) -> Iterator[tuple[int, int]]:
+def _pairs(codes: Sequence[Piece]) -> Iterator[tuple[int, int]]:
     """Which event closes which, both ways. Codes that cross an element, or have one end, have none."""
     opened: list[int] = []
     for number, code in enumerate(codes):
-        if code.role == "open":
+        if code.kind == "open":
             opened.append(number)
-        elif code.role == "close":
+        elif code.kind == "close":
             depth = len(opened) - 1
             # Codes may be left open; an element around text is closed by its own end.
             while (
                 depth >= 0
-                and codes[opened[depth]].key != code.key
-                and (code.source is None or codes[opened[depth]].key.partition(" ")[0] not in _AROUND)
+                and codes[opened[depth]].name != code.name
+                and (code.source is None or codes[opened[depth]].name.partition(" ")[0] not in _AROUND)
             ):
                 depth -= 1
-            if depth >= 0 and codes[opened[depth]].key == code.key:
+            if depth >= 0 and codes[opened[depth]].name == code.name:
                 yield opened[depth], number
                 yield number, opened[depth]
                 del opened[depth:]

@@ -6,13 +6,13 @@ the text, and nothing else is rewritten.
 
 import re
 from collections.abc import Iterator, Sequence
-from html import escape, unescape
+from html import escape
 
 from .encoded_text import Edit, Slice, edited
-from .html_format import INLINE, POINTS
+from .html_format import INLINE, POINTS, text_pieces
 from .html_tokens import Token, html_tokens
 from .inline_runs import inline_runs
-from .pieces import BLANK_PARTS, Piece, beside_text, opaque_point, tag_partners
+from .pieces import Piece, beside_text, opaque_point, tag_partners
 from .unit import NO_RULES, Document, TagRules, UnitTranslation
 
 _CDATA = "<![CDATA["
@@ -71,8 +71,7 @@ def _read(text: str, rules: TagRules) -> list[Piece]:
 def _token_pieces(text: str, token: Token) -> Iterator[Piece]:
     span = Slice(token.start, token.end)
     if token.kind == "text":
-        for part in BLANK_PARTS.finditer(text, token.start, token.end):
-            yield Piece("text", unescape(part.group()), source=Slice(*part.span()))
+        yield from text_pieces(text, token)
         return
     match = _NAME.match(text, token.start)
     name = match[1] if match else ""  # as it is written: XML tells capitals apart
