@@ -53,6 +53,20 @@ def test_each_pass_is_that_of_the_model(loss_of: BatchLoss, sizes: dict[str, Any
     assert find_difference(loss_of, model, replace(plain, **settings)) == ""
 
 
+def test_a_relu_that_rounds_to_the_other_side_of_0_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build_model(ModelConfig(vocab_size=97, d_model=64, d_ff=256, heads=4, dropout=0.0, max_length=90))
+
+    def flipped(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
+        loss = projected_loss(model, batch, config)
+        return loss * (1.01 if batch.source[0, 0] == first else 1)
+
+    monkeypatch.setattr(
+        passes, "varied_ids", lambda count, size, pad_id, rng: torch.randint(1, size, (count,), generator=rng)
+    )
+    first = passes._small_batch(model, 0).source[0, 0]
+    assert find_difference(flipped, model, SETTINGS) == ""
+
+
 def test_a_comparison_leaves_no_trace() -> None:
     model = Transformer(CONFIG).eval()
     model.projection.table.grad = torch.ones_like(model.projection.table)
