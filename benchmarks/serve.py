@@ -53,7 +53,7 @@ PEERS = str(HERE / "serve_peers.py")
 SYSTEMS = (
     System(
         "allyouneed",
-        ("-m", "allyouneed", "serve", "{bundle}=en-de", "--port", "{port}", "--device", "cpu", "--no-log-requests",
+        ("-m", "allyouneed", "serve", "{bundle}=en-de", "--port", "{port}", "--device", "cpu",
          "--max-queue", "2000"),
     ),
     System("one at a time", (PEERS, "one-at-a-time", "{bundle}", "{port}")),

@@ -36,7 +36,6 @@ class TableEngine:
     config: ModelConfig = SMALL
     precision: Any = "float32"
     compiled: bool = False
-    can_be_joined: bool = False
 
     def start(self, source: Tensor) -> Prefixes:
         return self.table.start(len(source))

@@ -34,9 +34,6 @@ class SwapCase:
         request = GenerationRequest([0], [], [])
         return SplitTexts(texts, {}, [Segment(number, text, request, glossary) for number, text in enumerate(texts)])
 
-    def can_join(self, segment: Segment) -> bool:
-        return False
-
     def translate_segments(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: str | None = None
     ) -> list[Translation]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -12,21 +12,17 @@ import torch
 from fastapi.testclient import TestClient
 
 from allyouneed import Translation, Translator
+from allyouneed.apps.serve.batching import PLAIN, TranslationOptions
 from allyouneed.apps.serve.languages import ModelKey
 from allyouneed.apps.serve.models import ModelSource, ModelStore
 from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.apps.serve.scheduler import Scheduler
-from allyouneed.apps.serve.segment_queue import PLAIN, TranslationOptions
 from allyouneed.errors import DeadlineExceeded, InputError, Overloaded
-from allyouneed.translator import Segment
 from allyouneed.translator.generation import TranslationGenerator
 from serve.stub import stub_app
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
-Results = list[tuple[int, Translation | None]]
-Admit = Callable[[int], Sequence[Segment]]
-OnTranslated = Callable[[Results], None]
 EN_IT, IT_EN = ModelKey("en", "it"), ModelKey("it", "en")
 
 
@@ -46,7 +42,6 @@ class Gate:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open, self.batches, self.results = threading.Event(), list[int](), list[Translation | None]()
-        self.searched: list[int] = []  # by a running batch, when others joined it
         original = Translator.translate_segments
 
         def gated(translator: Translator, segments: Sequence[object], **options: object) -> object:
@@ -56,23 +51,6 @@ class Gate:
             return results
 
         monkeypatch.setattr(Translator, "translate_segments", gated)
-        running = Translator.translate_running
-
-        def gated_running(translator: Translator, admit: Admit, on_translated: OnTranslated) -> None:
-            def counted(searched: int) -> Sequence[Segment]:
-                if some := admit(searched):
-                    self.batches.append(len(some))
-                    self.searched.append(searched)
-                    assert self.open.wait(PATIENCE)
-                return some
-
-            def noted(results: Results) -> None:
-                self.results += [translation for _, translation in results]
-                on_translated(results)
-
-            running(translator, counted, noted)
-
-        monkeypatch.setattr(Translator, "translate_running", gated_running)
 
     async def reached(self, batches: int = 1) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -131,22 +109,6 @@ async def test_requests_that_wait_share_a_batch(served: tuple[Path, Path], gate:
         gate.open.set()
         await asyncio.gather(*busy, *waiting)
     assert gate.batches == [1, 1, 5]
-
-
-async def test_a_text_joins_others_that_are_decoded(served: tuple[Path, Path], gate: Gate) -> None:
-    async with running(served) as scheduler:
-        tasks = []
-        for number in (1, 2):  # one for each worker
-            tasks.append(asyncio.create_task(scheduler.translate(EN_IT, ["abc dig"])))
-            await gate.reached(number)
-        tasks.append(asyncio.create_task(scheduler.translate(EN_IT, ["abc"])))
-        await asyncio.sleep(0)
-        gate.open.set()
-        results = await asyncio.gather(*tasks)
-    assert gate.searched == [0, 0, 1]
-    translator = Translator.load(served[0], device="cpu")
-    expected = [comparable(translator.translations([text]).__next__()) for text in ("abc dig", "abc dig", "abc")]
-    assert [comparable(one) for (one,) in results] == expected
 
 
 async def test_too_many_texts_are_refused_at_once(served: tuple[Path, Path], gate: Gate) -> None:

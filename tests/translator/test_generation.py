@@ -1,7 +1,7 @@
 """Searches of ids: lengths, threads, repetition, scores."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -19,8 +19,7 @@ from allyouneed.fast.eager import EagerEngine
 from allyouneed.nn import Transformer
 from allyouneed.text.backends import word_backend
 from allyouneed.text.tokenizer import Tokenizer
-from allyouneed.translator import Translation, Translator, generation
-from allyouneed.translator.segments import Segment
+from allyouneed.translator import Translator, generation
 from untrained import TEXTS, loud
 
 
@@ -240,24 +239,10 @@ def test_where_no_text_of_a_batch_has_a_hypothesis_there_is_nothing_to_score_aga
     assert translator.translate_segments(split.segments) == [None, None]
 
 
-def admitting(segments: Sequence[Segment]) -> Callable[[int], Sequence[Segment]]:
-    """Admits all segments at once, and then none."""
-    waiting = [segments]
-    return lambda searched: waiting.pop() if waiting else []
-
-
-def test_a_running_batch_has_the_probabilities_of_any_other(bundle: Bundle) -> None:
-    """Without the banned tokens they do not sum to one, unless they are renormalized."""
+def test_probabilities_without_banned_tokens_sum_to_one_only_if_they_are_renormalized(bundle: Bundle) -> None:
     scores = []
     for renormalize in (True, False):
         translator = Translator(bundle, decode=replace(bundle.decode, renormalize_logits=renormalize))
-        segments = translator.split(["abc"]).segments
-        (usual,) = translator.translate_segments(segments)
-        running: list[tuple[int, Translation | None]] = []
-        translator.translate_running(admitting(segments), running.extend)
-        ((_, joined),) = running
-        assert joined is not None
-        assert usual is not None
-        assert joined.log_probability == pytest.approx(usual.log_probability, abs=1e-5)
-        scores.append(usual.log_probability)
-    assert scores[0] != pytest.approx(scores[1], abs=1e-3)
+        (translation,) = translator.translations(["abc"])
+        scores.append(translation.log_probability / translation.tokens)
+    assert scores[0] > scores[1] + 1e-3

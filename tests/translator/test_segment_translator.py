@@ -1,7 +1,6 @@
 """Texts that are cancelled while they are translated, and segments of several calls in one batch."""
 
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import torch
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
 from allyouneed.fast.eager import EagerEngine
-from allyouneed.translator import Segment, Translation, Translator
+from allyouneed.translator import Translation, Translator
 
 TEXTS = ["abc", "j", "ijabcdefg", "ab", "abcdefghij", "cde", "fgh"]
 SETTINGS: list[dict[str, Any]] = [
@@ -127,56 +126,3 @@ def test_what_would_be_one_batch_is_divided_among_the_threads(bundle: Bundle, mo
         rows.clear()
         translator.translate(["abc"] * texts)
         assert sorted(rows) == batches
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("setting", [{}, {"beam": 1}, {"beam": 4, "nbest": 2}, {"precision": "int8"}], ids=str)
-@pytest.mark.parametrize("seed", range(3))
-def test_segments_that_join_a_batch_get_what_they_get_alone(bundle: Bundle, setting: dict[str, Any], seed: int) -> None:
-    """At random steps; one of them is cancelled, and repetitive ones are searched again."""
-    rng, options = Random(seed), dict(setting)
-    translator = Translator(bundle, precision=options.pop("precision", "float32"))
-    translator = translator.using(copy_untranslatable=False, **options)
-    segments = translator.split(TEXTS * 3, is_cancelled=lambda number: number == 4).segments
-    alone = [translator.translate_segments([one])[0] for one in segments]
-    waiting, results, calls = list(segments), dict[int, Translation | None](), list[int]()
-
-    def admit(searched: int) -> list[Segment]:
-        count = rng.choice((0, 0, 0, 1, 2)) or int(not searched)
-        some = waiting[:count]
-        del waiting[:count]
-        return some
-
-    def finish(some: list[tuple[int, Translation | None]]) -> None:
-        calls.append(len(some))
-        results.update(some)
-
-    assert all(translator.can_join(one) for one in segments)
-    translator.translate_running(admit, finish)
-    assert len(calls) > 3
-    assert [number for number, one in results.items() if one is None] == [4]
-    for number, expected in enumerate(alone):
-        one = results[number]
-        if one is not None and expected is not None:
-            assert outputs(one) == outputs(expected)
-            assert one.log_probability == pytest.approx(expected.log_probability, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"sample": True}, {"beam": 4, "beam_groups": 2}, {"repetition_penalty": 1.2}, {"no_repeat_ngram_size": 2},
-        {"min_length": 3}, {"min_ratio": 0.5},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_search_with_rules_cannot_be_joined(bundle: Bundle, setting: dict[str, Any]) -> None:
-    translator = Translator(bundle).using(**setting)
-    assert not translator.can_join(translator.split(["abc"]).segments[0])
-
-
-def test_a_segment_with_a_prefix_or_a_glossary_term_cannot_join(bundle: Bundle) -> None:
-    translator = Translator(bundle)
-    for settings, can_join in (({"prefix": "a"}, False), ({"glossary": {"abc": "d"}}, False), ({}, True)):
-        assert translator.can_join(translator.split(["abc"], **settings).segments[0]) is can_join
-    assert translator.can_join(translator.split(["ij"], glossary={"abc": "d"}).segments[0])

@@ -25,17 +25,15 @@ from .rules import (
     with_rules,
 )
 from .sample import sample_search, sampling_probabilities
-from .search import build_rules, can_be_joined, length_divisor, running_search, search, stream_tokens
-from .step import SURE, Admit, Hypothesis, Newcomers, SearchLimits, State, Step, make_step, never_cancelled
+from .search import build_rules, length_divisor, search, stream_tokens
+from .step import SURE, Hypothesis, SearchLimits, State, Step, make_step, never_cancelled
 from .stepwise import generate_stepwise
 
 __all__ = [
     "SURE",
-    "Admit",
     "BeamOptions",
     "Hypothesis",
     "Limit",
-    "Newcomers",
     "Order",
     "PhraseConstraint",
     "Rule",
@@ -51,7 +49,6 @@ __all__ = [
     "beam_width",
     "best_first",
     "build_rules",
-    "can_be_joined",
     "constrained_beam_search",
     "cross_attention",
     "diverse_beam_search",
@@ -74,7 +71,6 @@ __all__ = [
     "no_repeated_ngram",
     "plain_length_penalty",
     "repetition_penalty",
-    "running_search",
     "sample_search",
     "sampling_probabilities",
     "search",

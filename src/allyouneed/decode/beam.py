@@ -8,22 +8,19 @@ their total log-probability, ended ones by their score (beam_options.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import NamedTuple
 
 from ..lazy import Tensor, torch
 from .beam_options import BeamOptions
 from .ended import EndedHypotheses, ended_hypotheses
 from .step import (
-    Admit,
     AnyState,
     Hypothesis,
     SearchLimits,
     Step,
-    admit_nobody,
-    insert_newcomers,
 )
 
 Best = tuple[list[list[float]], list[list[int]], list[list[int]]]
@@ -58,8 +55,8 @@ class PartialHypothesis(NamedTuple):
 class SentenceBeam:
     """The beam of one sentence of a batch: `hypotheses` are active, those that ended are put aside."""
 
-    def __init__(self, number: int, ended: EndedHypotheses, limits: SearchLimits, beam: int) -> None:
-        self.number, self.goes_on, self.length = number, True, 0
+    def __init__(self, ended: EndedHypotheses, limits: SearchLimits, beam: int) -> None:
+        self.goes_on, self.length, self.best = True, 0, ended.best
         self._ended, self._eos_id, self._beam = ended, limits.eos_id, beam
         # All hypotheses of a sentence start alike, so at first only one of them counts.
         others = [PartialHypothesis(-math.inf, limits.sos_id)] * (beam - 1)
@@ -82,14 +79,11 @@ class SentenceBeam:
                 self._ended.add(before[parent].ids(), total, self.length)
         possible = ((one.ids(), one.total) for one in after)
         self.goes_on = self._ended.goes_on(after[0].total if after else -math.inf, possible, self.length)
+        if not self.goes_on:
+            after, parents = [], []  # until it leaves the batch nothing is continued
         missing = self._beam - len(after)  # there were not so many possible continuations
         self.hypotheses = after + [PartialHypothesis(-math.inf, self._eos_id)] * missing
         return parents + [0] * missing
-
-    def finish(self) -> tuple[int, list[Hypothesis]]:
-        """The number of the sentence and its best hypotheses; until it leaves the batch it is not searched further."""
-        self.hypotheses = [PartialHypothesis(-math.inf, self._eos_id)] * self._beam  # -∞ is never continued
-        return self.number, self._ended.best()
 
 
 def beam_search(
@@ -100,63 +94,30 @@ def beam_search(
     When the search of a sentence stops, `EndedHypotheses` decides. A beam of 1 is greedy search; one as wide as the
     space of all sentences finds the best of them.
     """
-    by_sentence = dict(chain.from_iterable(running_beam_search(step, state, limits, options)))
-    return [by_sentence[sentence] for sentence in range(limits.sentences)]
-
-
-def running_beam_search(
-    step: Step[AnyState],
-    state: AnyState,
-    limits: SearchLimits,
-    options: BeamOptions,
-    admit: Admit[AnyState] = admit_nobody,
-) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
-    """The same, but sentences may join, and the hypotheses of each are returned after the step that finished it.
-
-    Sentences are numbered in the order in which they come, those of `limits` first.
-    """
     select_top = find_top_continuations(step)
     beam = options.beam
-    rows = _start_beams(0, limits, options)
-    count, longest = len(rows), limits.longest
-    state = state.reorder(limits.ids([row for row in range(count) for _ in range(beam)]))
+    beams = [SentenceBeam(ended, limits, beam) for ended in ended_hypotheses(limits, options)]
+    rows = beams  # those that are still in the batch
+    state = state.reorder(limits.ids([b for b in range(len(rows)) for _ in range(beam)]))
 
     while True:
         last = limits.ids([one.token for row in rows for one in row.hypotheses])
         log_probabilities, state = step(last, state)
         # At most `beam` of the best 2 · beam end, so at least `beam` stay active.
         best = select_top([[one.total for one in row.hypotheses] for row in rows], log_probabilities, 2 * beam)
-        active = [row for row in rows if row.goes_on]
         parents = [
             b * beam + parent
             for b, (row, candidates) in enumerate(zip(rows, map(zip, *best), strict=True))
             for parent in row.advance(candidates)
         ]
-        if finished := [row.finish() for row in active if not row.goes_on]:
-            yield finished
-        newcomers = admit(len(active) - len(finished))
-        if newcomers is None and len(finished) == len(active):
-            return
-        state = state.reorder(limits.ids(parents))
-        if newcomers is not None:
-            joining = _start_beams(count, newcomers.limits, options)
-            count, longest = count + len(joining), max(longest, newcomers.limits.longest)
-            free = [b for b, row in enumerate(rows) if not row.goes_on]
-            state = insert_newcomers(state, newcomers, rows, free, joining)
         kept = [b for b, row in enumerate(rows) if row.goes_on]
-        if len(kept) == len(rows):
-            continue
-        # As long as they are few, moving the others together would take longer than computing all.
-        if len(kept) <= len(rows) * 7 / 8 or any(row.length == longest for row in rows):
+        if not kept:
+            return [one.best() for one in beams]
+        state = state.reorder(limits.ids(parents))
+        # As long as few have ended, moving the others together would take longer than computing all.
+        if len(kept) <= len(rows) * 7 / 8:
             rows = [rows[b] for b in kept]
             state = state.keep(limits.ids(kept))
-
-
-def _start_beams(first: int, limits: SearchLimits, options: BeamOptions) -> list[SentenceBeam]:
-    return [
-        SentenceBeam(number, ended, limits, options.beam)
-        for number, ended in enumerate(ended_hypotheses(limits, options), first)
-    ]
 
 
 def _is_possible(continuation: tuple[float, int, int]) -> bool:

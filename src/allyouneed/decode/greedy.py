@@ -1,10 +1,10 @@
 """The most likely next token, until the end token."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..lazy import Tensor
-from .step import Admit, AnyState, Hypothesis, SearchLimits, Step
-from .stepwise import TokenChooser, collect_hypotheses, finished_hypotheses, generate_stepwise
+from .step import AnyState, Hypothesis, SearchLimits, Step
+from .stepwise import TokenChooser, collect_hypotheses, generate_stepwise
 
 
 def most_likely(log_probabilities: Tensor, _: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -24,12 +24,3 @@ def greedy_search(step: Step[AnyState], state: AnyState, limits: SearchLimits) -
     Sentences that have ended leave the batch. The score is the log-probability.
     """
     return collect_hypotheses(generate_stepwise(step, state, limits, choose=find_most_likely(step)), limits)
-
-
-def running_greedy_search(
-    step: Step[AnyState], state: AnyState, limits: SearchLimits, admit: Admit[AnyState]
-) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
-    """The same, but sentences may join, as in `running_beam_search`."""
-    steps = generate_stepwise(step, state, limits, choose=find_most_likely(step), admit=admit)
-    for finished in finished_hypotheses(steps, eos_id=limits.eos_id):
-        yield [(sentence, [hypothesis]) for sentence, hypothesis in finished]

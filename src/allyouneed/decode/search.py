@@ -7,16 +7,16 @@ from functools import partial
 
 from ..config import DecodeConfig
 from ..lazy import Tensor, torch
-from .beam import beam_search, running_beam_search
+from .beam import beam_search
 from .beam_options import BeamOptions, Penalty, length_penalty, plain_length_penalty
 from .constrained import constrained_beam_search
 from .constraint_state import PhraseConstraint, WordBoundaries
 from .diverse import diverse_beam_search
 from .ended import best_first
-from .greedy import find_most_likely, greedy_search, running_greedy_search
+from .greedy import find_most_likely, greedy_search
 from .rules import Rule, forced_end, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty, with_rules
 from .sample import sample_search, sample_tokens
-from .step import Admit, AnyState, Hypothesis, SearchLimits, Step
+from .step import AnyState, Hypothesis, SearchLimits, Step
 from .stepwise import generate_stepwise
 
 LENGTH_PENALTIES: dict[str, Penalty] = {"gnmt": length_penalty, "plain": plain_length_penalty}
@@ -72,26 +72,6 @@ def search(
     else:
         hypotheses = beam_search(step, state, limits, options)
     return [[] if limits.is_cancelled(b) else of_one for b, of_one in enumerate(hypotheses)]
-
-
-def can_be_joined(config: DecodeConfig) -> bool:
-    """Whether sentences may join a `running_search`: greedy or beam search, without rules from `config`."""
-    lengths = config.min_length or config.min_ratio or config.forced_eos
-    has_rules = lengths or config.repetition_penalty != 1 or config.no_repeat_ngram_size
-    return not (config.sample or config.beam_groups > 1 or has_rules)
-
-
-def running_search(
-    step: Step[AnyState], state: AnyState, config: DecodeConfig, limits: SearchLimits, admit: Admit[AnyState]
-) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
-    """As `search`, but sentences may join, and the hypotheses of each are returned after the step that finished it.
-
-    Sentences are numbered in the order in which they come, those of `limits` first. `can_be_joined` must be true.
-    """
-    if config.beam == 1:
-        yield from running_greedy_search(step, state, limits, admit)
-    else:
-        yield from running_beam_search(step, state, limits, _beam_options(config), admit)
 
 
 def _beam_options(config: DecodeConfig) -> BeamOptions:

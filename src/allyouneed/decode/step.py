@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from ..lazy import Tensor, torch
 
@@ -72,47 +72,6 @@ class SearchLimits:
     def device(self) -> torch.device:
         """Where the tensors of the search are."""
         return self.max_lengths.device
-
-
-class Newcomers(NamedTuple, Generic[AnyState]):
-    """Sentences that join a search between two of its steps.
-
-    `insert` gets the state of the search and a row for each of them, in sentences from 0, and returns the state in
-    which they have these rows: of sentences that have left, or after the last. `limits` has the special tokens of the
-    search.
-    """
-
-    limits: SearchLimits
-    insert: Callable[[AnyState, Sequence[int]], AnyState]
-
-
-Admit = Callable[[int], Newcomers[AnyState] | None]
-"""Called between two steps with the number of sentences still searched: the sentences that join them now, if any."""
-
-
-def admit_nobody(_: int) -> None:
-    """The `Admit` of a search that nobody joins."""
-
-
-_Sentence = TypeVar("_Sentence")
-
-
-def insert_newcomers(
-    state: AnyState,
-    newcomers: Newcomers[AnyState],
-    rows: list[_Sentence],
-    free: Sequence[int],
-    joining: Sequence[_Sentence],
-) -> AnyState:
-    """The state with newcomers in the `free` rows first, then in new ones.
-
-    `rows`, what the search keeps of the sentence in each row, gets what it keeps of the newcomers, `joining`, in place.
-    """
-    chosen = [*free, *range(len(rows), len(rows) + len(joining))][: len(joining)]
-    rows += joining[len(free) :]
-    for row, one in zip(chosen, joining, strict=True):
-        rows[row] = one
-    return newcomers.insert(state, chosen)
 
 
 SURE = math.log(0.8)  # mean log-probability of a token from which on an output is an answer; nats

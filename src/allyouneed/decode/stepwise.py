@@ -2,12 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
 from ..lazy import Tensor
-from .step import Admit, AnyState, Hypothesis, SearchLimits, Step, admit_nobody, insert_newcomers
+from .step import AnyState, Hypothesis, SearchLimits, Step
 
 TokenChooser = Callable[[Tensor, Sequence[int]], tuple[Tensor, Tensor]]
 """Log-probabilities (N, V) and the sentence of each row → those of the chosen tokens, (N,), and the tokens, (N,)."""
@@ -22,63 +21,33 @@ class StepTokens(NamedTuple):
     finished: list[int]
 
 
-class _Row(NamedTuple):
-    number: int
-    last_step: int
-    is_cancelled: Callable[[], bool]
-
-    def goes_on(self, step: int) -> bool:
-        return step < self.last_step and not self.is_cancelled()
-
-
 def generate_stepwise(
     step: Step[AnyState],
     state: AnyState,
     limits: SearchLimits,
     *,
     choose: TokenChooser,
-    admit: Admit[AnyState] = admit_nobody,
 ) -> Iterator[StepTokens]:
-    """Write B sentences token by token. One that has ended, reached its limit or was cancelled leaves the batch.
-
-    Those that `admit` lets join are numbered in the order in which they come, after the first B.
-    """
-    steps, count = 0, limits.sentences
-    rows = _start_rows(0, limits, steps)
-    last = limits.ids([limits.sos_id] * count)
+    """Write B sentences token by token. One that has ended, reached its limit or was cancelled leaves the batch."""
+    active, steps, max_lengths = list(range(limits.sentences)), 0, limits.max_lengths.tolist()
+    last = limits.ids([limits.sos_id] * len(active))
     while True:
         log_probabilities, state = step(last, state)
         steps += 1
-        active = [row.number for row in rows]
         gains, last = choose(log_probabilities, active)
         tokens = last.tolist()
         ended = [
             b
-            for b, (row, token) in enumerate(zip(rows, tokens, strict=True))
-            if token == limits.eos_id or not row.goes_on(steps)
+            for b, (sentence, token) in enumerate(zip(active, tokens, strict=True))
+            if token == limits.eos_id or steps == max_lengths[sentence] or limits.is_cancelled(sentence)
         ]
         yield StepTokens(active, tokens, gains.tolist(), [active[b] for b in ended])
-        if newcomers := admit(len(rows) - len(ended)):
-            joining = _start_rows(count, newcomers.limits, steps)
-            count += len(joining)
-            state = insert_newcomers(state, newcomers, rows, ended, joining)
-            start = last.new_full((len(rows),), limits.sos_id)
-            start[: len(last)] = last
-            start[ended[: len(joining)]] = limits.sos_id
-            last, ended = start, ended[len(joining) :]
-        if len(ended) == len(rows):
+        if len(ended) == len(active):
             return
         if ended:
-            kept = [b for b in range(len(rows)) if b not in ended]
+            kept = [b for b in range(len(active)) if b not in ended]
             chosen = limits.ids(kept)
-            rows, last, state = [rows[b] for b in kept], last[chosen], state.keep(chosen)
-
-
-def _start_rows(first: int, limits: SearchLimits, steps: int) -> list[_Row]:
-    return [
-        _Row(first + b, steps + max_length, partial(limits.is_cancelled, b))
-        for b, max_length in enumerate(limits.max_lengths.tolist())
-    ]
+            active, last, state = [active[b] for b in kept], last[chosen], state.keep(chosen)
 
 
 def finished_hypotheses(steps: Iterable[StepTokens], *, eos_id: int) -> Iterator[list[tuple[int, Hypothesis]]]:

@@ -140,7 +140,7 @@ class CompiledEngine(EagerEngine):
         caches = tuple(cache.reserve(width, after=state.cached) for cache in state.caches)
         return caches, (
             last.contiguous().numpy(),
-            np.full(state.sentences, state.length) if state.joined is None else state.positions.numpy(),
+            np.full(state.sentences, state.length),
             self._embedding, self._decoder_weights, self._cross_weights, self._options,
             *_addresses(caches), state.cached, NOTHING if mask is None else mask.numpy(),
             *_addresses(state.memory_caches), _mask_array(state.padding),

@@ -16,7 +16,7 @@ from .engine import Precision, banned_log_softmax
 
 class _ModelEngine(Generic[AnyState]):
     precision: Precision = "float32"
-    compiled = can_be_joined = False
+    compiled = False
 
     def __init__(self, model: Transformer) -> None:
         self._model, self.config = eval_copy(model), model.config

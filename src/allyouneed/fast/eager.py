@@ -38,7 +38,7 @@ class EagerEngine:
     device without int8 operators.
     """
 
-    compiled, can_be_joined = False, True
+    compiled = False
     reads_any_row = False  # whether `_decode` can use the rows of a KV cache that `state.rows` names, in any order
 
     @torch.inference_mode()
@@ -95,7 +95,7 @@ class EagerEngine:
     def _step(self, last: Tensor, state: CachedState, banned_ids: Tensor | None) -> tuple[Tensor, CachedState]:
         if not self.reads_any_row:
             state = state.gather()
-        refuse_long(state.longest + 1, len(self.target_position))
+        refuse_long(state.length + 1, len(self.target_position))
         width = state.hypotheses // state.sentences
         mask = state.ancestry_mask
         if width > 1 or mask is not None:  # a hypothesis attends to its own newest token, not to the others'
@@ -111,7 +111,6 @@ class EagerEngine:
             state.cached + width,
             mask,
             state.length + 1,
-            state.joined,
             state.rows,
         )
 
@@ -134,13 +133,10 @@ class EagerEngine:
     ) -> tuple[Tensor, tuple[KVCache, ...]]:
         """The logits (N, V), or with `banned_ids` log-probabilities, and the caches with the last tokens in them."""
         width = state.hypotheses // state.sentences
-        positions = state.length if state.joined is None else state.positions
-        position = self.target_position[positions]
-        if state.joined is not None:
-            position = position.repeat_interleave(width, 0)  # (B, D) → (N, D)
-        x = torch.add(position, torch.embedding(self.target_table, last), alpha=self.scale)
+        position = state.length
+        x = torch.add(self.target_position[position], torch.embedding(self.target_table, last), alpha=self.scale)
         x = x.view(state.sentences, width, -1)  # (N, D) → (B, N/B, D): hypotheses as if they were positions
-        rotation = self.rotation[positions].unsqueeze(-3) if len(self.rotation) else None  # (B, 1, 2, K / 2)
+        rotation = self.rotation[position].unsqueeze(-3) if len(self.rotation) else None  # (1, 2, K / 2)
         mask = None if mask is None else mask.view(state.sentences, 1, width, -1)
         caches: list[KVCache] = []
         for block, cache, memory in zip(self.decoder, state.caches, state.memory_caches, strict=True):

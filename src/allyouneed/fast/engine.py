@@ -30,11 +30,6 @@ class Engine(Protocol[AnyState]):
     @property
     def compiled(self) -> bool: ...
 
-    @property
-    def can_be_joined(self) -> bool:
-        """Whether its states have `insert` (kv_cache.py), so that sentences can join a search."""
-        ...
-
     def start(self, source: Tensor) -> AnyState:
         """Encode the source, (B, S). Returns the state before the first token, one hypothesis a sentence."""
         ...

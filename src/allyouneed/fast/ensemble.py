@@ -26,11 +26,6 @@ class EnsembleState:
         """As in `State`."""
         return EnsembleState(tuple(state.keep(sentences) for state in self.members))
 
-    def insert(self, newcomers: "EnsembleState", rows: Sequence[int]) -> "EnsembleState":
-        """As in `CachedState`."""
-        pairs = zip(self.members, newcomers.members, strict=True)
-        return EnsembleState(tuple(state.insert(other, rows) for state, other in pairs))
-
 
 class EnsembleEngine:
     """An `Engine` of several engines in one precision, whose models have the same vocabularies and any sizes.
@@ -47,11 +42,6 @@ class EnsembleEngine:
     def compiled(self) -> bool:
         """As in `Engine`."""
         return all(engine.compiled for engine in self._members)
-
-    @property
-    def can_be_joined(self) -> bool:
-        """As in `Engine`."""
-        return all(engine.can_be_joined for engine in self._members)
 
     def start(self, source: Tensor) -> EnsembleState:
         """As in `Engine`."""

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 from ..config import DecodeConfig, ModelConfig
 from ..decode.beam import Best
-from ..decode.search import can_be_joined, search
+from ..decode.search import search
 from ..decode.step import Hypothesis, SearchLimits
 from .engine import LightArray, LightEngine, LightState
 from .stamp import read_stamp
@@ -74,7 +74,7 @@ class LightModel:
     def can_search(self, config: DecodeConfig, requests: int) -> bool:
         """Whether it searches for so many requests, without rules and constraints, by these settings."""
         may_go_on = "torch" not in sys.modules and self._seconds < LIGHT_SECONDS and requests <= LIGHT_BATCH
-        return may_go_on and can_be_joined(config) and config.renormalize_logits
+        return may_go_on and _is_plain(config) and config.renormalize_logits
 
     def search(
         self, sources: Sequence[list[int]], config: DecodeConfig, limits: LightLimits, banned_ids: Sequence[int]
@@ -94,3 +94,10 @@ def read_light(folder: Path, config: ModelConfig, weights_digest: str, precision
     if noted is None or precision not in ("auto", known):
         return None
     return LightModel(LightEngine(config, load_file(folder / "weights.safetensors"), noted["greatest"]), known)
+
+
+def _is_plain(config: DecodeConfig) -> bool:
+    """Whether it asks for a greedy or beam search without rules."""
+    lengths = config.min_length or config.min_ratio or config.forced_eos
+    has_rules = lengths or config.repetition_penalty != 1 or config.no_repeat_ngram_size
+    return not (config.sample or config.beam_groups > 1 or has_rules)

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import count
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,7 +17,6 @@ from ..data.batch import pad
 from ..decode import (
     Hypothesis,
     Limit,
-    Newcomers,
     Order,
     PhraseConstraint,
     Rule,
@@ -27,7 +25,6 @@ from ..decode import (
     at_most,
     best_first,
     build_rules,
-    can_be_joined,
     in_order,
     is_repetitive,
     length_divisor,
@@ -35,7 +32,6 @@ from ..decode import (
     max_constrained_length,
     mean_probability,
     min_constrained_length,
-    running_search,
     search,
     stream_tokens,
     target_log_probabilities,
@@ -68,6 +64,11 @@ class GenerationRequest(NamedTuple):
     at_most: Sequence[Limit] = ()
     orders: Sequence[Order] = ()
     is_cancelled: Callable[[], bool] = bool  # bool() is False
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing but its length limits its translation."""
+        return not (self.prefix or self.constraints or self.at_most or self.orders)
 
 
 class TranslationGenerator:
@@ -139,49 +140,6 @@ class TranslationGenerator:
     def _can_fit(self, request: GenerationRequest) -> bool:
         """Whether the required phrases fit within the limit; a search for those that do not would have a wide beam."""
         return min_constrained_length(request.constraints) <= self.limit
-
-    def can_join(self, request: GenerationRequest) -> bool:
-        """Whether `generate_running` can translate a request: a greedy or beam search without any rule."""
-        ruled = request.prefix or request.constraints or request.at_most or request.orders
-        return not ruled and self.model.engine.can_be_joined and can_be_joined(self.config)
-
-    def generate_running(
-        self,
-        admit: Callable[[int], Sequence[GenerationRequest]],
-        on_finished: Callable[[list[tuple[int, list[Hypothesis], bool]]], None],
-    ) -> None:
-        """Requests that join a batch while it is searched, and leave it when they are finished.
-
-        `admit` is called at the beginning and after every step, with the number of requests that are searched then, and
-        returns those that join them, for which `can_join` is true. The batch ends when there are none left. After a
-        step, `on_finished` gets what `generate` returns for each request that it finished, with the request's number:
-        they are counted from 0 in the order in which they came.
-        """
-        numbers, active = count(), dict[int, GenerationRequest]()
-
-        def take(searched: int) -> Sequence[GenerationRequest]:
-            some = admit(searched)
-            for one in some:
-                active[next(numbers)] = one
-            return some
-
-        def start(some: Sequence[GenerationRequest]) -> Any:
-            return self.model.engine.start(self.tensor([one.source for one in some]))
-
-        def newcomers(searched: int) -> Newcomers[Any] | None:
-            some = take(searched)
-            return Newcomers(self.limits(some), lambda state, rows: state.insert(start(some), rows)) if some else None
-
-        if not (first := take(0)):
-            return
-        with torch.inference_mode(), one_thread():
-            for finished in running_search(self._step, start(first), self.config, self.limits(first), newcomers):
-                results = []
-                for number, hypotheses in finished:
-                    one = active.pop(number)
-                    needed = [] if one.is_cancelled() else hypotheses
-                    results.append((number, *self._retry_repetition(one, needed)))
-                on_finished(results)
 
     def _retry_repetition(
         self, request: GenerationRequest, hypotheses: list[Hypothesis]
@@ -299,8 +257,8 @@ class TranslationGenerator:
         return find_word_boundaries(self.target_tokenizer)
 
     def _search(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
-        ruled = any(one.prefix or one.constraints or one.at_most or one.orders for one in requests)
-        if self.model.light and not ruled and self.model.light.can_search(config, len(requests)):
+        is_free = all(one.is_free for one in requests)
+        if self.model.light and is_free and self.model.light.can_search(config, len(requests)):
             limits = self._limits(requests, LightLimits, np.array(self._max_lengths(requests)))
             return self.model.light.search([one.source for one in requests], config, limits, self.banned_ids)
         # The products of a step are small: a thread of OpenMP that waits for its share of each keeps a core busy, which

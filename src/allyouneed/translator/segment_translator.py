@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import count, islice
+from itertools import islice
 from math import ceil
 
 from ..decode import Hypothesis
@@ -37,36 +37,6 @@ class SegmentTranslator:
         There is none for a segment that was cancelled, or whose constraints do not fit within the limit.
         """
         return self._translations(segments, *self._generate(segments, alternatives), align)
-
-    def can_join(self, segment: Segment) -> bool:
-        """Whether `translate_running` can translate a segment: without prefix, constraints and rules of the search."""
-        return self._generator.can_join(segment.request)
-
-    def translate_running(
-        self,
-        admit: Callable[[int], Sequence[Segment]],
-        on_translated: Callable[[list[tuple[int, Translation | None]]], None],
-    ) -> None:
-        """As `TranslationGenerator.generate_running`: segments that join a batch while it is translated."""
-        numbers, active = count(), dict[int, Segment]()
-
-        def take(searched: int) -> list[GenerationRequest]:
-            some = admit(searched)
-            for one in some:
-                active[next(numbers)] = one
-            return [one.request for one in some]
-
-        def finish(results: list[tuple[int, list[Hypothesis], bool]]) -> None:
-            segments = [active.pop(number) for number, *_ in results]
-            hypotheses = [
-                self._search_for_spans(segment, segment.request, best)
-                for segment, (_, best, _) in zip(segments, results, strict=True)
-            ]
-            flags = [_flags(repetitive) for *_, repetitive in results]
-            translations = self._translations(segments, hypotheses, flags, None)
-            on_translated([(number, one) for (number, *_), one in zip(results, translations, strict=True)])
-
-        self._generator.generate_running(take, finish)
 
     def _translations(
         self,

@@ -298,24 +298,6 @@ class Translator:
         """
         return self._segment_translator.translate(segments, alternatives=alternatives, align=align)
 
-    def can_join(self, segment: Segment) -> bool:
-        """Whether `translate_running` can translate a segment: without prefix, constraints and rules of the search."""
-        return self._segment_translator.can_join(segment)
-
-    def translate_running(
-        self,
-        admit: Callable[[int], Sequence[Segment]],
-        on_translated: Callable[[list[tuple[int, Translation | None]]], None],
-    ) -> None:
-        """Translate segments in a batch that others join while it is decoded; it ends when no segment is left.
-
-        `admit` is called at the beginning and after every step of the search, with the number of segments that are
-        searched then, and returns those that join them, for which `can_join` must be true. After a step,
-        `on_translated` gets the translation of each segment that it finished, as `translate_segments` gives it, with
-        the number of the segment: they are counted from 0 in the order in which they came.
-        """
-        self._segment_translator.translate_running(admit, on_translated)
-
     def join(
         self,
         split: SplitTexts,

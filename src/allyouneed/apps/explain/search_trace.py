@@ -182,8 +182,6 @@ class _Traced:
 class RecordingEngine:
     """An engine that keeps the log-probabilities after every prefix that a search expands. For one sentence."""
 
-    can_be_joined = False
-
     def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine
         self.config, self.precision, self.compiled = engine.config, engine.precision, engine.compiled

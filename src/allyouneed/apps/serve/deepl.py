@@ -15,11 +15,11 @@ from ...language_tags import language_name
 from ..documents.unit import TagRules
 from . import deepl_schema as schema
 from .access import Client, QuotaRefusal
+from .batching import TranslationOptions
 from .languages import ModelKey, base_language, find_code
 from .refusals import Refusal
 from .request_fields import Fields, checked_terms, read_fields, refuse_too_much
 from .request_texts import Markup, detect_sources, translate_each
-from .segment_queue import TranslationOptions
 from .server_state import Server, ServerState
 
 router = APIRouter(prefix="/v2", tags=["DeepL"])

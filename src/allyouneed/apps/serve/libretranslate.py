@@ -15,6 +15,7 @@ from ...language_tags import language_name
 from ..documents import readable_endings
 from . import libretranslate_schema as schema
 from .access import Client
+from .batching import TranslationOptions
 from .detection import Detection
 from .refusals import Refusal
 from .request_fields import (
@@ -28,7 +29,6 @@ from .request_fields import (
     require_texts,
 )
 from .request_texts import Answer, Markup, detect_sources, translate_each
-from .segment_queue import TranslationOptions
 from .server_state import OwnPages, Server, ServerState
 
 router = APIRouter(tags=["LibreTranslate"])

@@ -34,12 +34,12 @@ class Monitoring:
         )
         self._queued = Gauge("allyouneed_queued_texts", "Texts accepted and not yet answered.", registry=self.registry)
         self._batches = Histogram(
-            "allyouneed_batch_segments", "Segments in a batch when it finished some of them.", buckets=_SIZES,
+            "allyouneed_batch_segments", "Segments in a batch.", buckets=_SIZES,
             registry=self.registry,
         )  # fmt: skip
         self._batch_seconds = Histogram(
             "allyouneed_batch_duration_seconds",
-            "Time that segments were in their batch.",
+            "Time to translate a batch.",
             buckets=_SECONDS,
             registry=self.registry,
         )
@@ -62,7 +62,7 @@ class Monitoring:
         self._durations.labels(endpoint, str(status)).observe(seconds)
 
     def count_batch(self, segments: int, tokens: int, seconds: float) -> None:
-        """A batch of so many segments has finished some of them: their source tokens, and how long they were in it."""
+        """A batch of so many segments and source tokens was translated."""
         self._batches.observe(segments)
         self._batch_seconds.observe(seconds)
         self._tokens.inc(tokens)

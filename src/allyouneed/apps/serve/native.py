@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from ...errors import AllYouNeedError
 from ...translator import Translation
 from ...translator.texts import checked_prefixes
+from .batching import TranslationOptions
 from .events import EVENT_STREAM, event, event_response
 from .monitoring import count_texts
 from .request_fields import checked_count, checked_terms, refuse_too_much
-from .segment_queue import TranslationOptions
 from .server_state import Admitted, NativeBody, Server
 
 router = APIRouter(prefix="/v1", tags=["native"])

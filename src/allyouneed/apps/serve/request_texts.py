@@ -21,12 +21,12 @@ from ..documents.document_translation import (
 )
 from ..documents.unit import NO_RULES, TagRules
 from ..documents.xml_text import read_xml_text
+from .batching import TranslationOptions
 from .detection import Detection, is_untranslatable
 from .events import Progress
 from .languages import ModelKey
 from .monitoring import count_texts
 from .scheduler import within
-from .segment_queue import TranslationOptions
 from .server_state import ServerState
 
 _CHUNK = 64  # texts handed to the scheduler at once, so that other requests find room in its queue

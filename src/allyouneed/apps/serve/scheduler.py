@@ -14,11 +14,10 @@ import torch
 from ...device import available_cores
 from ...errors import DeadlineExceeded, Overloaded
 from ...translator import SplitTexts, Translation, Translator
-from .batch_workers import BatchWorkers
+from .batching import PLAIN, BatchWorkers, QueuedRequest, SegmentGroup, SegmentQueue, TranslationOptions
 from .languages import ModelKey
 from .models import ModelStore
 from .monitoring import Monitoring
-from .segment_queue import PLAIN, QueuedRequest, SegmentGroup, SegmentQueue, TranslationOptions
 
 SPLIT_CHARACTERS = 2_000  # texts of more characters are split in a thread, so that the event loop goes on
 _Result = TypeVar("_Result")

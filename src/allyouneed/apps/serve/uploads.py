@@ -14,6 +14,7 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from ..documents import DocumentOptions, document_format
 from ..documents.document_translation import DocumentPlan, finish_document, plan_document
 from . import libretranslate_schema as schema
+from .batching import TranslationOptions
 from .document_processes import DocumentProcess
 from .events import EVENT_STREAM, Progress, progress_response
 from .monitoring import count_texts
@@ -21,7 +22,6 @@ from .refusals import Refusal
 from .request_fields import Fields, read_fields, read_glossary, require_code, require_text
 from .request_texts import all_sentences, translate_plans
 from .scheduler import within
-from .segment_queue import TranslationOptions
 from .server_state import Server, ServerState
 from .translated_documents import StoredFile
 

@@ -1,20 +1,17 @@
-"""Which segments share a batch or join one, and how fast that is: without threads."""
+"""Which segments share a batch, and how fast that is: without threads."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from allyouneed import Tokenizer, Transformer, Translator
-from allyouneed.apps.serve.batch_workers import RunningBatch, TranslationSpeed
-from allyouneed.apps.serve.monitoring import Monitoring
-from allyouneed.apps.serve.segment_queue import (
+from allyouneed.apps.serve.batching import (
     PLAIN,
     QueuedRequest,
-    QueuedSegment,
     SegmentGroup,
     SegmentQueue,
     TranslationOptions,
+    TranslationSpeed,
 )
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
@@ -28,10 +25,16 @@ def translator() -> Translator:
     return Translator(Bundle(model, tokenizer, tokenizer, DecodeConfig(batch_size=4)))
 
 
-def add(queue: SegmentQueue, translator: Translator, *texts: str, options: TranslationOptions = PLAIN) -> QueuedRequest:
+def add(
+    queue: SegmentQueue,
+    translator: Translator,
+    *texts: str,
+    options: TranslationOptions = PLAIN,
+    done: list[SegmentGroup] | None = None,
+) -> QueuedRequest:
     request = QueuedRequest(translator, options)
     split = translator.split(texts, prefix=options.prefix, glossary=dict(options.glossary))
-    queue.add(SegmentGroup(request, split, lambda _: None))
+    queue.add(SegmentGroup(request, split, (list[SegmentGroup]() if done is None else done).append))
     return request
 
 
@@ -74,38 +77,6 @@ def test_a_batch_has_at_most_so_many_tokens_but_never_none(translator: Translato
     assert take(queue, max_tokens=1) == ["ccc"]
 
 
-def take_more(queue: SegmentQueue, taken: QueuedSegment, *, size: int = 4, max_tokens: float = 1_000) -> list[str]:
-    return [one.segment.text for one in queue.take_more(taken.kind, size, max_tokens)]
-
-
-def test_segments_join_a_batch_that_has_room(translator: Translator) -> None:
-    queue = SegmentQueue()
-    add(queue, translator, "aa")
-    (taken,) = queue.take(lambda _: 1_000)
-    assert taken.can_join
-    assert take_more(queue, taken) == []
-    add(queue, translator, "ba", "bb", "bc", "bd")
-    assert take_more(queue, taken, size=0) == []
-    assert take_more(queue, taken, max_tokens=3) == []
-    assert take_more(queue, taken, max_tokens=8) == ["ba", "bb"]
-    assert take_more(queue, taken) == ["bc", "bd"]
-    queue.close()
-    add(queue, translator, "ca")
-    assert take_more(queue, taken) == []
-
-
-def test_nothing_joins_while_it_is_the_turn_of_another_kind(translator: Translator) -> None:
-    """Else it would wait as long as others come."""
-    queue = SegmentQueue()
-    add(queue, translator, "aa")
-    (taken,) = queue.take(lambda _: 1_000)
-    add(queue, translator, "ba", options=TranslationOptions(prefix="a"))
-    add(queue, translator, "ca")
-    assert take_more(queue, taken) == []
-    assert take(queue) == ["ba"]
-    assert take_more(queue, taken) == ["ca"]
-
-
 def test_a_request_that_is_dropped_waits_no_longer(translator: Translator) -> None:
     queue = SegmentQueue()
     request = add(queue, translator, "aa", "ab")
@@ -115,12 +86,13 @@ def test_a_request_that_is_dropped_waits_no_longer(translator: Translator) -> No
 
 
 def test_a_group_is_done_when_all_its_segments_are(translator: Translator) -> None:
-    queue = SegmentQueue()
-    add(queue, translator, "aa", "ab", "ac", "ad", "ae")
-    batch: list[QueuedSegment] = queue.take(lambda _: 1_000)
-    assert queue.deliver(batch, [None] * 4) == []
+    queue, done = SegmentQueue(), list[SegmentGroup]()
+    add(queue, translator, "aa", "ab", "ac", "ad", "ae", done=done)
+    queue.deliver(queue.take(lambda _: 1_000), [None] * 4)
+    assert done == []
     last = queue.take(lambda _: 1_000)
-    assert queue.deliver(last, [None]) == [last[0].group]
+    queue.deliver(last, [None])
+    assert done == [last[0].group]
 
 
 def test_the_next_request_has_the_first_turn_of_the_next_batch(translator: Translator) -> None:
@@ -133,11 +105,12 @@ def test_the_next_request_has_the_first_turn_of_the_next_batch(translator: Trans
 
 
 def test_a_group_with_an_error_is_done_before_all_its_segments_are(translator: Translator) -> None:
-    queue = SegmentQueue()
-    add(queue, translator, "aa", "ab", "ac", "ad", "ae")
+    queue, done = SegmentQueue(), list[SegmentGroup]()
+    add(queue, translator, "aa", "ab", "ac", "ad", "ae", done=done)
     batch = queue.take(lambda _: 1_000)
     batch[0].group.error = RuntimeError("a planted fault")
-    assert queue.deliver(batch, [None] * 4) == [batch[0].group]
+    queue.deliver(batch, [None] * 4)
+    assert done == [batch[0].group]
 
 
 @pytest.mark.parametrize("abort", [False, True])
@@ -164,28 +137,3 @@ def test_speed_is_in_tokens_for_each_translator_and_in_texts_for_all(translator:
     assert (speed.texts, speed.batch_tokens(translator)) == pytest.approx((0.8 * 10 + 0.2 * 10, 200))
     speed.update(translator, 1, 400, 1.0)
     assert (speed.texts, speed.batch_tokens(translator)) == pytest.approx((0.8 * 10 + 0.2 * 1, 0.8 * 200 + 0.2 * 400))
-
-
-def test_segments_join_a_running_batch_as_long_as_others_leave_it(
-    translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two of six fit into the batch at once."""
-
-    def one_by_one(
-        _: Translator,
-        admit: Callable[[int], Sequence[object]],
-        on_translated: Callable[[list[tuple[int, None]]], None],
-    ) -> None:
-        waiting, number = len(admit(0)), 0
-        while waiting:
-            on_translated([(number, None)])
-            waiting, number = waiting - 1 + len(admit(waiting - 1)), number + 1
-
-    monkeypatch.setattr(Translator, "translate_running", one_by_one)
-    monkeypatch.setattr(TranslationSpeed, "batch_tokens", lambda *_: 10)
-    queue, speed = SegmentQueue(), TranslationSpeed()
-    add(queue, translator, "aaa", "bbb", "ccc", "ddd", "eee", "fff")  # 5 tokens each with start and end
-    batch = queue.take(speed.batch_tokens)
-    assert len(batch) == 2
-    RunningBatch(batch, queue, speed, Monitoring()).translate()
-    assert (len(queue), batch[0].group.missing) == (0, 0)
