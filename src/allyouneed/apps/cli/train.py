@@ -174,6 +174,7 @@ def train(
     if teacher and overwrite:
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
     path = followed(output or default_output(what))
+    settings = [setting for setting in more or [] if not setting.startswith("train.minutes=")]
     more = [*(more or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
     recipe = recipe_from_arguments(
         what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, columns=columns,
@@ -189,6 +190,8 @@ def train(
     from ...translator import Translator
     from ..explain.film import film_frame
     from ..reports import fit
+    from ..reports.prospect import look_ahead
+    from ..reports.record import RunRecord
     from ..transfer.distillation import with_teacher
 
     configure_process(preliminary_recipe(recipe).train.threads)
@@ -219,6 +222,7 @@ def train(
         for line in (
             *(line for line in bundle.card.split("\n") if line.startswith(("Untrained", "Validation "))),
             *(_final_test(bundle, path, stopwatch) if has_test else [NO_TEST_SCORES]),
+            *([str(prospect)] if (prospect := look_ahead(RunRecord.read(path))) else []),
         ):
             console.print(f"  {line}")
         if film:
@@ -227,8 +231,9 @@ def train(
         if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
             compile_kernels(bundle.model.config, console.print)
             Translator(bundle, precision="auto", compiled="auto").compare_with_numpy(path)
+        longer = [what, *settings, "-o", path, "--resume", "--minutes", prospect.minutes] if prospect else []
         console.print("Next:")
-        for step in next_steps(path, bundle):
+        for step in next_steps(path, bundle, longer=longer):
             console.print(step)
         if page:
             keep_serving(page, path)
