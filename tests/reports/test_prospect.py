@@ -24,7 +24,8 @@ def power_law(slope: float) -> list[float]:
 def test_a_score_that_rises_with_the_time_rises_half_as_fast_from_one_run_to_a_longer_one() -> None:
     prospect = look_ahead(make_run(power_law(0.5)))
     assert prospect is not None
-    assert (prospect.minutes, prospect.now) == (12, pytest.approx(50))
+    assert prospect.minutes == 12
+    assert prospect.now == pytest.approx(50)
     assert prospect.then == pytest.approx(100 - 50 * 4**-0.25)
     assert str(prospect).endswith("about 12 minutes reach 65 in exact match, 50 now.")
 
