@@ -5,12 +5,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import llvmlite.binding as llvm
+import numba
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llvmlite import ir
 
 from allyouneed.config import ModelConfig
 from allyouneed.decode import most_likely
@@ -165,3 +168,45 @@ def test_a_processor_without_these_instructions_is_refused(model: Transformer, m
     monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", dict)
     with pytest.raises(ConfigError, match='"int8" with compiled=True needs an x86 processor with AVX2; use "float32"'):
         make_engine(model, precision="int8", compiled=True)
+
+
+@numba.njit
+def products(maps: Any, levels: int, row_bytes: int, weights: int, fours: int, sums: int) -> None:
+    kernels.multiply_four_rows(maps, levels, row_bytes, weights, fours, sums)
+
+
+def seven_bit_weights(kind: type[kernels.Int8Weights]) -> kernels.Int8Weights:
+    nothing = np.empty((1, 1), np.float32)
+    return kind(np.empty((1, 1, 1), np.int8), nothing, nothing, nothing, np.float32(127))
+
+
+@pytest.mark.skipif(not llvm.get_host_cpu_features().get("avx512vnni"), reason="this processor lacks VPDPBUSD")
+def test_avx_vnni_gives_the_integers_of_avx2() -> None:
+    rng = np.random.default_rng(0)
+    levels, panel = rng.integers(0, 128, (4, 24), np.uint8), rng.integers(-127, 128, (6, 64, 4), np.int8)
+    results = np.empty((3, 4, 64), np.int32)
+    for kind, sums in zip((kernels.AVXVNNIWeights, kernels.AVX2Weights), results[:2], strict=True):
+        products(seven_bit_weights(kind), levels.ctypes.data, 24, panel.ctypes.data, 6, sums.ctypes.data)
+    np.einsum("rfi,foi->ro", levels.reshape(4, 6, 4), panel, out=results[2], dtype=np.int32)
+    assert (results == results[2]).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "processor", "expected"),
+    [
+        (kernels.AVXVNNIWeights, "alderlake", "{vex}\tvpdpbusd"),
+        (kernels.AVX2Weights, "haswell", "vpmaddubsw"),
+        (kernels.VNNIWeights, "cascadelake", "vpdpbusd"),
+    ],
+)
+def test_the_code_for_a_processor_has_its_instruction(
+    kind: type[kernels.Int8Weights], processor: str, expected: str
+) -> None:
+    module = ir.Module()
+    register = ir.VectorType(ir.IntType(32), 16 if kind is kernels.VNNIWeights else 8)
+    builder = ir.IRBuilder(ir.Function(module, ir.FunctionType(register, [register] * 3), "add").append_basic_block())
+    builder.ret(kernels._add_products(builder, kind, *builder.function.args))
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu").create_target_machine(cpu=processor)
+    assert expected in target.emit_assembly(llvm.parse_assembly(str(module)))

@@ -4,6 +4,7 @@ A step of a small model is some sixty small operations, and PyTorch takes longer
 The first call of each kernel compiles it, half a minute in all; Numba keeps the machine code on disk.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -33,6 +34,7 @@ from .kernels import (
     PANEL,
     Array,
     AVX2Weights,
+    AVXVNNIWeights,
     BlockOptions,
     BlockWeights,
     CrossAttentionWeights,
@@ -251,6 +253,8 @@ def int8_weights() -> type[Int8Weights]:
     """Those for the fastest instructions of this processor; refuses one that has none of them."""
     if has_vnni():
         return VNNIWeights
+    if "NUMBA_CPU_NAME" not in os.environ and llvm.get_host_cpu_features().get("avxvnni", False):
+        return AVXVNNIWeights
     if llvm.get_host_cpu_features().get("avx2", False):
         return AVX2Weights
     raise ConfigError('precision "int8" with compiled=True needs an x86 processor with AVX2; use "float32"')

@@ -59,6 +59,10 @@ class VNNIWeights(Int8Weights):
     """For VPDPBUSD on registers of 64 bytes (AVX-512 VNNI); inputs have 8 bits."""
 
 
+class AVXVNNIWeights(Int8Weights):
+    """For VPDPBUSD on registers of 32 bytes (AVX-VNNI); inputs have 7 bits, as PyTorch's have on such a processor."""
+
+
 class AVX2Weights(Int8Weights):
     """For VPMADDUBSW, VPMADDWD and VPADDD on registers of 32 bytes; inputs have 7 bits.
 
@@ -378,9 +382,9 @@ def _multiply(rows: int) -> Any:
     def multiply(
         _: Any, maps: Any, levels: Any, row_bytes: Any, weights: Any, fours: Any, sums: Any
     ) -> tuple[Any, Callable[..., Any]]:
-        with_vnni = issubclass(maps.instance_class, VNNIWeights)
-        lanes = 16 if with_vnni else 8  # sums in a register
-        at_once = 4 if with_vnni else 8 // rows  # registers of weights: all sums have to stay in registers
+        kind = maps.instance_class
+        lanes = 16 if issubclass(kind, VNNIWeights) else 8  # sums in a register
+        at_once = 4 if lanes == 16 else 8 // rows  # registers of weights: all sums have to stay in registers
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             _, levels, row_bytes, weights, fours, sums = arguments
@@ -408,7 +412,7 @@ def _multiply(rows: int) -> Any:
                             builder.insert_element(zero, four, ir.Constant(ir.IntType(32), 0)), zero, zero
                         )
                         for total, one in zip(totals[r], some, strict=True):
-                            builder.store(_add_products(builder, with_vnni, builder.load(total), repeated, one), total)
+                            builder.store(_add_products(builder, kind, builder.load(total), repeated, one), total)
                 for r in range(rows):
                     for j, total in enumerate(totals[r]):
                         to = at(sums, number(r * PANEL // lanes + first + j), number(4 * lanes), register)
@@ -420,15 +424,17 @@ def _multiply(rows: int) -> Any:
     return multiply
 
 
-def _add_products(builder: Any, with_vnni: bool, total: Any, levels: Any, weights: Any) -> Any:
+def _add_products(builder: Any, kind: type[Int8Weights], total: Any, levels: Any, weights: Any) -> Any:
     """A register of sums, and to each the products of four bytes: `levels` without a sign, `weights` with one."""
 
     def call(name: str, result: Any, *arguments: Any) -> Any:
         function = ir.FunctionType(result, [argument.type for argument in arguments])
         return builder.call(cgutils.get_or_insert_function(builder.module, function, name), arguments)  # type: ignore[no-untyped-call]
 
-    if with_vnni:
+    if issubclass(kind, VNNIWeights):
         return call("llvm.x86.avx512.vpdpbusd.512", total.type, total, levels, weights)
+    if issubclass(kind, AVXVNNIWeights):  # the intrinsic has the name of AVX-512, and AVX-VNNI its own encoding
+        return call("llvm.x86.avx512.vpdpbusd.256", total.type, total, levels, weights)
     bytes_32, pairs = ir.VectorType(ir.IntType(8), 32), ir.VectorType(ir.IntType(16), 16)
     levels, weights = builder.bitcast(levels, bytes_32), builder.bitcast(weights, bytes_32)
     sums_of_two = call("llvm.x86.avx2.pmadd.ub.sw", pairs, levels, weights)
