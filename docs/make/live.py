@@ -19,9 +19,7 @@ SITE = HERE.parent / "site"
 
 def markup(name: str) -> str:
     """The HTML of the part `name` of a page: "film", "live" or "closely"."""
-    component = explanation_markup().replace("<main", "<div").replace("</main>", "</div>")
-    component = component.replace("<h1 data", '<p class="headline" data').replace("</h1>", "</p>")
-    component = component.replace("explanation", f"explanation {name}", 1)
+    component = explanation_markup().replace("explanation", f"explanation {name}", 1)
     if name == "film":
         return '<div class="look film"></div>'
     if name == "live":

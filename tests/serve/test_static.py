@@ -258,32 +258,25 @@ def test_the_inside_of_the_model_is_shown(visit: Visitor) -> None:
     choose_languages(page, "en", "it")
     write(page, "a b")
     page.click("#inside-button")
-    page.wait_for_selector("#matrix svg")
-    assert page.locator("#matrix rect.weight").count() == 4 * 5  # b ␣ c <eos> attend to <sos> a ␣ b <eos>
-    assert page.locator("#layer option").all_inner_texts() == [
+    matrix = page.locator("#inside [data-part=attention] svg")
+    expect(matrix).to_have_attribute(
+        "aria-label", re.compile(r"^decoder 1, cross-attention, mean of all heads: 4 rows, 5 columns")
+    )
+    assert page.locator("#inside [data-part=attention-choice] option").all_inner_texts() == [
         "encoder 1, attention", "decoder 1, self-attention", "decoder 1, cross-attention",
     ]  # fmt: skip
-    page.hover("#matrix rect.weight >> nth=0")
-    expect(page.locator("#reading")).to_contain_text("attends to <sos>")
-    page.select_option("#layer", label="encoder 1, attention")
-    page.click("#heads button:has-text('2')")
-    expect(page.locator("#matrix svg")).to_have_attribute(
-        "aria-label", "encoder 1, attention, head 2: 5 rows, 5 columns"
-    )
-    page.click("#gallery button >> nth=0")
-    expect(page.locator("#heads [aria-pressed=true]")).to_have_text("1")
-    page.click("#view-steps-tab")
-    assert page.locator("#steps .written").all_inner_texts() == ["b", "␣", "c", "<eos>"]
-    assert page.locator("#steps .chosen").count() == 4
-    page.click("#view-heads-tab")
-    page.click("#head-rows button >> nth=5")
-    expect(page.locator("#matrix svg")).to_have_attribute(
-        "aria-label", "decoder 1, self-attention, head 2: 4 rows, 4 columns"
-    )
+    assert page.locator("#inside .steps .written").all_inner_texts() == ["b", "␣", "c", "<eos>"]
+    page.select_option("#inside [data-part=attention-choice]", label="decoder 1, self-attention")
+    page.get_by_role("group", name="Head", exact=True).get_by_text("Head 2").click()
+    expect(matrix).to_have_attribute("aria-label", re.compile("self-attention, head 2: 4 rows, 4 columns"))
+    matrix.focus()
+    for key in ("ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator("#inside .microscope [role=status]")).to_contain_text("1 of")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#inside .microscope [role=status]")).to_contain_text("2 of")
     write(page, "a b c")  # the panel follows the text
-    expect(page.locator("#matrix svg")).to_have_attribute(
-        "aria-label", "decoder 1, self-attention, head 2: 6 rows, 6 columns"
-    )
+    expect(matrix).to_have_attribute("aria-label", re.compile("self-attention, head 2: 6 rows, 6 columns"))
 
 
 def add_term(page: Page, term: str, translation: str) -> None:
@@ -673,19 +666,17 @@ def test_axe_finds_no_serious_fault_and_nothing_sticks_out(visit: Visitor, width
     look("other words")
     page.keyboard.press("Escape")
     page.click("#inside-button")
-    page.wait_for_selector("#matrix svg")
+    page.wait_for_selector("#inside .explanation svg")
     page.click("#glossary-button")
     page.fill("#term", "a")
     page.fill("#term-translation", "b")
     page.keyboard.press("Enter")
     write(page, "a b c")
     look("attention and glossary")
-    page.click("#view-steps-tab")
     page.click("#correct")
-    look("steps and correction")
-    page.click("#view-heads-tab")
+    look("correction")
     page.fill("#source", "a" * 501)
-    look("heads and a message")
+    look("a message")
     page.click("#help-button")
     look("help")
     page.keyboard.press("Escape")

@@ -10,7 +10,7 @@ from .page import build_page, build_page_of_two
 from .recording import recorded, recorded_attention
 from .theory import THEORY
 from .trace import Trace, trace_translation
-from .values import attention_layers, search_steps, trace_values
+from .values import search_steps, trace_values
 
 __all__ = [
     "FIGURES",
@@ -20,7 +20,6 @@ __all__ = [
     "Head",
     "Trace",
     "attention_figures",
-    "attention_layers",
     "build_page",
     "build_page_of_two",
     "compare_traces",

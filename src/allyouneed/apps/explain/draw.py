@@ -5,15 +5,16 @@ import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from ...errors import InputError
 from ...files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish, on light and on dark pages.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
@@ -33,14 +34,19 @@ _STYLE: Any = {
 _BY_ITSELF = "<style>svg{color:#222}@media (prefers-color-scheme:dark){svg{color:#ddd}}</style>"
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> "Figure":
     """An empty figure in the common style; width and height in inches."""
+    import matplotlib as mpl  # here, because a page, and the server, draw without it
+    from matplotlib.figure import Figure
+
     with mpl.rc_context(_STYLE):
         return Figure(figsize=(width, height), layout="constrained")
 
 
-def to_svg(figure: Figure) -> str:
+def to_svg(figure: "Figure") -> str:
     """A figure as SVG. Black becomes the text colour of the page, so that it fits light and dark pages."""
+    import matplotlib as mpl
+
     written = io.StringIO()
     _without_frames(figure)
     with mpl.rc_context(_STYLE):
@@ -55,13 +61,13 @@ def to_svg(figure: Figure) -> str:
     return svg.replace("<svg ", '<svg fill="currentColor" class="drawing" ', 1)
 
 
-def _without_frames(figure: Figure) -> None:
+def _without_frames(figure: "Figure") -> None:
     for axes in figure.axes:
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
 
 
-def _write(figure: Figure, file: IO[Any], **options: Any) -> bool:
+def _write(figure: "Figure", file: IO[Any], **options: Any) -> bool:
     """Write a figure; returns whether the fonts of Matplotlib have all its letters, instead of a warning for each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -72,7 +78,7 @@ def _write(figure: Figure, file: IO[Any], **options: Any) -> bool:
     return len(others) == len(caught)
 
 
-def save(figure: Figure, path: Path) -> bool:
+def save(figure: "Figure", path: Path) -> bool:
     """Write a figure as SVG or PNG, by the suffix of the path; returns False if a PNG has boxes for missing letters."""
     if path.suffix == ".svg":
         svg = to_svg(figure)
@@ -103,7 +109,7 @@ def draw_attention(
         warnings.warn(f"{path.name} has boxes for letters that the fonts lack; write an SVG file instead", stacklevel=2)
 
 
-def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence[str], title: str = "") -> Figure:
+def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence[str], title: str = "") -> "Figure":
     """The figure of `draw_attention`."""
     heads, rows, columns = weights.shape
     wide = min(heads, 4)
@@ -127,7 +133,7 @@ def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence
     return figure
 
 
-def label_columns(axes: Axes, pieces: Sequence[str]) -> None:
+def label_columns(axes: "Axes", pieces: Sequence[str]) -> None:
     """Write a token under each column: short ones upright, longer ones turned."""
     axes.set_xticks(range(len(pieces)), pieces, fontsize=9, family=MONOSPACE, parse_math=False)
     for label, piece in zip(axes.get_xticklabels(), pieces, strict=True):
@@ -139,7 +145,7 @@ def turned(piece: str) -> int:
     return 90 if len(piece) > 2 else 0
 
 
-def matrix(axes: Axes, values: Tensor, *, low: float, high: float, colours: str) -> Any:
+def matrix(axes: "Axes", values: Tensor, *, low: float, high: float, colours: str) -> Any:
     """Draw a matrix as coloured squares, without tick marks and frame."""
     image = axes.imshow(
         values.float().cpu().numpy(), cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="nearest"

@@ -1,10 +1,9 @@
 """Figures of a trace, one function each."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from matplotlib.figure import Figure
 
 from .draw import (
     BLUE,
@@ -23,11 +22,14 @@ from .draw import (
 from .search_trace import Prefix, with_parents
 from .trace import Trace, alignment_matrix, attention_label, attention_tokens, attentions, residual_stream
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 MAX_BRANCHES = 40  # prefixes of the search tree that are drawn
 LEAST_WEIGHT = 0.08  # that an alignment draws, but for the largest of each target token
 
 
-def embedding_figure(trace: Trace) -> Figure:
+def embedding_figure(trace: Trace) -> "Figure":
     """Embedding, position and their sum, for every source token and the first 32 dimensions."""
     names = ("embedding", "position", "sum")
     parts = [trace.recording[f"source.{name}"][:, :32] for name in names]
@@ -44,7 +46,7 @@ def embedding_figure(trace: Trace) -> Figure:
     return figure
 
 
-def stream_figure(trace: Trace) -> Figure:
+def stream_figure(trace: Trace) -> "Figure":
     """The mean norm of the residual stream after each sublayer, and how much each sublayer changes it."""
     figure = new_figure(9.5, 5.6)
     panels = figure.subplots(2, 2, sharey="row", squeeze=False)
@@ -62,7 +64,7 @@ def stream_figure(trace: Trace) -> Figure:
     return figure
 
 
-def lens_figure(trace: Trace) -> Figure:
+def lens_figure(trace: Trace) -> "Figure":
     """The logit lens: the most probable tokens if each decoder layer were the last, with their probabilities."""
     layers = [
         x for name, x in trace.recording.items() if name.startswith("decoder.layers.") and name.endswith(".logits")
@@ -88,7 +90,7 @@ def lens_figure(trace: Trace) -> Figure:
     return figure
 
 
-def alignment_figure(trace: Trace) -> Figure:
+def alignment_figure(trace: Trace) -> "Figure":
     """Lines from each target token to the source tokens that it attends to: weights above 8 %, and the largest."""
     weights = alignment_matrix(trace)
     most = max(len(trace.source_pieces), len(trace.decoder_targets))
@@ -111,7 +113,7 @@ def alignment_figure(trace: Trace) -> Figure:
     return figure
 
 
-def tree_figure(trace: Trace) -> Figure:
+def tree_figure(trace: Trace) -> "Figure":
     """The search as a tree of all expanded prefixes, the translation in another colour."""
     answer = tuple(trace.search.hypothesis.ids)
     branches = trace.search.ranked()
@@ -171,7 +173,7 @@ def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:
     return rows
 
 
-def attention_figures(trace: Trace) -> dict[str, Figure]:
+def attention_figures(trace: Trace) -> "dict[str, Figure]":
     """A figure for every attention of the model."""
     figures = {}
     for name, weights in attentions(trace).items():
@@ -181,7 +183,7 @@ def attention_figures(trace: Trace) -> dict[str, Figure]:
     return figures
 
 
-FIGURES: dict[str, Callable[[Trace], Figure]] = {
+FIGURES: "dict[str, Callable[[Trace], Figure]]" = {
     "embedding": embedding_figure,
     "tree": tree_figure,
     "alignment": alignment_figure,

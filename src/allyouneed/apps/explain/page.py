@@ -66,9 +66,10 @@ def explanation_style() -> str:
 
 
 def explanation_markup() -> str:
-    """The HTML of the component, `<main class="look explanation">`, which `showExplanation(root, trace)` fills."""
+    """The HTML of the component for other pages, `<div class="look explanation">`, which `showExplanation` fills."""
     page = _read("explain.html")
-    return page[page.index("<main") : page.index("</main>") + len("</main>")]
+    main = page[page.index("<main") : page.index("</main>")].replace("<main", "<div", 1)
+    return main.replace("<h1 data", '<p class="headline" data').replace("</h1>", "</p>") + "</div>"
 
 
 def _read(name: str) -> str:

@@ -1,17 +1,20 @@
 """Figures that need no model: positions, the learning rate, the masks."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
-from matplotlib.patches import Circle
 
 from ...nn import causal_mask, padding_mask, sinusoids
 from ...train.schedule import paper_learning_rate
 from .draw import COLOURS, MONOSPACE, SHARES, SIGNED, matrix, new_figure
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Circle
 
-def positions_figure(*, length: int = 64, d_model: int = 64) -> Figure:
+
+def positions_figure(*, length: int = 64, d_model: int = 64) -> "Figure":
     """The sines and cosines (§3.5); a shift by k positions is the same rotation at every position."""
     encoding = sinusoids(length, d_model)
     figure = new_figure(9.5, 3.6)
@@ -50,7 +53,7 @@ def rotation(step: int, d_model: int) -> torch.Tensor:
     return turn
 
 
-def schedule_figure(*, steps: int = 20_000) -> Figure:
+def schedule_figure(*, steps: int = 20_000) -> "Figure":
     """The learning rate (§5.3, equation 3) for three widths and warmups."""
     figure = new_figure(7, 3.6)
     axes = figure.subplots()
@@ -66,7 +69,7 @@ def schedule_figure(*, steps: int = 20_000) -> Figure:
     return figure
 
 
-def masks_figure() -> Figure:
+def masks_figure() -> "Figure":
     """The causal mask (§3.2.3), the padding mask, and both combined."""
     tokens = ["<sos>", "January", "5", ",", "1845", "<pad>", "<pad>"]
     future = causal_mask(len(tokens))
@@ -93,11 +96,13 @@ def masks_figure() -> Figure:
     return figure
 
 
-def _circle() -> Circle:
+def _circle() -> "Circle":
+    from matplotlib.patches import Circle
+
     return Circle((0, 0), 1, fill=False, color="#888888", linewidth=0.8)
 
 
-THEORY: dict[str, Callable[[], Figure]] = {
+THEORY: "dict[str, Callable[[], Figure]]" = {
     "positions": positions_figure,
     "schedule": schedule_figure,
     "masks": masks_figure,

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .heads import describe_heads
-from .trace import Trace, alignment_matrix, attention_label, attention_tokens, attentions, residual_stream
+from .trace import Trace, alignment_matrix, attentions, residual_stream
 
 MOST_CANDIDATES = 5
 
@@ -86,13 +86,3 @@ def lens_values(trace: Trace) -> dict[str, list[dict[str, Any]]]:
                 for i, probability in zip(tokens.tolist(), probabilities.tolist(), strict=True)
             ]
     return lens
-
-
-def attention_layers(trace: Trace) -> list[dict[str, object]]:
-    """The weights of every attention and head as whole numbers from 0 to 255, with the tokens of rows and columns."""
-    layers: list[dict[str, object]] = []
-    for name, weights in attentions(trace).items():
-        rows, columns = attention_tokens(trace, name)
-        heads = [(head * 255).round().int().tolist() for head in weights]
-        layers.append({"part": name, "name": attention_label(name), "rows": rows, "columns": columns, "heads": heads})
-    return layers

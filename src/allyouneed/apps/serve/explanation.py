@@ -1,14 +1,15 @@
-"""The inside of a model for one text: attention, steps of the search and heads, as the page draws them."""
+"""The inside of a model for one text: the data of the page of `explain`, which the page of the server draws, too."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from ...errors import InputError, Overloaded
+from ..explain.page_data import build_page_data
+from ..explain.trace import trace_translation
 from .languages import ModelKey
 from .models import ModelStore
 from .monitoring import count_texts
@@ -51,9 +52,9 @@ _explainer = _Explainer()
 
 @router.post("/explain")
 async def explain_text(body: ExplainRequest, server: Server, client: Admitted) -> JSONResponse:
-    """Explain a translation: the attention of every head, the likeliest tokens at each step, and what each head does.
+    """Explain a translation: attention, heads, search and every tensor, as the page of `allyouneed explain` draws them.
 
-    The weights of attention are whole numbers from 0 to 255. Refuses texts of more than 300 characters.
+    Large arrays are packed as `unpack` of web/dom.js reads them. Refuses texts of more than 300 characters.
     """
     if len(body.text) > MAX_EXPLAINED_CHARACTERS:
         raise InputError(
@@ -67,17 +68,6 @@ async def explain_text(body: ExplainRequest, server: Server, client: Admitted) -
 
 
 def describe_translation(models: ModelStore, key: ModelKey, text: str) -> dict[str, Any]:
-    """The trace of a translation as plain data."""
-    from ..explain import attention_layers, describe_heads, search_steps, trace_translation  # loads matplotlib
-
-    trace = trace_translation(models.translator(key), text)
-    return {
-        "text": trace.text,
-        "translation": trace.translation,
-        "decoder_targets": trace.decoder_targets,
-        "note": trace.note,
-        "ending": trace.search.explain_ending(),
-        "attention": attention_layers(trace),
-        "heads": [asdict(head) for head in describe_heads(trace)],
-        "steps": search_steps(trace),
-    }
+    """The trace of a translation as plain data, which web/explain.js of `explain` describes."""
+    translator = models.translator(key)
+    return build_page_data(trace_translation(translator, text), translator)

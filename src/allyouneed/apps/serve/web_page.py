@@ -1,4 +1,4 @@
-"""The page of the server: files of this package, read once, for the first request.
+"""The page of the server: files of this package and the component of `explain`, read once, for the first request.
 
 The names in requests are looked up in a dictionary; none of them is a path on the disk. The page loads nothing from
 elsewhere and has no inline script or style: the Content-Security-Policy of `middleware.py` allows neither.
@@ -8,10 +8,11 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
+
+from ..explain.page import explanation_markup, explanation_script, explanation_style
 
 router = APIRouter(include_in_schema=False)
 
@@ -27,12 +28,14 @@ class _File:
 
 @cache
 def _files() -> dict[str, _File]:
-    return {file.name: _read(file) for file in resources.files(__package__).joinpath("static").iterdir()}
+    files = {file.name: file.read_bytes() for file in resources.files(__package__).joinpath("static").iterdir()}
+    files["index.html"] = files["index.html"].replace(b"<!-- explanation -->", explanation_markup().encode())
+    files |= {"explain.js": explanation_script().encode(), "explain.css": explanation_style().encode()}
+    return {name: _with_type(name, content) for name, content in files.items()}
 
 
-def _read(file: Traversable) -> _File:
-    content = file.read_bytes()
-    return _File(content, _MEDIA_TYPES[Path(file.name).suffix], f'"{hashlib.sha256(content).hexdigest()[:20]}"')
+def _with_type(name: str, content: bytes) -> _File:
+    return _File(content, _MEDIA_TYPES[Path(name).suffix], f'"{hashlib.sha256(content).hexdigest()[:20]}"')
 
 
 @router.get("/")
