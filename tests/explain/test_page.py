@@ -64,6 +64,7 @@ def test_text_cannot_become_markup() -> None:
 
 def test_the_headline_is_what_translate_gives(page: Page, translator_of_tests: Translator) -> None:
     expect(page.locator("h1")).to_have_text(f"abcd → {translator_of_tests('abcd')}")
+    expect(page.locator("[data-part=model-bar]")).to_be_hidden()
 
 
 def test_texts_of_any_direction_leave_numbers_and_arrows_in_their_place(page: Page) -> None:
@@ -403,7 +404,7 @@ def test_a_model_that_runs_in_the_page_feeds_the_same_views(
         for text, beam in (("abcd", 1), ("ab", 2), ("hgfe", 2)):
             translator = plain.using(beam=beam)
             assert page.evaluate("([text, beam]) => show(text, beam)", [text, beam]) == translator(text)
-            expect(page.locator("h1")).to_have_text(f"{text} → {translator(text)}")
+            expect(page.locator(".headline")).to_have_text(f"{text} → {translator(text)}")
             trace = trace_translation(translator, text)
             page.locator("[data-part=attention-choice]").select_option(label="encoder 1, self-attention")
             open_values(page, "attention")
