@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import torch
 
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
-from allyouneed.apps.convert.ctranslate2 import CTranslate2Exporter
+from allyouneed.apps.convert.ctranslate2 import write_ctranslate2
 from allyouneed.data.batch import pad
 from allyouneed.decode import SearchLimits, search
 from allyouneed.device import parallel_map, retain_freed_memory
@@ -212,7 +212,7 @@ def random_bundle(config: ModelConfig, folder: Path) -> None:
 def prepare(bundle: Bundle, folder: Path) -> None:
     """Write the files that the other systems need, besides the bundle."""
     (folder / "ct2").mkdir()
-    CTranslate2Exporter().write(bundle, folder / "ct2", "float32")
+    write_ctranslate2(bundle, folder / "ct2", "float32")
     tokenizer, config = bundle.source_tokenizer, bundle.model.config
     peer_config = {
         "pad": tokenizer.pad_id, "sos": tokenizer.sos_id, "eos": tokenizer.eos_id,

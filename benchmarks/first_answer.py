@@ -100,7 +100,7 @@ def prepare(folder: Path, d_model: int, lines: int) -> None:
     import torch
 
     from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
-    from allyouneed.apps.convert.ctranslate2 import CTranslate2Exporter
+    from allyouneed.apps.convert.ctranslate2 import write_ctranslate2
 
     torch.manual_seed(1)
     vocabulary, layers = SIZES[d_model]
@@ -114,7 +114,7 @@ def prepare(folder: Path, d_model: int, lines: int) -> None:
     bundle = Bundle(model, tokenizer, tokenizer, DecodeConfig())
     bundle.save(folder)
     (folder / "ct2").mkdir()
-    CTranslate2Exporter().write(bundle, folder / "ct2", "float32")
+    write_ctranslate2(bundle, folder / "ct2", "float32")
     rng = random.Random(1)
     texts = ["".join(rng.choices(alphabet, k=18)) for _ in range(lines)]
     (folder / "lines.json").write_text(json.dumps(texts))

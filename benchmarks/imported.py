@@ -15,7 +15,8 @@ from functools import partial
 import torch
 from transformers import MarianConfig, MarianMTModel
 
-from allyouneed.apps.convert.marian_weights import make_model
+from allyouneed.apps.convert.foreign_model import StoredWeights, build_imported_model
+from allyouneed.apps.convert.huggingface import LOGITS_BIAS, MARIAN
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.decode import SearchLimits, build_rules, search
 from allyouneed.fast.engine import AnyEngine, EngineStep
@@ -45,7 +46,8 @@ def import_model(origin: MarianMTModel, layers: int) -> Transformer:
         decoder_layers=layers, activation="silu", projection_bias=True, max_length=512,
     )  # fmt: skip
     stored = {name: tensor for name, tensor in origin.state_dict().items() if "embed_positions" not in name}
-    return make_model(config, stored)
+    stored[LOGITS_BIAS] = stored[LOGITS_BIAS].squeeze(0)
+    return build_imported_model(StoredWeights(stored, MARIAN), config)
 
 
 @torch.inference_mode()

@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import torch
 
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
-from allyouneed.apps.convert.ctranslate2 import CTranslate2Exporter
+from allyouneed.apps.convert.ctranslate2 import write_ctranslate2
 
 HERE = Path(__file__).parent
 WARM_UP = 2.0  # seconds
@@ -215,7 +215,7 @@ def main() -> None:
         os.environ["ALLYOUNEED_BENCHMARK_CT2"] = str(folder / "ct2")
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # as every command of allyouneed has it
         (folder / "ct2").mkdir()
-        CTranslate2Exporter().write(Bundle.load(bundle), folder / "ct2", "int8")
+        write_ctranslate2(Bundle.load(bundle), folder / "ct2", "int8")
         if options.soak:
             results: Iterator[str] = iter([soak(bundle, lines, options.soak, folder)])
         else:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from allyouneed import Translator
-from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.convert.exports import export_bundle
 from allyouneed.apps.serve.server import listen
 from allyouneed.errors import ConfigError
 from bundles import make_bundle

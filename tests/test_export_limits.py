@@ -11,7 +11,7 @@ import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.convert.exports import export_bundle
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import ExportError

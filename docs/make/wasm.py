@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import cast
 
-from allyouneed.apps.convert.web_model import WEB
+from allyouneed.apps.convert.html import WEB
 
 Expression = list["str | Expression"]
 

@@ -9,7 +9,7 @@ if sys.platform == "win32":
 
 if TYPE_CHECKING:
     from .apps.cli.screen import ProgressBar as ProgressBar
-    from .apps.convert.formats import export_bundle as export_bundle
+    from .apps.convert.exports import export_bundle as export_bundle
     from .apps.convert.imports import import_checkpoint as import_checkpoint
     from .apps.documents import DocumentOptions as DocumentOptions
     from .apps.documents import read_document as read_document
@@ -66,7 +66,7 @@ _ROOMS = {
     "apps.cli.screen": ("ProgressBar",),
     "bundle": ("Bundle",),
     "config": ("CleanConfig", "CorpusConfig", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig"),
-    "apps.convert.formats": ("export_bundle",),
+    "apps.convert.exports": ("export_bundle",),
     "apps.convert.imports": ("import_checkpoint",),
     "data.readers": ("read_pairs",),
     "apps.documents": ("DocumentOptions", "read_document"),

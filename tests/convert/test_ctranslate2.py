@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.convert.exports import export_bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.nn import MultiHeadAttention
 from allyouneed.translator import Translator

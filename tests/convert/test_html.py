@@ -12,10 +12,9 @@ import torch
 from axe_core_python.sync_playwright import Axe
 
 from allyouneed import Translator
-from allyouneed.apps.convert.formats import export_bundle
-from allyouneed.apps.convert.html import HTMLExporter, HTMLFolder
-from allyouneed.apps.convert.precision import ExportPrecision
-from allyouneed.apps.convert.web_model import WEB
+from allyouneed.apps.convert import html
+from allyouneed.apps.convert.exports import ExportPrecision, export_bundle
+from allyouneed.apps.convert.html import WEB, HTMLFolder
 from allyouneed.config import DecodeConfig
 from allyouneed.errors import ExportError
 from allyouneed.nn import Transformer
@@ -89,7 +88,7 @@ def test_greedy_translations_in_chromium_are_ours_token_for_token(
     tmp_path: Path, count: int, sizes: dict[str, Any]
 ) -> None:
     bundle = make_bundle(d_model=32, d_ff=32, max_length=16, **sizes)
-    HTMLExporter().write(bundle, tmp_path, "float32")
+    html.write_html(bundle, tmp_path, "float32")
     rng = Random(1)
     texts = ["".join(rng.choices("abcdefghij", k=rng.randint(1, 12))) for _ in range(count)]
     file = tmp_path / "index.html"
@@ -119,7 +118,7 @@ def test_every_model_can_be_a_page(tmp_path: Path, sizes: dict[str, Any]) -> Non
 
 def test_a_switch_of_the_page_turns_its_part_off(tmp_path: Path) -> None:
     bundle = make_bundle()
-    HTMLExporter().write(bundle, tmp_path, "float32")
+    html.write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
     source = bundle.source_tokenizer.encode("abcd")
 
@@ -151,7 +150,7 @@ def test_a_switch_of_the_page_turns_its_part_off(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sizes", SIZES[1:], ids=str)
 def test_without_positions_the_page_adds_and_rotates_nothing(tmp_path: Path, sizes: dict[str, Any]) -> None:
     bundle = make_bundle(**sizes)
-    HTMLExporter().write(bundle, tmp_path, "float32")
+    html.write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
 
     def last_step(positions: str) -> list[float]:
@@ -185,13 +184,13 @@ def test_products_in_webassembly_and_in_javascript_agree(
     tmp_path: Path, precision: ExportPrecision, width: int
 ) -> None:
     bundle = make_bundle(d_model=width)  # 12 is no multiple of 8, so that JavaScript multiplies some of the matrices
-    HTMLExporter().write(bundle, tmp_path, precision)
+    html.write_html(bundle, tmp_path, precision)
     page = HTMLFolder(tmp_path)
     assert page.evaluate("translator.model.kernels.name") == "WebAssembly"
-    (usual,) = page.log_probabilities([[10, 1, 2, 3, 11]], [[10, 4, 5, 6, 11]])
+    usual = page.log_probabilities([10, 1, 2, 3, 11], [10, 4, 5, 6, 11])
     page.evaluate("translator.model.kernels.instructions = null")
     assert page.evaluate("translator.model.kernels.name") == "JavaScript"
-    (plain,) = page.log_probabilities([[10, 1, 2, 3, 11]], [[10, 4, 5, 6, 11]])
+    plain = page.log_probabilities([10, 1, 2, 3, 11], [10, 4, 5, 6, 11])
     page.close()
     assert usual != plain  # or else WebAssembly has not been called
     assert usual == pytest.approx(plain, abs=1e-5)
@@ -206,7 +205,7 @@ def test_the_bytes_of_the_kernels_are_those_of_their_source() -> None:
 
 def test_a_blank_text_has_no_hypotheses(tmp_path: Path) -> None:
     bundle = make_bundle()
-    HTMLExporter().write(bundle, tmp_path, "float32")
+    html.write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
     blank: dict[str, object] = {"source": [], "hypotheses": [], "beam": [], "encoderAttention": {}}
     assert page.evaluate("translator.translate(' \\n')") == blank
@@ -215,7 +214,7 @@ def test_a_blank_text_has_no_hypotheses(tmp_path: Path) -> None:
 
 def test_the_steps_of_a_beam_lead_to_its_hypotheses(tmp_path: Path) -> None:
     bundle = make_bundle()
-    HTMLExporter().write(bundle, tmp_path, "float32")
+    html.write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
     result = page.evaluate("translator.translate('abcj', { beam: 3 })")
     page.close()
@@ -245,7 +244,7 @@ def test_the_steps_of_a_beam_lead_to_its_hypotheses(tmp_path: Path) -> None:
 )
 def test_the_page_keeps_the_rules_of_the_search(tmp_path: Path, rules: dict[str, Any], beam: int) -> None:
     bundle = replace(make_bundle(), decode=DecodeConfig(beam=beam, **rules))
-    HTMLExporter().write(bundle, tmp_path, "float32")
+    html.write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
     ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False)
     texts = ["abc", "jihgf", "aabbccdd", "e"]
@@ -255,7 +254,7 @@ def test_the_page_keeps_the_rules_of_the_search(tmp_path: Path, rules: dict[str,
 
 
 def test_the_page_names_the_languages_of_its_texts(tmp_path: Path) -> None:
-    HTMLExporter().write(replace(make_bundle(), languages=("en", "pt-BR")), tmp_path, "float32")
+    html.write_html(replace(make_bundle(), languages=("en", "pt-BR")), tmp_path, "float32")
     page = (tmp_path / "index.html").read_text()
     assert re.search(r'<textarea id="input"[^>]* lang="en"', page)
     assert re.search(r'<output id="output"[^>]* lang="pt-BR"', page)
@@ -270,7 +269,7 @@ def search_without_positions(folder: Path, text: str) -> str:
 
 
 def test_nothing_of_an_earlier_text_stands_beside_one_that_is_refused(tmp_path: Path) -> None:
-    HTMLExporter().write(replace(make_bundle(), probes=("xyz",)), tmp_path, "float32")
+    html.write_html(replace(make_bundle(), probes=("xyz",)), tmp_path, "float32")
     parts = [f"#{name}" for name in ("output", "time", "hypotheses", "steps", "candidates", "matrix", "matrix-caption")]
     with open_page(tmp_path / "index.html") as page:
         page.wait_for_selector("#error:not([hidden])")
@@ -286,7 +285,7 @@ def test_nothing_of_an_earlier_text_stands_beside_one_that_is_refused(tmp_path: 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
     bundle = replace(make_bundle(), probes=("abc",))
-    HTMLExporter().write(bundle, tmp_path, "float32")
+    html.write_html(bundle, tmp_path, "float32")
     greedy = Translator(bundle).using(beam=4, copy_untranslatable=False, retry_repetition=False)
     with open_page(tmp_path / "index.html", width=width) as page:
         page.wait_for_function(f"document.getElementById('output').textContent === {json.dumps(greedy('abc'))}")

@@ -10,8 +10,8 @@ import torch
 import transformers
 
 from allyouneed import Translator
-from allyouneed.apps.convert.formats import export_bundle
-from allyouneed.apps.convert.huggingface import marian_order
+from allyouneed.apps.convert.exports import export_bundle
+from allyouneed.apps.convert.foreign_model import sines_first
 from allyouneed.apps.convert.imports import import_checkpoint
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
@@ -58,7 +58,7 @@ def test_the_permutation_gives_marians_positions() -> None:
     from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
     positions = MarianSinusoidalPositionalEmbedding(30, 16)
-    torch.testing.assert_close(positions.create_weight(), sinusoids(30, 16)[:, marian_order(16)], rtol=0, atol=1e-6)
+    torch.testing.assert_close(positions.create_weight(), sinusoids(30, 16)[:, sines_first(16)], rtol=0, atol=1e-6)
 
 
 def test_the_tokenizer_normalizes_and_frames_as_ours(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.convert.exports import export_bundle
 from allyouneed.apps.convert.imports import import_checkpoint
 from allyouneed.bundle import Bundle
 from allyouneed.errors import CheckpointError, ConfigError

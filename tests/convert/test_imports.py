@@ -1,11 +1,12 @@
-"""How a checkpoint is recognized, and how an import is written."""
+"""All imports: folders that are recognized, refusals, and the card of what was imported."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from allyouneed.apps.convert.formats import export_bundle
-from allyouneed.apps.convert.imports import IMPORTERS, import_checkpoint, importer, recognize
+from allyouneed.apps.convert.exports import export_bundle
+from allyouneed.apps.convert.imports import import_checkpoint, imported_card, recognize
 from allyouneed.bundle import Bundle
 from allyouneed.errors import CheckpointError, OutputError
 from bundles import make_bundle
@@ -19,15 +20,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_folder_is_recognized_by_its_files(exported: Path) -> None:
-    assert recognize(exported).program == "Hugging Face Marian"
-
-
-def test_every_importer_says_what_it_reads(tmp_path: Path) -> None:
-    for module in IMPORTERS:
-        one = importer(module)
-        assert one.program
-        assert one.looks_like
-        assert not one.recognizes(tmp_path)
+    assert recognize(exported) == "huggingface"
 
 
 def test_a_folder_of_no_known_kind_is_refused_with_the_kinds_that_are(tmp_path: Path) -> None:
@@ -55,3 +48,29 @@ def test_a_failed_import_leaves_nothing(exported: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"model\.safetensors cannot be read"):
         import_checkpoint(damaged, tmp_path / "out")
     assert [file.name for file in tmp_path.iterdir()] == ["damaged"]
+
+
+def test_licence_and_languages_of_the_checkpoint_are_kept(tmp_path: Path) -> None:
+    head = "---\nlanguage: \n- en\n- it\nlicense: apache-2.0\ntags:\n- translation\n---\n# x\nlicense: mit\n"
+    (tmp_path / "README.md").write_text(head)
+    card = imported_card(make_bundle(), tmp_path, program="Marian")
+    assert card.startswith("---\nlanguage:\n- en\n- it\nlicense: apache-2.0\n---\n")
+    assert "License: apache-2.0." in card
+    assert "Imported from a checkpoint of Marian" in card
+
+
+def test_named_languages_come_first(tmp_path: Path) -> None:
+    card = imported_card(replace(make_bundle(), languages=("de", "fr")), tmp_path, program="Marian")
+    assert card.startswith("---\nlanguage:\n- de\n- fr\n---\n")
+    assert "Translates de into fr." in card
+
+
+def test_without_a_card_nothing_is_invented(tmp_path: Path) -> None:
+    card = imported_card(make_bundle(), tmp_path, program="Marian")
+    assert card.startswith(f"# {tmp_path.name}\n")
+    assert "names no license" in card
+
+
+def test_a_card_that_is_no_card_does_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_bytes(b"---\nlicense: [" + b"\xff" * 1000 + b"\n---\n")
+    assert "names no license" in imported_card(make_bundle(), tmp_path, program="Marian")

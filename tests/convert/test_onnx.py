@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.convert.exports import Proof, export_bundle
 from allyouneed.apps.convert.onnx import DECODER_INPUTS
-from allyouneed.apps.convert.proof import Proof
 from allyouneed.bundle import Bundle
 from bundles import make_bundle
 

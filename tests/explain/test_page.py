@@ -10,7 +10,7 @@ import torch
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from allyouneed.apps.convert.web_model import web_library, web_model
+from allyouneed.apps.convert.html import web_library, web_model
 from allyouneed.apps.explain import Trace, build_page, explain, trace_translation
 from allyouneed.apps.explain.claims import Claim
 from allyouneed.apps.explain.heads import NO_PATTERN, SPREAD, describe_heads

@@ -65,7 +65,7 @@ def export(
     import torch
 
     from ...bundle import Bundle
-    from ..convert.formats import export_bundle
+    from ..convert.exports import export_bundle
 
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that the unfinished folder is removed
     proof = export_bundle(

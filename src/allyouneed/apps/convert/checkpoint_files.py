@@ -1,27 +1,34 @@
 """The files of checkpoints, which may come from strangers: nothing in them is run, and sizes are checked before use."""
 
 import argparse
+import io
+import math
 import pickletools
+import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import TopologicalSorter
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from ...errors import CheckpointError
+from ...errors import CheckpointError, MissingExtraError
 from ...files import parse_json, read_whole
 
-LARGEST_JSON = 2**26  # bytes; a vocabulary of 250,000 pieces has about 5 million
+LARGEST_TEXT = 2**26  # bytes; a vocabulary of 250,000 pieces has about 5 million
+LARGEST_SETTINGS = 2**16  # bytes of YAML; Marian writes some 5,000
+MOST_LEVELS_OF_SETTINGS = 4
 LARGEST_PICKLE = 2**24  # bytes of a pickle that describes tensors; their numbers lie outside it
 MOST_PARTS, MOST_LEVELS = (
     2**20,
     100,
 )  # of the lists, tables and tuples of a pickle, one that is used twice counted twice
+_ENTRY = re.compile(r"(?P<key>.*):\s*(?P<id>\d{1,9})\s*")  # of a vocabulary in YAML
 _REMEDY = "if you trust it, save its tensors alone, as docs/import.md shows"
 _PICKLED = {  # what the pickle of tensors and settings names, and nothing else
     "argparse Namespace",
@@ -30,6 +37,8 @@ _PICKLED = {  # what the pickle of tensors and settings names, and nothing else
     "torch._utils _rebuild_parameter",
     *(f"torch {kind}Storage" for kind in ("Float", "Half", "BFloat16", "Double", "Long", "Int", "Byte", "Bool")),
 }
+
+NPZArray = np.ndarray[Any, np.dtype[Any]]
 
 
 def read_limited(path: Path, most: int) -> bytes:
@@ -46,12 +55,31 @@ def read_limited(path: Path, most: int) -> bytes:
 def read_json_table(path: Path) -> dict[str, Any]:
     """The JSON object in a file. Refuses anything else."""
     try:
-        table = parse_json(read_limited(path, LARGEST_JSON))
+        table = parse_json(read_limited(path, LARGEST_TEXT))
     except ValueError as error:
         raise CheckpointError(f"{path} {error}") from error
     if not isinstance(table, dict):
         raise CheckpointError(f"{path} must hold a JSON object; got {type(table).__name__}")
     return table
+
+
+def read_lines_of_text(path: Path) -> list[str]:
+    """The lines of a text file in UTF-8, without an empty last one."""
+    try:
+        text = read_limited(path, LARGEST_TEXT).decode()
+    except UnicodeDecodeError as error:
+        raise CheckpointError(f"{path} is not UTF-8: byte {error.start + 1}") from error
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
+def choose_file(folder: Path, pattern: str, *preferred: str) -> Path:
+    """The first of the preferred files that a folder has, or the only one of its pattern."""
+    paths = sorted(folder.glob(pattern))
+    named = [folder / name for name in preferred if folder / name in paths]
+    if not named and len(paths) != 1:
+        rename = f"; name the one to import {preferred[0]}" if preferred else ""
+        raise CheckpointError(f"{folder} must have one {pattern}; it has {len(paths)}{rename}")
+    return (named or paths)[0]
 
 
 def read_tensor_file(path: Path) -> dict[str, Tensor]:
@@ -64,6 +92,14 @@ def read_tensor_file(path: Path) -> dict[str, Tensor]:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  no mapping
     except (OSError, SafetensorError) as error:
         raise _unreadable(path, error) from error
+
+
+def read_state(path: Path, name: str, program: str) -> tuple[Mapping[str, Any], dict[str, Tensor]]:
+    """All that a checkpoint of PyTorch holds, and the table of tensors `name` in it."""
+    state = read_pickle_safely(path)
+    if not isinstance(state, Mapping) or name not in state:
+        raise CheckpointError(f"{path} is no checkpoint of {program}: it has no table named {name}")
+    return state, require_tensors(state[name], f"{path}, {name},")
 
 
 def require_tensors(state: Any, what: str) -> dict[str, Tensor]:
@@ -179,3 +215,108 @@ def _refuse_growth(path: Path, content: bytes) -> None:
             f"{path} has a pickle of more than {MOST_PARTS:,} values or {MOST_LEVELS} levels, one used twice counted "
             "twice, as no table of tensors has"
         )
+
+
+def read_npz(path: Path) -> dict[str, NPZArray]:
+    """The arrays of a .npz. Refuses what is compressed or holds more than numbers, before memory is taken."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise ValueError("it is compressed; Marian's own files are not")
+            if sum(member.file_size for member in members) > path.stat().st_size:
+                raise ValueError("its members are larger than the file")
+            names = [member.filename.removesuffix(".npy") for member in members]
+            if len(set(names)) != len(names):
+                raise ValueError("it has two members of one name")
+            return {name: _array(archive.read(member)) for name, member in zip(names, members, strict=True)}
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise CheckpointError(f"{path} is no .npz that can be read: {error}") from error
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """The settings of a YAML file; see `read_settings`."""
+    return read_settings(read_limited(path, LARGEST_SETTINGS), str(path))
+
+
+def read_settings(content: bytes, name: str) -> dict[str, Any]:
+    """The settings of some YAML: a table of plain values and lists. Refuses aliases, objects and long content."""
+    yaml = _yaml()
+    if len(content) > LARGEST_SETTINGS:
+        raise CheckpointError(f"{name} has more than {LARGEST_SETTINGS:,} bytes, which no settings need")
+    try:
+        depth = 0
+        for event in yaml.parse(content, Loader=yaml.SafeLoader):  # one by one, so that deep nesting is not read whole
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent) or depth > MOST_LEVELS_OF_SETTINGS:
+                raise CheckpointError(f"{name} has aliases or deep nesting, as no settings of a checkpoint have")
+        table = yaml.load(content, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{name} is no YAML that can be read: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(table, dict):
+        raise CheckpointError(f"{name} must hold a table of settings")
+    return table
+
+
+def read_vocabulary(path: Path) -> dict[str, int]:
+    """The ids of a vocabulary in YAML, a token and its id on a line, or on two (`? token` and `: id`)."""
+    ids: dict[str, int] = {}
+    for line in _joined_lines(path):
+        match = _ENTRY.fullmatch(line)
+        if match is None:
+            raise CheckpointError(f"{path} must have a token and its id on each line; got {line!r:.60}")
+        ids[_scalar(match["key"])] = int(match["id"])
+    return ids
+
+
+def _joined_lines(path: Path) -> Iterator[str]:
+    """The lines of entries; a key of its own line (`? key`) stands before its value (`: value`)."""
+    pending = ""
+    for line in read_lines_of_text(path):
+        if line.startswith("? "):
+            pending = line[2:]
+        elif line.strip() and line not in ("---", "...") and not line.startswith("#"):
+            yield pending + line
+            pending = ""
+
+
+def _scalar(text: str) -> str:
+    """The string that a YAML scalar means, which may be quoted."""
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        if "\\" not in text:
+            return text[1:-1]
+        yaml = _yaml()
+        try:
+            return str(yaml.load(text, Loader=yaml.BaseLoader))
+        except (yaml.YAMLError, ValueError) as error:
+            raise CheckpointError(f"a token of the vocabulary is no YAML: {text!r:.60}") from error
+    return text
+
+
+def _array(content: bytes) -> NPZArray:
+    """The array of a .npy. Its size is compared with that of the file before memory is taken."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"an array has version {version} of the format; known are 1.0 and 2.0")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    if dtype.kind not in "fiu" or dtype.hasobject:
+        raise ValueError(f"an array has the type {dtype}, which is no number")
+    count = math.prod(shape)
+    if min(shape, default=1) < 0 or count * dtype.itemsize != len(content) - file.tell():
+        raise ValueError(f"an array of shape {shape} does not have the size of its file")
+    flat = np.frombuffer(content, dtype, count, file.tell())
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _yaml() -> Any:
+    try:
+        import yaml
+    except ImportError as error:
+        raise MissingExtraError("reading the YAML of a checkpoint", "import") from error
+    return yaml

@@ -15,14 +15,11 @@ import numpy as np
 import torch
 
 from ...bundle import Bundle
-from ...config import ModelConfig
-from ...errors import MissingExtraError
 from ...nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from ...text.backends import EOS, PAD, UNK
 from ...younger.query_key_norm import QueryKeyNormAttention
-from .exported_tokenizer import save_tokenizers
-from .precision import ExportPrecision
-from .proof import ConvertedModel, banned_ids
+from .exports import ExportPrecision, banned_ids
+from .vocabularies import save_tokenizers
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -31,80 +28,66 @@ CT2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # ours: CTr
 BANNED_LOGIT = -6e4  # the bias of the projection for tokens that no search writes; float16 can hold it
 
 
-class CTranslate2Exporter:
-    """An `Exporter` for CTranslate2."""
-
-    program = "CTranslate2"
-    precisions: tuple[ExportPrecision, ...] = ("float32", "float16", "int8")
-
-    def default_precision(self, config: ModelConfig) -> ExportPrecision:
-        """That of the bundle."""
-        return "float32"
-
-    def require_library(self) -> None:
-        """Refuse to go on without the extra."""
-        _library()
-
-    def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
-        """Write `bundle` for `ctranslate2.Translator(folder)`, with our tokenizer."""
-        spec = _spec(bundle)
-        spec.optimize(quantization=None if precision == "float32" else precision)
-        spec.save(str(folder))
-        save_tokenizers(bundle, folder)
-
-    def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
-        """The folder at work in CTranslate2."""
-        return CTranslate2Folder(folder, bundle)
+def write_ctranslate2(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+    """Write `bundle` for `ctranslate2.Translator(folder)`, with our tokenizer."""
+    spec = _spec(bundle)
+    spec.optimize(quantization=None if precision == "float32" else precision)
+    spec.save(str(folder))
+    save_tokenizers(bundle, folder)
 
 
 class CTranslate2Folder:
     """An exported folder at work in CTranslate2; see `ConvertedModel`."""
 
     def __init__(self, folder: Path, bundle: Bundle) -> None:
+        import ctranslate2
+
         # Rounded weights, too: not every processor has float16, and int8 sums overflow in CTranslate2 without VNNI.
-        self._translator = _library().Translator(str(folder), device="cpu", compute_type="float32")
-        self._source_tokenizer, self._target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
-        self._source_names, self._names = bundle.source_tokenizer.names(), bundle.target_tokenizer.names()
+        self._translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
+        self._source, self._target = bundle.source_tokenizer, bundle.target_tokenizer
+        self._source_names, self._names = self._source.names(), self._target.names()
         self._ids = {name: i for i, name in enumerate(self._names)}
 
-    def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
+    def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
         """As in `ConvertedModel`."""
-        results = self._translator.translate_batch(
-            self._tokens(sources),
+        (result,) = self._translator.translate_batch(
+            [self._source_tokens(source)],
             beam_size=beam,
             length_penalty=0,
             max_decoding_length=max_length,
             min_decoding_length=0,
         )
-        return [[self._ids[token] for token in result.hypotheses[0]] for result in results]
+        return [self._ids[token] for token in result.hypotheses[0]]
 
-    def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+    def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
         """As in `ConvertedModel`."""
         # CTranslate2 adds the end token to every target, so that of one that was cut off is left out again.
-        ended = [target if target[-1] == self._ids[EOS] else [*target, self._ids[EOS]] for target in targets]
-        tokens = [[self._names[i] for i in self._target_tokenizer.content(ids)] for ids in ended]
-        results = self._translator.score_batch(self._tokens(sources), tokens)
-        return [list(result.log_probs)[: len(target) - 1] for result, target in zip(results, targets, strict=True)]
+        ended = target if target[-1] == self._target.eos_id else [*target, self._target.eos_id]
+        tokens = [self._names[i] for i in self._target.content(ended)]
+        (result,) = self._translator.score_batch([self._source_tokens(source)], [tokens])
+        return list(result.log_probs)[: len(target) - 1]
 
-    def _tokens(self, sentences: list[list[int]]) -> list[list[str]]:
-        return [[self._source_names[i] for i in self._source_tokenizer.content(ids)] for ids in sentences]
+    def _source_tokens(self, source: list[int]) -> list[str]:
+        return [self._source_names[i] for i in self._source.content(source)]
 
 
 def _spec(bundle: Bundle) -> Any:
     """The bundle as CTranslate2's `TransformerSpec`, float32."""
-    library, config = _library(), bundle.model.config
+    from ctranslate2 import specs
+
+    config = bundle.model.config
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     common = {
         "num_heads": config.heads,
         "pre_norm": config.norm == "pre",
-        "activation": library.specs.Activation[CT2_ACTIVATIONS[config.activation]],
+        "activation": specs.Activation[CT2_ACTIVATIONS[config.activation]],
         "qk_norm": config.query_key_norm,
         "rotary_dim": config.d_model // config.heads // 2 * 2 if config.positions == "rotary" else None,
         "rotary_interleave": False,
     }
-    spec = library.specs.TransformerSpec(
-        library.specs.TransformerEncoderSpec(config.encoder_layers, **common),
-        library.specs.TransformerDecoderSpec(config.decoder_layers, **common),
+    spec = specs.TransformerSpec(
+        specs.TransformerEncoderSpec(config.encoder_layers, **common),
+        specs.TransformerDecoderSpec(config.decoder_layers, **common),
     )
     if config.query_key_norm:  # of self-attention alone, as here
         for layer in spec.decoder.layer:
@@ -120,14 +103,6 @@ def _spec(bundle: Bundle) -> Any:
     spec.config.layer_norm_epsilon = next(part.eps for part in bundle.model.modules() if isinstance(part, LayerNorm))
     spec.validate()
     return spec
-
-
-def _library() -> Any:
-    try:
-        import ctranslate2
-    except ImportError as error:
-        raise MissingExtraError("CTranslate2", "export") from error
-    return ctranslate2
 
 
 # Shaped like the model, from the whole to its parts: each function fills a part of the empty `spec`.
@@ -155,41 +130,32 @@ def _transformer(spec: Any, model: Transformer, banned: tuple[int, ...]) -> None
 
 
 def _encoder_block(spec: Any, block: EncoderBlock) -> None:
-    _self_attention(spec.self_attention, block.attention)
-    _norm(spec.self_attention.layer_norm, block.attention_residual.norm)
-    _feed_forward(spec.ffn, block.feed_forward)
-    _norm(spec.ffn.layer_norm, block.feed_forward_residual.norm)
+    _self_attention(spec.self_attention, block.attention, block.attention_residual.norm)
+    _feed_forward(spec.ffn, block.feed_forward, block.feed_forward_residual.norm)
 
 
 def _decoder_block(spec: Any, block: DecoderBlock) -> None:
-    _self_attention(spec.self_attention, block.self_attention)
-    _norm(spec.self_attention.layer_norm, block.self_attention_residual.norm)
-    _cross_attention(spec.attention, block.cross_attention)
+    _self_attention(spec.self_attention, block.self_attention, block.self_attention_residual.norm)
+    cross = block.cross_attention
+    _linear(spec.attention.linear[0], cross.query)
+    _linear(spec.attention.linear[1], cross.key, cross.value)
+    _linear(spec.attention.linear[2], cross.output)
     _norm(spec.attention.layer_norm, block.cross_attention_residual.norm)
-    _feed_forward(spec.ffn, block.feed_forward)
-    _norm(spec.ffn.layer_norm, block.feed_forward_residual.norm)
+    _feed_forward(spec.ffn, block.feed_forward, block.feed_forward_residual.norm)
 
 
-def _self_attention(spec: Any, attention: MultiHeadAttention) -> None:
+def _self_attention(spec: Any, attention: MultiHeadAttention, norm: nn.Module) -> None:
     _linear(spec.linear[0], attention.query, attention.key, attention.value)
     _linear(spec.linear[1], attention.output)
-    _query_key_norm(spec, attention)
-
-
-def _cross_attention(spec: Any, attention: MultiHeadAttention) -> None:
-    _linear(spec.linear[0], attention.query)
-    _linear(spec.linear[1], attention.key, attention.value)
-    _linear(spec.linear[2], attention.output)
-
-
-def _query_key_norm(spec: Any, attention: MultiHeadAttention) -> None:
+    _norm(spec.layer_norm, norm)
     if isinstance(attention, QueryKeyNormAttention):
         spec.q_norm.gamma, spec.k_norm.gamma = _array(attention.query_gain), _array(attention.key_gain)
 
 
-def _feed_forward(spec: Any, feed_forward: FeedForward) -> None:
+def _feed_forward(spec: Any, feed_forward: FeedForward, norm: nn.Module) -> None:
     _linear(spec.linear_0, feed_forward.inner)
     _linear(spec.linear_1, feed_forward.outer)
+    _norm(spec.layer_norm, norm)
 
 
 def _linear(spec: Any, *maps: nn.Linear) -> None:

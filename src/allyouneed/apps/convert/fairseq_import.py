@@ -9,26 +9,34 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...bundle import Bundle
 from ...config import DecodeConfig, ModelConfig
-from ...errors import CheckpointError, ConfigError
+from ...errors import CheckpointError
 from ...text.backends import EOS, PAD, SOS, UNK
-from ...text.normalize import Normalization
 from ...text.vocabulary import Vocabulary
-from .checkpoint_files import read_pickle_safely, require_tensors
-from .foreign_weights import StoredWeights, build_imported_model, require_settings
-from .huggingface import weight_names
-from .subword_vocabulary import ImportedSide, merges_side, read_lines_of_text, rename_specials, sentencepiece_side
+from .checkpoint_files import choose_file, read_lines_of_text, read_state
+from .foreign_model import (
+    FAIRSEQ_NAMES,
+    OUR_ACTIVATIONS,
+    PROJECTION,
+    SOURCE,
+    TARGET,
+    Checkpoint,
+    StoredWeights,
+    WeightFormat,
+    our_value,
+    require_equal,
+    require_settings,
+)
+from .vocabularies import ImportedSide, merges_side, rename_specials, sentencepiece_side
 
 _SPECIAL_TOKENS = {"<s>": SOS, "<pad>": PAD, "</s>": EOS, "<unk>": UNK}  # the first ids of every dictionary
 _PADDING = 1
-_ACTIVATIONS: dict[str, Literal["relu", "gelu", "silu"]] = {"relu": "relu", "gelu": "gelu", "swish": "silu"}
 _EXPECTED: dict[str, tuple[object, ...]] = {  # settings that change what the weights compute
     "no_token_positional_embeddings": (False,),
     "no_cross_attention": (False,),
@@ -46,111 +54,62 @@ _EXPECTED: dict[str, tuple[object, ...]] = {  # settings that change what the we
     "scale_fc": (False,),
     "scale_resids": (False,),
 }
-_IGNORED = {
-    f"{side}.{name}" for side in ("encoder", "decoder") for name in ("version", "embed_positions._float_tensor")
-}
-_TABLES = {
-    "source_embedding.table": "encoder.embed_tokens.weight",
-    "target_embedding.table": "decoder.embed_tokens.weight",
-    "projection.table": "decoder.output_projection.weight",
-}
 _CODES = ("bpecodes", "code", "codes", "*.codes", "codes.*", "bpe.*.codes")
-_PREFERRED = ("model.pt", "checkpoint_best.pt", "checkpoint_last.pt")
 
 
-class FairseqImporter:
-    """An `Importer` for folders of fairseq."""
-
-    program = "fairseq"
-    looks_like = "dict.SOURCE.txt, dict.TARGET.txt and a checkpoint *.pt"
-
-    def recognizes(self, folder: Path) -> bool:
-        """Whether there are a dictionary and a checkpoint."""
-        return any(folder.glob("dict.*.txt")) and any(folder.glob("*.pt"))
-
-    def read(self, folder: Path) -> Bundle:
-        """The folder as a bundle."""
-        path = _checkpoint(folder)
-        state = read_pickle_safely(path)
-        if not isinstance(state, Mapping) or "model" not in state:
-            raise CheckpointError(f"{path} is no checkpoint of fairseq: it has no table named model")
-        stored, settings = StoredWeights(require_tensors(state["model"], f"{path}, model,")), _settings(state)
-        require_settings(settings, _EXPECTED)
-        languages = _languages(settings)
-        sides = [_side(folder, code, start) for code, start in zip(languages, (None, EOS), strict=True)]
-        vocabulary = Vocabulary(sides[0].tokenizer, sides[1].tokenizer)
-        try:
-            config = vocabulary.with_vocab_size(_model_config(settings, stored, sides))
-        except (ConfigError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{path} describes no model that a bundle can hold: {error}") from error
-        weights = FairseqWeights(stored, config, sides, scaled=not settings.get("no_scale_embedding"))
-        model = build_imported_model(config, weights.weight)
-        for name in _TABLES.values():
-            if name in stored:
-                weights.table(name)
-        stored.require_all_used(_IGNORED, self.program)
-        source, target = (code if re.fullmatch("[a-z]{2,3}", code) else "" for code in languages)
-        return Bundle(
-            model,
-            vocabulary.source,
-            vocabulary.target,
-            DecodeConfig(
-                beam=5, alpha=1.0, length_penalty="plain", length_ratio=0.0, extra_length=201, min_length=2,
-                ban_unknown=False, renormalize_logits=False, copy_untranslatable=False, retry_repetition=False,
-            ),
-            normalization=Normalization(unicode="none", strip_control=False),
-            languages=(source, target),
-        )  # fmt: skip
-
-
-class FairseqWeights:
-    """The tensors of a checkpoint under our names."""
-
-    def __init__(self, stored: StoredWeights, config: ModelConfig, sides: list[ImportedSide], *, scaled: bool) -> None:
-        self.stored, self.config, self.scaled = stored, config, scaled
-        self.rows = {_TABLES["source_embedding.table"]: sides[0].rows}
-        self.names = {ours: foreign.removeprefix("model.") for ours, (foreign, _) in weight_names(config).items()}
-        for side in ("encoder", "decoder"):
-            self.names |= {
-                f"{side}.norm.gain": f"{side}.layer_norm.weight",
-                f"{side}.norm.bias": f"{side}.layer_norm.bias",
-            }
-        self.target_rows = sides[1].rows
-
-    def weight(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        """One by our name."""
-        if name in _TABLES:
-            table = self.table(_TABLES[name])
-            if name == "projection.table" or self.scaled:
-                return table
-            return table / math.sqrt(self.config.d_model)
-        if name.endswith("_position.encoding"):
-            side = {"source": "encoder", "target": "decoder"}[name.partition("_")[0]]
-            return self.positions(f"{side}.embed_positions.weight")
-        return self.stored.read(self.names[name], shape)
-
-    def table(self, name: str) -> Tensor:
-        """An embedding or the projection, its rows in the order of our ids."""
-        rows = self.rows.get(name, self.target_rows)
-        if name not in self.stored and name == _TABLES["projection.table"]:  # older versions store a shared one once
-            name = _TABLES["target_embedding.table"]
-        return self.stored.read(name, (len(rows), self.config.d_model))[rows]
-
-    def positions(self, name: str) -> Tensor:
-        """The vectors of all positions: learned ones, or fairseq's sines and cosines."""
-        first, length, width = _PADDING + 1, self.config.max_length, self.config.d_model
-        if name in self.stored:
-            count, _ = self.stored.sizes(name, 2)
-            return self.stored.read(name, (count, width))[first : first + length]
-        return fairseq_sinusoids(first + length, width)[first:]
-
-
-def fairseq_sinusoids(length: int, width: int) -> Tensor:
+def _fairseq_sinusoids(length: int, width: int) -> Tensor:
     """All sines, then all cosines; frequencies from 1 to 1/10000 inclusive, computed in float32."""
     half = width // 2
     frequencies = torch.exp(torch.arange(half, dtype=torch.float32) * -(math.log(10_000) / max(1, half - 1)))
     angles = torch.arange(length, dtype=torch.float32)[:, None] * frequencies
     return F.pad(torch.cat((angles.sin(), angles.cos()), dim=1), (0, width - 2 * half))
+
+
+def _positions(stored: StoredWeights, config: ModelConfig, name: str) -> Tensor:
+    """The vectors of all positions of a side: learned ones, or fairseq's sines and cosines."""
+    first, length, width = _PADDING + 1, config.max_length, config.d_model
+    table = f"{'encoder' if name.startswith('source') else 'decoder'}.embed_positions.weight"
+    if table in stored:
+        count, _ = stored.sizes(table, 2)
+        return stored.read(table, (count, width))[first : first + length]
+    return _fairseq_sinusoids(first + length, width)[first:]
+
+
+FAIRSEQ = WeightFormat(
+    program="fairseq",
+    names=FAIRSEQ_NAMES,
+    shared={FAIRSEQ_NAMES[PROJECTION]: FAIRSEQ_NAMES[TARGET]},  # older versions store a table that is shared once
+    positions=_positions,
+    ignored=[
+        f"{side}.{name}" for side in ("encoder", "decoder") for name in ("version", "embed_positions._float_tensor")
+    ],
+)
+
+
+def read_fairseq(folder: Path) -> Checkpoint:
+    """The weights decide what the sizes are, and the settings what the weights do not show."""
+    path = choose_file(folder, "*.pt", "model.pt", "checkpoint_best.pt", "checkpoint_last.pt")
+    state, tensors = read_state(path, "model", FAIRSEQ.program)
+    settings = _settings(state)
+    require_settings(settings, _EXPECTED)
+    languages = _languages(settings)
+    source, target = (_side(folder, code, start) for code, start in zip(languages, (None, EOS), strict=True))
+    stored = StoredWeights(
+        tensors,
+        FAIRSEQ,
+        rows={SOURCE: source.rows, TARGET: target.rows, PROJECTION: target.rows},
+        unscaled=(SOURCE, TARGET) if settings.get("no_scale_embedding") else (),
+    )
+    return Checkpoint(
+        stored=stored,
+        config=_model_config(settings, stored, len(target.rows)),
+        vocabulary=Vocabulary(source.tokenizer, target.tokenizer),
+        decode=DecodeConfig(
+            beam=5, alpha=1.0, length_penalty="plain", length_ratio=0.0, extra_length=201, min_length=2,
+            ban_unknown=False, renormalize_logits=False,
+        ),
+        languages=languages,
+    )  # fmt: skip
 
 
 def _settings(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,57 +140,39 @@ def _flat(part: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _model_config(settings: dict[str, Any], stored: StoredWeights, sides: list[ImportedSide]) -> ModelConfig:
+def _model_config(settings: dict[str, Any], stored: StoredWeights, target_tokens: int) -> ModelConfig:
     """The sizes of the weights, and what only the settings say; those of the vocabulary are left out."""
-    for name in ("attention_heads", "normalize_before", "learned_pos"):
-        one, other = (settings.get(f"{side}_{name}") for side in ("encoder", "decoder"))
-        if one != other:
-            raise CheckpointError(f"encoder and decoder must have the same {name}; got {one!r:.20} and {other!r:.20}")
+    heads, pre_norm, _ = (
+        require_equal(name, *(settings.get(f"{side}_{name}") for side in ("encoder", "decoder")))
+        for name in ("attention_heads", "normalize_before", "learned_pos")
+    )
     for side, first in (("encoder", 2), ("decoder", 3)):
         version = stored.read(f"{side}.version", (1,)).item() if f"{side}.version" in stored else 1
-        if settings.get("encoder_normalize_before") and version < first:
+        if pre_norm and version < first:
             raise CheckpointError(
                 f"the {side} is of an early version of fairseq, whose pre-norm had no norm at its end"
             )
-    activation = settings.get("activation_fn", "relu")
-    if activation not in _ACTIVATIONS:
-        raise CheckpointError(f"activation_fn must be one of {', '.join(_ACTIVATIONS)}; got {activation!r:.40}")
-    _, d_model = stored.sizes(_TABLES["source_embedding.table"], 2)
+    _, d_model = stored.sizes(FAIRSEQ_NAMES[SOURCE], 2)
     d_ff, _ = stored.sizes("encoder.layers.0.fc1.weight", 2)
+    # Without the factor √d_model our tables differ, because the projection never has it.
+    joint, target = (
+        bool(settings.get(name)) and not settings.get("no_scale_embedding")
+        for name in ("share_all_embeddings", "share_decoder_input_output_embed")
+    )
     return ModelConfig(
         d_model=d_model,
         d_ff=d_ff,
-        heads=settings.get("encoder_attention_heads", 8),
+        heads=8 if heads is None else heads,
         encoder_layers=stored.layers("encoder"),
         decoder_layers=stored.layers("decoder"),
-        activation=_ACTIVATIONS[activation],
-        norm="pre" if settings.get("encoder_normalize_before") else "post",
+        activation=our_value("activation_fn", settings.get("activation_fn", "relu"), OUR_ACTIVATIONS),
+        norm="pre" if pre_norm else "post",
         positions="learned",
-        tied_embeddings=_tied(settings, stored, sides, d_model),
+        tied_embeddings=stored.find_tied((target_tokens, d_model), joint=joint, target=joint or target),
         max_length=min(settings.get(f"max_{side}_positions") or 1024 for side in ("source", "target")),
         dropout=float(settings.get("dropout", 0.1)),
         attention_dropout=float(settings.get("attention_dropout", 0.0)),
     )
-
-
-def _tied(settings: dict[str, Any], stored: StoredWeights, sides: list[ImportedSide], d_model: int) -> Any:
-    """Which tables are one; without the factor √d_model none can be, because the projection never has it."""
-    if settings.get("no_scale_embedding"):
-        return "none"
-    shape = (len(sides[1].rows), d_model)
-    source, target, projection = _TABLES.values()
-    if settings.get("share_all_embeddings") and stored.are_equal((source, target, projection), shape):
-        return "all"
-    shared = settings.get("share_all_embeddings") or settings.get("share_decoder_input_output_embed")
-    return "target" if shared and stored.are_equal((target, projection), shape) else "none"
-
-
-def _checkpoint(folder: Path) -> Path:
-    paths = sorted(folder.glob("*.pt"))
-    named = [folder / name for name in _PREFERRED if folder / name in paths]
-    if not named and len(paths) != 1:
-        raise CheckpointError(f"{folder} has {len(paths)} checkpoints; name the one to import {_PREFERRED[0]}")
-    return (named or paths)[0]
 
 
 def _languages(settings: dict[str, Any]) -> tuple[str, str]:

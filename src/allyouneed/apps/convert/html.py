@@ -1,108 +1,101 @@
 """A bundle → one HTML file that translates in any browser, offline: weights, tokenizer and search in plain JavaScript.
 
-The page is `web/page.*`; `web_model.py` has the model. The proof runs the JavaScript of the written file in V8.
+In `web/`, `transformer.js` is Figure 1, `search.js` greedy and beam search, and `kernels.wat` the products of
+matrices in WebAssembly; `tokenizer.js` is the vocabulary, with the normalizers of `characters.js` and the models of
+`subwords.js`. `translator.js` joins them and says how to use them, in the exported page, `page.*`, or in any other.
+The proof runs the JavaScript of the written file in V8.
 """
 
 import json
 import re
+from base64 import b64encode
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, cast
 
+import torch
+from torch import Tensor
+
 from ...bundle import Bundle
-from ...config import ModelConfig
-from ...errors import MissingExtraError
-from .precision import ExportPrecision
-from .proof import ConvertedModel
-from .web_model import read_web_file, web_library, web_model
+from ...fast.quantization import quantize
+from ...nn import EncoderBlock
+from ...nn.weights import weights
+from ...younger.query_key_norm import EPS
+from .exports import ExportPrecision, banned_ids
 
-SMALL = 2_000_000  # parameters up to which weights stay float16: a page of at most some 5 MB
+WEB = Path(__file__).with_name("web")
+LIBRARY = (
+    "kernels.js",
+    "weights.js",
+    "characters.js",
+    "subwords.js",
+    "tokenizer.js",
+    "transformer.js",
+    "search.js",
+    "translator.js",
+)
 
 
-class HTMLExporter:
-    """An `Exporter` for browsers."""
-
-    program = "the page"
-    precisions: tuple[ExportPrecision, ...] = ("float32", "float16", "int8")
-
-    def default_precision(self, config: ModelConfig) -> ExportPrecision:
-        """float16 for small models, int8 for others."""
-        return "float16" if config.weight_bytes <= 4 * SMALL else "int8"
-
-    def require_library(self) -> None:
-        """Refuse to go on without the extra."""
-        _library()
-
-    def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
-        """Write `index.html`."""
-        model = web_model(bundle, precision)
-        title = _title(bundle)
-        parts = {
-            "title": escape(title),
-            "source_language": escape(bundle.languages[0]),
-            "target_language": escape(bundle.languages[1]),
-            "style": read_web_file("page.css"),
-            "example": escape(next(iter(bundle.probes), "")),
-            "beam": str(min(8, bundle.decode.beam)),
-            "footer": escape(
-                f"{bundle.model.parameter_count():,} parameters, weights in {precision}. Made by allyouneed."
-            ),
-            "bundle": model.bundle,
-            "weights": model.weights,
-            "library": web_library(),
-            "page": read_web_file("page.js"),
-        }
-        page = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], read_web_file("page.html"))
-        (folder / "index.html").write_text(page, encoding="utf-8")
-
-    def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
-        """The page at work in V8."""
-        return HTMLFolder(folder)
+def write_html(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+    """Write `index.html`."""
+    model = web_model(bundle, precision)
+    title = _title(bundle)
+    parts = {
+        "title": escape(title),
+        "source_language": escape(bundle.languages[0]),
+        "target_language": escape(bundle.languages[1]),
+        "style": read_web_file("page.css"),
+        "example": escape(next(iter(bundle.probes), "")),
+        "beam": str(min(8, bundle.decode.beam)),
+        "footer": escape(f"{bundle.model.parameter_count():,} parameters, weights in {precision}. Made by allyouneed."),
+        "bundle": model.bundle,
+        "weights": model.weights,
+        "library": web_library(),
+        "page": read_web_file("page.js"),
+    }
+    page = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], read_web_file("page.html"))
+    (folder / "index.html").write_text(page, encoding="utf-8")
 
 
 class HTMLFolder:
     """The JavaScript of an exported page at work in V8; see `ConvertedModel`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, _: Bundle | None = None) -> None:
+        from py_mini_racer import MiniRacer
+
         page = (folder / "index.html").read_text(encoding="utf-8")
         scripts = dict(re.findall(r'<script type="[^"]+" id="(\w+)">(.*?)</script>', page, re.DOTALL))
-        self._engine = _library().MiniRacer()
+        self._engine = MiniRacer()
         self._engine.eval(scripts["library"])
         self._engine.eval(f"var translator = new Translator({scripts['bundle']}, {json.dumps(scripts['weights'])})")
 
-    def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
+    def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
         """As in `ConvertedModel`."""
-        self._compare()
-        return [
-            self.evaluate(
-                f"search(translator.model, {source}, {{ beam: {beam}, maxLength: {max_length} }}).hypotheses[0].ids"
-            )
-            for source in sources
-        ]
+        options = f"{{ beam: {beam}, maxLength: {max_length} }}"
+        return cast(list[int], self._compare(f"search(translator.model, {source}, {options}).hypotheses[0].ids"))
 
-    def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+    def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
         """As in `ConvertedModel`."""
-        self._compare()
-        return [
-            self.evaluate(
-                f"""(() => {{
-                    let state = translator.model.start(translator.model.encode({source}));
-                    const target = {target};
-                    return target.slice(1).map((token, i) => {{
-                        const step = translator.model.decode([target[i]], state);
-                        state = step.state;
-                        return step.logProbabilities[token];
-                    }});
-                }})()"""
-            )
-            for source, target in zip(sources, targets, strict=True)
-        ]
+        gains = self._compare(
+            f"""(() => {{
+                let state = translator.model.start(translator.model.encode({source}));
+                const target = {target};
+                return target.slice(1).map((token, i) => {{
+                    const step = translator.model.decode([target[i]], state);
+                    state = step.state;
+                    return step.logProbabilities[token];
+                }});
+            }})()"""
+        )
+        return cast(list[float], gains)
 
-    def _compare(self) -> None:
-        """Search as the proof does, whatever the bundle does."""
+    def _compare(self, expression: str) -> Any:
+        """The value of an expression in a search as the proof does it, whatever the bundle does."""
         self._engine.eval(
             "Object.assign(translator.config.decode, { alpha: 0, renormalize_logits: true, ...NO_RULES })"
         )
+        return self.evaluate(expression)
 
     def text(self, source: str, *, beam: int = 1) -> str:
         """What the page shows as the translation of a text."""
@@ -116,7 +109,7 @@ class HTMLFolder:
 
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression, by way of JSON; `translator` is the page's."""
-        return json.loads(self._engine.eval(f"JSON.stringify({expression})"))
+        return json.loads(str(self._engine.eval(f"JSON.stringify({expression})")))
 
 
 def _title(bundle: Bundle) -> str:
@@ -124,9 +117,97 @@ def _title(bundle: Bundle) -> str:
     return match[1] if match else "A translator"
 
 
-def _library() -> Any:
-    try:
-        import py_mini_racer
-    except ImportError as error:
-        raise MissingExtraError("HTML", "export") from error
-    return py_mini_racer
+@dataclass(frozen=True, slots=True)
+class WebModel:
+    """What `new Translator(bundle, weights)` of the JavaScript takes: JSON, and base64."""
+
+    bundle: str
+    weights: str
+
+
+def web_model(bundle: Bundle, precision: ExportPrecision) -> WebModel:
+    """A bundle for the JavaScript of `library`; the JSON may stand in a `<script>`."""
+    index, blob, shared = _pack(bundle, precision)
+    text = json.dumps(_describe(bundle, index, shared), ensure_ascii=False, separators=(",", ":"))
+    return WebModel(text.replace("<", "\\u003c"), b64encode(blob).decode())
+
+
+def web_library() -> str:
+    """The JavaScript of the model: one script that defines `Translator` and touches no page."""
+    instructions = b64encode((WEB / "kernels.wasm").read_bytes()).decode()
+    return "\n".join([f'const KERNELS = "{instructions}";', *(read_web_file(name) for name in LIBRARY)])
+
+
+def read_web_file(name: str) -> str:
+    """The text of a file of `web/`."""
+    return (WEB / name).read_text(encoding="utf-8")
+
+
+def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str]) -> dict[str, Any]:
+    """What the page has to know, as JSON."""
+    model, decode, target = bundle.model.config, bundle.decode, bundle.target_tokenizer
+    first = cast(EncoderBlock, bundle.model.encoder.layers[0])
+    limit = min(model.max_length, decode.max_length or model.max_length)
+    config = {
+        "d_model": model.d_model,
+        "heads": model.heads,
+        "encoder_layers": model.encoder_layers,
+        "decoder_layers": model.decoder_layers,
+        "activation": model.activation,
+        "norm": model.norm,
+        "norm_eps": first.attention_residual.norm.eps,
+        "positions": model.positions,
+        "query_key_norm_eps": EPS,
+        "max_length": model.max_length,
+        "sos_id": target.sos_id,
+        "eos_id": target.eos_id,
+        "banned_ids": list(banned_ids(bundle)),
+        "decode": {
+            "alpha": decode.alpha,
+            "length_penalty": decode.length_penalty,
+            "patience": decode.patience,
+            "length_ratio": decode.length_ratio,
+            "extra_length": decode.extra_length,
+            "max_length": limit,
+            "min_length": decode.min_length,
+            "min_ratio": decode.min_ratio,
+            "no_repeat_ngram_size": decode.no_repeat_ngram_size,
+            "renormalize_logits": decode.renormalize_logits,
+        },
+        "source_specials": bundle.source_tokenizer.start_length + 1,
+    }
+    joint = bundle.source_tokenizer is target
+    return {
+        "config": config,
+        "normalization": {"unicode": bundle.normalization.unicode, "strip_control": bundle.normalization.strip_control},
+        "tensors": index,
+        "shared": shared,
+        "source_tokenizer": json.loads(bundle.source_tokenizer.to_json()),
+        "target_tokenizer": None if joint else json.loads(target.to_json()),
+    }
+
+
+def _pack(bundle: Bundle, precision: ExportPrecision) -> tuple[list[dict[str, Any]], bytes, dict[str, str]]:
+    """All weights as one block of bytes, where each is in it, and the names of those that are stored as another."""
+    stored = weights(bundle.model)
+    index, blob = [], bytearray()
+
+    def append(tensor: Tensor) -> int:
+        blob.extend(bytes(-len(blob) % 4))
+        offset = len(blob)
+        blob.extend(tensor.numpy().tobytes())
+        return offset
+
+    for name, tensor in stored.items():
+        entry: dict[str, Any] = {"name": name, "shape": list(tensor.shape), "dtype": "float32"}
+        if tensor.dim() == 2 and precision == "int8" and not name.endswith("position.encoding"):
+            numbers, scales = quantize(tensor)
+            entry |= {"dtype": "int8", "offset": append(numbers), "scales": append(scales)}
+        elif precision == "float32":
+            entry["offset"] = append(tensor)
+        else:
+            entry |= {"dtype": "float16", "offset": append(tensor.to(torch.float16))}
+        index.append(entry)
+    table = "target_embedding.table" if "target_embedding.table" in stored else "source_embedding.table"
+    shared = {"target_embedding.table": table, "projection.table": table}
+    return index, bytes(blob), {name: original for name, original in shared.items() if name not in stored}

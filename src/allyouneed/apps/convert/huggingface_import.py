@@ -1,24 +1,24 @@
 """A folder of `MarianMTModel` of Hugging Face transformers → a bundle; see huggingface.py for the names of weights."""
 
 import json
-import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ...bundle import Bundle
+from torch import Tensor
+
 from ...config import DecodeConfig, ModelConfig
 from ...errors import CheckpointError, ConfigError, DataError
-from ...nn import Transformer
 from ...text.backends import EOS, PAD
 from ...text.normalize import Normalization
 from ...text.sentencepiece import SentencePieceModel, make_tokenizer, order_pieces, with_specials
 from ...text.tokenizer import Tokenizer
 from ...text.vocabulary import Vocabulary
 from .checkpoint_files import read_json_table, read_tensor_file
-from .exported_tokenizer import normalizer
-from .huggingface import MARIAN_ACTIVATIONS
-from .marian_weights import make_model
+from .foreign_model import OUR_ACTIVATIONS, SOURCE, TARGET, Checkpoint, StoredWeights, our_value, require_equal
+from .huggingface import LOGITS_BIAS, MARIAN
+from .vocabularies import normalizer
 
 DEFAULTS: dict[str, Any] = {  # what transformers takes for what a config.json leaves out
     "vocab_size": 58101, "max_position_embeddings": 1024, "d_model": 1024, "activation_function": "gelu",
@@ -27,7 +27,6 @@ DEFAULTS: dict[str, Any] = {  # what transformers takes for what a config.json l
     "scale_embedding": False, "share_encoder_decoder_embeddings": True, "tie_word_embeddings": True,
     "pad_token_id": 58100, "eos_token_id": 0, "forced_eos_token_id": 0, "decoder_start_token_id": 58100,
 }  # fmt: skip
-OUR_ACTIVATIONS = {marian: ours for ours, marian in MARIAN_ACTIVATIONS.items()} | {"silu": "silu"}
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 NEUTRAL: dict[str, Any] = {  # settings of `generate` that have no equal here, and their values that change nothing
     "do_sample": False, "num_beam_groups": 1, "repetition_penalty": 1.0, "num_return_sequences": 1,
@@ -36,59 +35,33 @@ NEUTRAL: dict[str, Any] = {  # settings of `generate` that have no equal here, a
 }  # fmt: skip
 
 
-class HuggingFaceImporter:
-    """An `Importer` for folders of `MarianMTModel`."""
-
-    program = "Hugging Face Marian"
-    looks_like = 'config.json with "model_type": "marian"'
-
-    def recognizes(self, folder: Path) -> bool:
-        """Whether config.json says so."""
-        try:
-            return read_json_table(folder / "config.json").get("model_type") == "marian"
-        except CheckpointError:
-            return False
-
-    def read(self, folder: Path) -> Bundle:
-        """The folder as a bundle."""
-        table = DEFAULTS | read_json_table(folder / "config.json")
-        for name in ("pad_token_id", "eos_token_id"):
-            if type(table[name]) is not int:
-                raise CheckpointError(f"config.json has {name}={table[name]!r:.40}; expected a whole number")
-        path = folder / "generation_config.json"
-        generation = read_json_table(path) if path.is_file() else table  # older folders have one file for both
-        vocabulary, normalization = _read_vocabulary(folder, table)
-        try:
-            config = vocabulary.with_vocab_size(_model_config(table))
-            decode = _decode_config(generation, vocabulary.target, eos_id=table["eos_token_id"])
-        except (ConfigError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{folder} describes no model that a bundle can hold: {error}") from error
-        _require_ids(table, vocabulary, config)
-        return Bundle(
-            _read_model(folder, config, scaled=bool(table["scale_embedding"])),
-            vocabulary.source,
-            vocabulary.target,
-            decode,
-            normalization=normalization,
-            languages=_languages(folder),
-        )
+def read_huggingface(folder: Path) -> Checkpoint:
+    """What config.json and generation_config.json say."""
+    table = DEFAULTS | read_json_table(folder / "config.json")
+    for name in ("pad_token_id", "eos_token_id"):
+        if type(table[name]) is not int:
+            raise CheckpointError(f"config.json has {name}={table[name]!r:.40}; expected a whole number")
+    path = folder / "generation_config.json"
+    generation = read_json_table(path) if path.is_file() else table  # older folders have one file for both
+    vocabulary, normalization = _read_vocabulary(folder, table)
+    config = vocabulary.with_vocab_size(_model_config(table))
+    _require_ids(table, vocabulary, config)
+    tensors = _read_tensors(folder)
+    return Checkpoint(
+        stored=StoredWeights(tensors, MARIAN, unscaled=() if table["scale_embedding"] else (SOURCE, TARGET)),
+        config=replace(config, projection_bias=LOGITS_BIAS in tensors),
+        vocabulary=vocabulary,
+        decode=_decode_config(generation, vocabulary.target, eos_id=table["eos_token_id"]),
+        normalization=normalization,
+        languages=_languages(folder),
+    )
 
 
 def _model_config(table: dict[str, Any]) -> ModelConfig:
     """The sizes of the model, but those of its vocabulary."""
-    for name in ("attention_heads", "ffn_dim"):
-        if table[f"encoder_{name}"] != table[f"decoder_{name}"]:
-            raise CheckpointError(
-                f"encoder and decoder must have the same {name}; "
-                f"got {table[f'encoder_{name}']!r:.20} and {table[f'decoder_{name}']!r:.20}"
-            )
     for name in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
         if table.get(name):
             raise CheckpointError(f"config.json has {name}, as no Marian model has")
-    if table["activation_function"] not in OUR_ACTIVATIONS:
-        raise CheckpointError(
-            f"activation_function must be one of {', '.join(OUR_ACTIVATIONS)}; got {table['activation_function']!r:.40}"
-        )
     tied = "all" if table["share_encoder_decoder_embeddings"] else "target"
     if not table["tie_word_embeddings"] or not table["scale_embedding"]:
         tied = "none"  # our embeddings are scaled by √d_model, so the projection needs a table of its own otherwise
@@ -96,13 +69,12 @@ def _model_config(table: dict[str, Any]) -> ModelConfig:
         vocab_size=table["vocab_size"],
         pad_id=table["pad_token_id"],
         d_model=table["d_model"],
-        d_ff=table["encoder_ffn_dim"],
-        heads=table["encoder_attention_heads"],
+        d_ff=require_equal("ffn_dim", table["encoder_ffn_dim"], table["decoder_ffn_dim"]),
+        heads=require_equal("attention_heads", table["encoder_attention_heads"], table["decoder_attention_heads"]),
         encoder_layers=table["encoder_layers"],
         decoder_layers=table["decoder_layers"],
-        activation=OUR_ACTIVATIONS[table["activation_function"]],  # type: ignore[arg-type]
+        activation=our_value("activation_function", table["activation_function"], OUR_ACTIVATIONS | {"silu": "silu"}),
         tied_embeddings=tied,  # type: ignore[arg-type]
-        projection_bias=True,
         max_length=table["max_position_embeddings"],
         dropout=table["dropout"],
         attention_dropout=table["attention_dropout"],
@@ -123,11 +95,14 @@ def _require_ids(table: dict[str, Any], vocabulary: Vocabulary, config: ModelCon
             raise CheckpointError(f"config.json has {name}={table[name]!r:.40}, but the vocabulary has {expected}")
 
 
-def _read_model(folder: Path, config: ModelConfig, *, scaled: bool) -> Transformer:
+def _read_tensors(folder: Path) -> dict[str, Tensor]:
     path = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
     if path is None:
         raise CheckpointError(f"{folder} has no weights; expected {' or '.join(WEIGHT_FILES)}")
-    return make_model(config, read_tensor_file(path), scaled=scaled)
+    tensors = read_tensor_file(path)
+    if LOGITS_BIAS in tensors:
+        tensors[LOGITS_BIAS] = tensors[LOGITS_BIAS].squeeze(0)  # (1, V)
+    return tensors
 
 
 def _read_vocabulary(folder: Path, table: dict[str, Any]) -> tuple[Vocabulary, Normalization]:
@@ -199,8 +174,6 @@ def _decode_config(table: dict[str, Any], tokenizer: Tokenizer, *, eos_id: int) 
         ban_unknown=tokenizer.unk_id in banned,
         renormalize_logits=bool(table.get("renormalize_logits")),
         no_repeat_ngram_size=int(table.get("no_repeat_ngram_size") or 0),
-        copy_untranslatable=False,
-        retry_repetition=False,
     )
 
 
@@ -208,6 +181,4 @@ def _languages(folder: Path) -> tuple[str, str]:
     """Those that the tokenizer names, as in `"source_lang": "pt-BR"`."""
     path = folder / "tokenizer_config.json"
     table = read_json_table(path) if path.is_file() else {}
-    tags = [str(table.get(f"{side}_lang") or "") for side in ("source", "target")]
-    source, target = (tag if re.fullmatch("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", tag) else "" for tag in tags)
-    return source, target
+    return str(table.get("source_lang", "")), str(table.get("target_lang", ""))

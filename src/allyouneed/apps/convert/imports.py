@@ -1,54 +1,60 @@
 """The checkpoints of other programs that can be imported, and the road of all imports: recognize, read, write."""
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
 
-from ...bundle import Bundle
-from ...errors import CheckpointError, OutputError
+from ...bundle import LICENSE, Bundle, front_matter
+from ...errors import CheckpointError, ConfigError, OutputError
 from ...files import folder_written_whole
 from ...language_tags import require_language
-from .imported_card import imported_card
+from .checkpoint_files import read_json_table, read_limited
+from .foreign_model import Checkpoint, build_imported_model
 
-IMPORTERS = {  # module of this room: its importer
-    "huggingface_import": "HuggingFaceImporter",
-    "marian_import": "MarianImporter",
-    "fairseq_import": "FairseqImporter",
-    "joeynmt_import": "JoeyNMTImporter",
+LARGEST_CARD = 2**20  # bytes
+LANGUAGE_CODE = re.compile("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
+LANGUAGES_OF_CARD = re.compile(r"^language:\s*\n((?:\s*- *['\"]?[A-Za-z-]{2,12}['\"]?\s*\n)+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of checkpoint, which `read_KIND(folder)` of its module in this room returns as a `Checkpoint`."""
+
+    program: str
+    looks_like: str  # the files by which a folder of this kind is recognized
+    patterns: tuple[str, ...]  # of these files
+    model_type: str = ""  # in config.json
+
+    def matches(self, folder: Path) -> bool:
+        """Whether a folder is of this kind."""
+        if not all(any(folder.glob(pattern)) for pattern in self.patterns):
+            return False
+        try:
+            return not self.model_type or read_json_table(folder / "config.json").get("model_type") == self.model_type
+        except CheckpointError:
+            return False
+
+
+KINDS = {
+    "huggingface": Kind("Hugging Face Marian", 'config.json with "model_type": "marian"', ("config.json",), "marian"),
+    "marian": Kind(
+        "Marian", "one .npz, and source.spm and target.spm with a *.vocab.yml, or one or two *.spm alone", ("*.npz",)
+    ),
+    "fairseq": Kind("fairseq", "dict.SOURCE.txt, dict.TARGET.txt and a checkpoint *.pt", ("dict.*.txt", "*.pt")),
+    "joeynmt": Kind("JoeyNMT", "config.yaml, src_vocab.txt, trg_vocab.txt and best.ckpt", ("src_vocab.txt", "*.ckpt")),
 }
 
 
-class Importer(Protocol):
-    """A kind of checkpoint; each has a module of this room, which shares the names of weights with its export."""
-
-    program: str  # whose checkpoints they are
-    looks_like: str  # the files by which a folder of this kind is recognized
-
-    def recognizes(self, folder: Path) -> bool:
-        """Whether a folder is of this kind. It opens small files only, and raises no error."""
-        ...
-
-    def read(self, folder: Path) -> Bundle:
-        """The checkpoint as a bundle. Refuses, as a `CheckpointError`, what cannot be read or expressed."""
-        ...
-
-
-def importer(module: str) -> Importer:
-    """That of a module of `IMPORTERS`."""
-    return cast(Importer, getattr(import_module(f".{module}", __package__), IMPORTERS[module])())
-
-
-def recognize(folder: Path) -> Importer:
-    """The importer of a folder. Refuses a folder of no known kind."""
+def recognize(folder: Path) -> str:
+    """The name of the kind of a folder. Refuses a folder of no known kind."""
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is no folder; name the folder of a checkpoint")
-    known = [importer(module) for module in IMPORTERS]
-    for one in known:
-        if one.recognizes(folder):
-            return one
-    kinds = "; ".join(f"{one.program}: {one.looks_like}" for one in known)
-    raise CheckpointError(f"{folder} is no checkpoint of a known kind. Known are {kinds}")
+    for name, kind in KINDS.items():
+        if kind.matches(folder):
+            return name
+    known = "; ".join(f"{kind.program}: {kind.looks_like}" for kind in KINDS.values())
+    raise CheckpointError(f"{folder} is no checkpoint of a known kind. Known are {known}")
 
 
 def import_checkpoint(
@@ -62,10 +68,59 @@ def import_checkpoint(
         if tag:
             require_language(name, tag)
     kind = recognize(folder)
-    bundle = kind.read(folder)
+    bundle = read_checkpoint(kind, folder)
     source, target = bundle.languages
     bundle = replace(bundle, languages=(source_language or source, target_language or target))
-    bundle = replace(bundle, card=imported_card(bundle, folder, program=kind.program))
+    bundle = replace(bundle, card=imported_card(bundle, folder, program=KINDS[kind].program))
     with folder_written_whole(output) as partial:
         bundle.save(partial)
     return bundle
+
+
+def read_checkpoint(kind: str, folder: Path) -> Bundle:
+    """The checkpoint in a folder as a bundle without a card. Refuses, as a `CheckpointError`, all that it cannot be."""
+    try:
+        checkpoint: Checkpoint = getattr(import_module(f".{kind}_import", __package__), f"read_{kind}")(folder)
+        checkpoint = replace(checkpoint, config=checkpoint.vocabulary.with_vocab_size(checkpoint.config))
+    except KeyError as error:
+        raise CheckpointError(f"{folder} describes no model that a bundle can hold: it lacks {error}") from error
+    except (ConfigError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{folder} describes no model that a bundle can hold: {error}") from error
+    source, target = (code if LANGUAGE_CODE.fullmatch(code) else "" for code in checkpoint.languages)
+    return Bundle(
+        build_imported_model(checkpoint.stored, checkpoint.config),
+        checkpoint.vocabulary.source,
+        checkpoint.vocabulary.target,
+        replace(checkpoint.decode, copy_untranslatable=False, retry_repetition=False),  # no other program does
+        normalization=checkpoint.normalization,
+        languages=(source, target),
+    )
+
+
+def imported_card(bundle: Bundle, folder: Path, *, program: str) -> str:
+    """The README.md of a bundle made of the checkpoint in `folder`, with the license and languages of its own."""
+    try:
+        head = front_matter(read_limited(folder / "README.md", LARGEST_CARD).decode(errors="replace"))
+    except CheckpointError:
+        head = ""
+    license_match, languages_match = LICENSE.search(head), LANGUAGES_OF_CARD.search(head)
+    named = re.findall(r"[A-Za-z-]{2,12}", re.sub(r"(?m)^\s*- *", "", languages_match[1])) if languages_match else []
+    languages = list(dict.fromkeys(filter(None, bundle.languages))) or named
+    config, name = bundle.model.config, folder.resolve().name
+    metadata = ["language:", *(f"- {tag}" for tag in languages)] if languages else []
+    metadata += [f"license: {license_match[1]}"] if license_match else []
+    lines = [
+        *(["---", *metadata, "---", ""] if metadata else []),
+        f"# {name}",
+        "",
+        f"Imported from a checkpoint of {program}, {name}: {config.encoder_layers}+{config.decoder_layers} layers, "
+        f"d_model {config.d_model}, d_ff {config.d_ff}, {config.heads} heads: "
+        f"{bundle.model.parameter_count():,} parameters.",
+        *([f"Translates {bundle.languages[0]} into {bundle.languages[1]}."] if all(bundle.languages) else []),
+        f"License: {license_match[1]}." if license_match else "Its checkpoint names no license.",
+        "",
+        "    from allyouneed import Translator",
+        '    Translator.load("this/folder")("…")',
+        "",
+    ]
+    return "\n".join(lines)

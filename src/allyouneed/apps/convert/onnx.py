@@ -31,13 +31,11 @@ from torch import Tensor, nn
 from ...bundle import Bundle
 from ...config import DecodeConfig, ModelConfig
 from ...decode import SearchLimits, search
-from ...errors import MissingExtraError
 from ...nn import Transformer
 from ...nn.decoder import DecoderState, LayerState
 from ...younger import rotary
-from .exported_tokenizer import save_tokenizers
-from .precision import ExportPrecision
-from .proof import ConvertedModel, banned_ids
+from .exports import ExportPrecision, banned_ids
+from .vocabularies import save_tokenizers
 
 NumPyArray = np.ndarray[Any, np.dtype[Any]]
 ENCODER_OUTPUTS = ("memory_keys", "memory_values", "memory_mask")
@@ -93,28 +91,10 @@ class ONNXDecoderStep(nn.Module):
         )
 
 
-class ONNXExporter:
-    """An `Exporter` for onnxruntime."""
-
-    program = "onnxruntime"
-    precisions: tuple[ExportPrecision, ...] = ("float32",)
-
-    def default_precision(self, config: ModelConfig) -> ExportPrecision:
-        """That of the bundle."""
-        return "float32"
-
-    def require_library(self) -> None:
-        """Refuse to go on without the extra."""
-        _library()
-
-    def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
-        """Write both graphs and the tokenizer."""
-        _write_graphs(bundle, folder)
-        save_tokenizers(bundle, folder)
-
-    def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
-        """The folder at work in onnxruntime."""
-        return ONNXFolder(folder, bundle)
+def write_onnx(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+    """Write both graphs and the tokenizer."""
+    _write_graphs(bundle, folder)
+    save_tokenizers(bundle, folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +121,12 @@ class ONNXFolder:
     """An exported folder at work in onnxruntime; see `ConvertedModel`."""
 
     def __init__(self, folder: Path, bundle: Bundle) -> None:
-        library = _library()
-        self._encoder = library.InferenceSession(str(folder / "encoder.onnx"), providers=["CPUExecutionProvider"])
-        self._decoder = library.InferenceSession(str(folder / "decoder.onnx"), providers=["CPUExecutionProvider"])
+        from onnxruntime import InferenceSession
+
+        self._encoder, self._decoder = (
+            InferenceSession(str(folder / f"{part}.onnx"), providers=["CPUExecutionProvider"])
+            for part in ("encoder", "decoder")
+        )
         self._tokenizer = bundle.target_tokenizer
 
     def start(self, source: list[int]) -> ONNXState:
@@ -157,31 +140,21 @@ class ONNXFolder:
         log_probabilities, keys, values = self._decoder.run(None, inputs)
         return torch.from_numpy(log_probabilities), ONNXState(keys, values, state.memory)
 
-    def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
+    def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
         """As in `ConvertedModel`."""
-        written = []
-        for source in sources:
-            ((best,),) = search(
-                self.step,
-                self.start(source),
-                DecodeConfig(beam=beam, alpha=0.0),
-                SearchLimits(
-                    sos_id=self._tokenizer.sos_id, eos_id=self._tokenizer.eos_id, max_lengths=torch.tensor([max_length])
-                ),
-            )
-            written.append(best.ids)
-        return written
+        limits = SearchLimits(
+            sos_id=self._tokenizer.sos_id, eos_id=self._tokenizer.eos_id, max_lengths=torch.tensor([max_length])
+        )
+        ((best,),) = search(self.step, self.start(source), DecodeConfig(beam=beam, alpha=0.0), limits)
+        return best.ids
 
-    def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+    def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
         """As in `ConvertedModel`."""
-        gains = []
-        for source, target in zip(sources, targets, strict=True):
-            state, gained = self.start(source), []
-            for last, token in pairwise(target):
-                log_probabilities, state = self.step(torch.tensor([last]), state)
-                gained.append(float(log_probabilities[0, token]))
-            gains.append(gained)
-        return gains
+        state, gained = self.start(source), []
+        for last, token in pairwise(target):
+            log_probabilities, state = self.step(torch.tensor([last]), state)
+            gained.append(float(log_probabilities[0, token]))
+        return gained
 
 
 def _write_graphs(bundle: Bundle, folder: Path) -> None:
@@ -248,12 +221,3 @@ def _trace(
             )
     finally:
         exporter.setLevel(level)
-
-
-def _library() -> Any:
-    try:
-        import onnxruntime
-        import onnxscript  # noqa: F401  the exporter of torch needs it
-    except ImportError as error:
-        raise MissingExtraError("ONNX", "export") from error
-    return onnxruntime

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Response
 
 from ...bundle import model_files
 from ...errors import AllYouNeedError
-from ..convert.formats import export_bundle
+from ..convert.exports import export_bundle
 from ..reports.record import Lines, RunRecord
 from ..reports.report import draw_losses, draw_scores, worst_outputs
 from .models import ModelSource, ModelStore

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
 
-from allyouneed.apps.convert.exported_tokenizer import save_tokenizer
+from allyouneed.apps.convert.vocabularies import save_tokenizer
 from allyouneed.text.normalize import Normalization
 from allyouneed.text.tokenizer import Tokenizer
 from vocabularies import TEXTS, VOCABULARIES

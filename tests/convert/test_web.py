@@ -14,7 +14,7 @@ from py_mini_racer import MiniRacer
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from allyouneed.apps.convert.web_model import web_library
+from allyouneed.apps.convert.html import web_library
 from allyouneed.text.normalize import Normalization
 from allyouneed.text.sentencepiece import SentencePieceModel, make_tokenizer
 from allyouneed.text.tokenizer import Tokenizer

@@ -4,16 +4,22 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from allyouneed.apps.convert.ctranslate2 import CTranslate2Exporter, CTranslate2Folder
-from allyouneed.apps.convert.formats import FORMATS, export_bundle
-from allyouneed.apps.convert.precision import ExportPrecision
-from allyouneed.apps.convert.proof import ConvertedModel, banned_ids, prove, random_sources
+from allyouneed.apps.convert import ctranslate2
+from allyouneed.apps.convert.ctranslate2 import CTranslate2Folder
+from allyouneed.apps.convert.exports import (
+    FORMATS,
+    ConvertedModel,
+    ExportPrecision,
+    banned_ids,
+    export_bundle,
+    prove,
+    random_sources,
+)
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.errors import ConfigError, ExportError, MissingExtraError, OutputError
@@ -43,12 +49,12 @@ def test_the_proof_is_written_beside_the_export(tmp_path: Path) -> None:
 
 
 def test_a_wrong_weight_does_not_pass_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = CTranslate2Exporter.write
+    write = ctranslate2.write_ctranslate2
 
-    def write_other(self: CTranslate2Exporter, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
-        write(self, replace(bundle, model=make_bundle().model), folder, precision)
+    def write_other(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+        write(replace(bundle, model=make_bundle().model), folder, precision)
 
-    monkeypatch.setattr(CTranslate2Exporter, "write", write_other)
+    monkeypatch.setattr(ctranslate2, "write_ctranslate2", write_other)
     with pytest.raises(ExportError, match=r"CTranslate2 translated \d+ of 10 sentences differently"):
         export_bundle(make_bundle(), tmp_path / "out", to="ctranslate2", sentences=10)
     assert not (tmp_path / "out").exists()
@@ -60,8 +66,8 @@ def test_an_inverted_beam_does_not_pass(tmp_path: Path) -> None:
     class GreedyAlone(CTranslate2Folder):
         """The fault: the beam is ignored."""
 
-        def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
-            return super().translate(sources, beam=1, max_length=max_length)
+        def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
+            return super().translate(source, beam=1, max_length=max_length)
 
     with torch.no_grad():  # a flat model, where a beam finds what greedy search does not
         bundle.model.projection.table.mul_(0.3)
@@ -77,12 +83,12 @@ class Fixed:
     def __init__(self, bundle: Bundle, ids: list[int], probabilities: Tensor) -> None:
         self._bundle, self._ids, self._probabilities = bundle, ids, probabilities
 
-    def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
-        letter = int(self._probabilities.argmax())
-        return [self._ids if beam > 1 else [letter] * max_length] * len(sources)
+    def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
+        return self._ids if beam > 1 else [int(self._probabilities.argmax())] * max_length
 
-    def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
-        return [self._probabilities[target[1:]].log().tolist() for target in targets]
+    def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
+        gains: list[float] = self._probabilities[target[1:]].log().tolist()
+        return gains
 
 
 def test_a_program_may_prefer_what_is_cut_off_to_what_ended_but_only_if_it_is_more_likely() -> None:
@@ -128,15 +134,15 @@ def test_a_link_to_nothing_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_folder_appears_once_the_proof_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    load, out = CTranslate2Exporter.load, tmp_path / "out"
+    load, out = ctranslate2.CTranslate2Folder, tmp_path / "out"
 
-    def load_while_locked(self: CTranslate2Exporter, folder: Path, *rest: Any) -> ConvertedModel:
+    def load_while_locked(folder: Path, bundle: Bundle) -> ConvertedModel:
         assert not out.exists()
         with pytest.raises(OutputError, match="out is being written by another process"):
             export_bundle(make_bundle(), out, to="html")
-        return load(self, folder, *rest)
+        return load(folder, bundle)
 
-    monkeypatch.setattr(CTranslate2Exporter, "load", load_while_locked)
+    monkeypatch.setattr(ctranslate2, "CTranslate2Folder", load_while_locked)
     killed = tmp_path / ".out.partial"
     killed.mkdir()
     (killed / "half").touch()

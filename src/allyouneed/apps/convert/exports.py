@@ -1,0 +1,237 @@
+"""The road of all exports of a bundle: write it in another program's format, prove the copy, keep or remove it.
+
+The other program translates, and its translations and probabilities are compared with ours. Two programs add the same
+numbers in another order, so their probabilities differ by rounding, and where two continuations are as good as equal
+each may choose another one: such a translation counts as a tie if this model gives both the same score to within `TIE`.
+"""
+
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Literal, Protocol
+
+import torch
+
+from ...bundle import Bundle
+from ...config import DecodeConfig, ModelConfig
+from ...decode import SearchLimits, search, target_log_probabilities
+from ...decode.eval_copy import eval_copy
+from ...errors import ConfigError, ExportError, InputError, MissingExtraError
+from ...export_limits import exportable, unexpressed_settings
+from ...fast.engine import EngineStep
+from ...fast.selection import choose_engine, make_engine
+from ...files import folder_written_whole, to_json, write_whole
+
+ExportPrecision = Literal["float32", "float16", "int8"]
+
+TIE = 1e-3  # nats
+PROOF_LENGTH = 64  # tokens of a translation, `<eos>` included
+TOLERANCE = 2e-3  # nats, of the log-probability of a token
+CLOSE = 0.2  # nats, on average, where the weights are rounded to int8 or float16
+LARGE = 2_000_000  # parameters from which an HTML page in float16 would have more than some 5 MB
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFormat:
+    """A format, written by `write_FORMAT(bundle, folder, precision)` of its module in this room.
+
+    The first precision is chosen if none is asked for, or `precision_of_large` for a model of `LARGE` parameters.
+    """
+
+    program: str  # what runs the export
+    folder: str  # the class of an exported folder at work in it
+    libraries: tuple[str, ...]
+    precisions: tuple[ExportPrecision, ...]
+    precision_of_large: ExportPrecision | None = None
+
+    def choose_precision(self, config: ModelConfig) -> ExportPrecision:
+        """The precision of a model of this size if none is asked for."""
+        is_large = config.weight_bytes > 4 * LARGE
+        return self.precision_of_large if is_large and self.precision_of_large else self.precisions[0]
+
+
+FORMATS = {  # module of this room: its format
+    "ctranslate2": ExportFormat("CTranslate2", "CTranslate2Folder", ("ctranslate2",), ("float32", "float16", "int8")),
+    "onnx": ExportFormat("onnxruntime", "ONNXFolder", ("onnxruntime", "onnxscript"), ("float32",)),
+    "huggingface": ExportFormat("transformers", "MarianFolder", ("transformers",), ("float32", "float16")),
+    "html": ExportFormat(
+        "the page", "HTMLFolder", ("py_mini_racer",), ("float16", "float32", "int8"), precision_of_large="int8"
+    ),
+}
+
+
+class ConvertedModel(Protocol):
+    """An exported model in the program it was exported for. Ids have `<sos>` and `<eos>`, where not said otherwise."""
+
+    def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
+        """The ids of the translation without `<sos>` and `<eos>`, at most `max_length`; no length penalty."""
+        ...
+
+    def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
+        """The log-probability of every id of the target but its first, in nats."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How the translations of an exported model compare with this model's.
+
+    Of `sentences`, `identical` were translated equally token for token with every beam of `beams`, and in `ties` the
+    other program chose another hypothesis of the same score, with weights in `precision`. `max_difference` is the
+    largest difference of the log-probability of a token, in nats, among `tokens`; `mean_difference` is their mean.
+    `unexpressed_settings` are those of the bundle's search that the export does not keep; no beam of the proof has
+    them.
+    """
+
+    sentences: int
+    identical: int
+    ties: int
+    tokens: int
+    max_difference: float
+    mean_difference: float
+    beams: tuple[int, ...]
+    precision: str = "float32"
+    unexpressed_settings: tuple[str, ...] = ()
+
+    @property
+    def close(self) -> bool:
+        """Whether an export with rounded weights is good enough: the mean difference is at most `CLOSE`."""
+        return self.mean_difference <= CLOSE
+
+    @property
+    def passed(self) -> bool:
+        """Whether all translations are equal but for ties, and all log-probabilities within the tolerance."""
+        return self.identical + self.ties == self.sentences and self.max_difference <= TOLERANCE
+
+
+def export_bundle(
+    bundle: Bundle | str | Path,
+    folder: str | Path,
+    *,
+    to: str,
+    precision: str | None = None,
+    sentences: int = 50,
+) -> Proof:
+    """Write `bundle`, or that in a folder, into a new folder in the format `to`, and prove the export on its probes and
+    random `sentences`.
+
+    The folder appears once the export is proven, whole or not at all. Refuses what the format cannot express, a model
+    that reads fewer than 3 tokens, and a folder that exists.
+    """
+    bundle = bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)
+    if to not in FORMATS:
+        raise ConfigError(f"the format must be one of {', '.join(FORMATS)}; got {to!r}")
+    chosen, config = FORMATS[to], bundle.model.config
+    precision = precision or chosen.choose_precision(config)
+    if precision not in chosen.precisions:
+        raise ConfigError(f"{to} is exported in {' or '.join(chosen.precisions)}; got precision {precision!r}")
+    if reason := choose_engine(bundle.model)[1]:
+        raise ExportError(f"{reason.split(';')[0]}; only models that compute what their config says are exported")
+    if reason := exportable(config, (bundle.source_tokenizer, bundle.target_tokenizer))[to]:
+        raise ExportError(reason)
+    if sentences < 1:
+        raise ConfigError(f"sentences must be at least 1; got {sentences}")
+    if config.max_length < 3:
+        raise ExportError(
+            f"a model with model.max_length = {config.max_length} reads no text between <sos> and <eos>, "
+            "so that its export cannot be compared with it; at least 3 are needed"
+        )
+    try:
+        for library in chosen.libraries:
+            import_module(library)
+    except ImportError as error:
+        raise MissingExtraError(f"an export to {to}", "export") from error
+    module = import_module(f".{to}", __package__)
+    with folder_written_whole(Path(folder)) as partial:
+        sources = probe_sources(bundle) + random_sources(bundle, sentences, seed=1)
+        getattr(module, f"write_{to}")(bundle, partial, precision)
+        proof = prove(bundle, getattr(module, chosen.folder)(partial, bundle), sources)
+        if not (proof.passed if precision == "float32" else proof.close):
+            raise ExportError(
+                f"{chosen.program} translated {proof.sentences - proof.identical - proof.ties} of {proof.sentences} "
+                f"sentences differently from this model; log-probabilities are up to {proof.max_difference:.1e} apart, "
+                f"{proof.mean_difference:.1e} on average. Nothing was written"
+            )
+        proof = replace(proof, precision=precision, unexpressed_settings=unexpressed_settings(bundle.decode, to))
+        write_whole(partial / "proof.json", to_json(asdict(proof), indent=2) + "\n")
+    return proof
+
+
+def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -> Proof:
+    """Translate `sources` with both models, greedily and with the bundle's beam, and compare.
+
+    Sources are ids with `<sos>` and `<eos>`; translations are cut off at `PROOF_LENGTH` tokens. Those that are cut off
+    are compared in the greedy search only: with a beam, the other program may prefer such a one to an ended one if it
+    is more likely.
+    """
+    tokenizer, banned, engine = bundle.target_tokenizer, banned_ids(bundle), make_engine(bundle.model)
+    step = EngineStep(engine, banned_ids=banned)
+    max_length = min(PROOF_LENGTH, bundle.model.config.max_length - 1)
+    limits = SearchLimits(sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=torch.tensor([max_length]))
+    different, tied = set(), set()
+    differences: list[float] = []
+    beams = tuple(sorted({1, bundle.decode.beam}))
+    for beam in beams:
+        for number, source in enumerate(sources):
+            with torch.inference_mode():
+                start = engine.start(torch.tensor([source]))
+                ((best,),) = search(step, start, DecodeConfig(beam=beam, alpha=0.0), limits)
+            target = tokenizer.frame(best.ids) if best.finished else [tokenizer.sos_id, *best.ids]
+            expected = _log_probabilities(bundle, source, target, banned)
+            gained = converted.log_probabilities(source, target)
+            differences += [abs(one - other) for one, other in zip(gained, expected, strict=True)]
+            ids = converted.translate(source, beam=beam, max_length=max_length)
+            # Programs differ in which of several hypotheses that are cut off at the limit comes first,
+            # and in whether one that is cut off comes before a less likely one that ended, as in transformers.
+            if best.ids == ids or (beam > 1 and not best.finished):
+                continue
+            cut_off = len(ids) >= max_length
+            target = [tokenizer.sos_id, *ids] if cut_off else tokenizer.frame(ids)
+            score = sum(_log_probabilities(bundle, source, target, banned))
+            if beam > 1 and cut_off and score > best.log_probability:
+                continue
+            different.add(number)
+            if abs(score - best.log_probability) <= TIE:
+                tied.add(number)
+    return Proof(
+        sentences=len(sources),
+        identical=len(sources) - len(different),
+        ties=len(tied),
+        tokens=len(differences),
+        max_difference=max(differences),
+        mean_difference=sum(differences) / len(differences),
+        beams=beams,
+    )
+
+
+def probe_sources(bundle: Bundle) -> list[list[int]]:
+    """The bundle's probes as ids, without those that the vocabulary cannot spell or the model is too short for."""
+    sources = []
+    for text in bundle.probes:
+        with suppress(InputError):
+            sources += bundle.source_tokenizer.encode_all([bundle.normalization(text)])
+    return [ids for ids in sources if len(ids) <= bundle.model.config.max_length]
+
+
+def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
+    """Sentences of 1 to 30 random tokens, as ids with `<sos>` and `<eos>`."""
+    rng, tokenizer = random.Random(seed), bundle.source_tokenizer
+    excluded = {tokenizer.eos_id, *tokenizer.banned_ids(unknown=True)}
+    tokens = [i for i in range(len(tokenizer)) if i not in excluded]
+    longest = min(30, bundle.model.config.max_length - 2)
+    return [tokenizer.frame(rng.choices(tokens, k=rng.randint(1, longest))) for _ in range(count)]
+
+
+def banned_ids(bundle: Bundle) -> tuple[int, ...]:
+    """The ids that no search writes: padding, the start token, and `<unk>` unless the bundle allows it."""
+    return bundle.target_tokenizer.banned_ids(unknown=bundle.decode.ban_unknown)
+
+
+@torch.inference_mode()
+def _log_probabilities(bundle: Bundle, source: list[int], target: list[int], banned: Sequence[int]) -> list[float]:
+    model = eval_copy(bundle.model)
+    memory = model.encode(torch.tensor([source]))
+    return target_log_probabilities(model, torch.tensor([target]), memory, banned_ids=banned)[0].tolist()

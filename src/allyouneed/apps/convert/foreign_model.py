@@ -1,0 +1,222 @@
+"""A model of another program → ours: how its weights are named and ordered, and what its settings may say."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from ...bundle import MOST_POSITIONS
+from ...config import DecodeConfig, ModelConfig
+from ...errors import CheckpointError, ConfigError
+from ...fast.uninitialized import UninitializedWeights
+from ...nn import Transformer
+from ...nn.position import sinusoids
+from ...nn.weights import set_weights
+from ...text.normalize import Normalization
+from ...text.vocabulary import Vocabulary
+from ...younger import build_model
+from .checkpoint_files import as_float32, stored_bytes
+
+MOST_SHARED = 4  # times that weights may be used: three tables of embeddings may be one
+POSITION_TOLERANCE = 1e-3  # of sines of large angles in float32, or of a checkpoint in float16
+TABLES = SOURCE, TARGET, PROJECTION = "source_embedding.table", "target_embedding.table", "projection.table"
+OUR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu"}  # of other programs: ours
+FAIRSEQ_NAMES = {  # a part of our names of weights: what fairseq has in its place, and MarianMTModel in a layer
+    ".attention_residual.norm": ".self_attn_layer_norm", ".self_attention_residual.norm": ".self_attn_layer_norm",
+    ".cross_attention_residual.norm": ".encoder_attn_layer_norm", ".feed_forward_residual.norm": ".final_layer_norm",
+    ".attention": ".self_attn", ".self_attention": ".self_attn", ".cross_attention": ".encoder_attn",
+    ".query": ".q_proj", ".key": ".k_proj", ".value": ".v_proj", ".output": ".out_proj",
+    ".feed_forward.inner": ".fc1", ".feed_forward.outer": ".fc2", ".norm": ".layer_norm", ".gain": ".weight",
+    SOURCE: "encoder.embed_tokens.weight", TARGET: "decoder.embed_tokens.weight",
+    PROJECTION: "decoder.output_projection.weight",
+}  # fmt: skip
+_RESIDUAL_AXES = {0: r"(output|outer)\.(weight|bias)|norm\.(gain|bias)", 1: r"(query|key|value|inner)\.weight|\.table"}
+
+Setting = TypeVar("Setting")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WeightFormat:
+    """How a program stores the weights of a model as ours, every matrix as (outputs, inputs)."""
+
+    program: str
+    names: Mapping[str, str]  # a part of our names: what it is there
+    first_layer: int = 0  # the number of the first layer
+    shared: Mapping[str, str] = field(default_factory=dict)  # a table that may be missing: the one that it is part of
+    sines_first: bool = False  # the axes of the residual stream: those of sines, then those of cosines; ours alternate
+    sinusoids: Mapping[str, int] = field(default_factory=dict)  # tables of sines and cosines, and the axes of each
+    # The vectors of learned positions by our name.
+    positions: "Callable[[StoredWeights, ModelConfig, str], Tensor] | None" = None
+    ignored: Iterable[str] = ()
+
+    def name(self, ours: str) -> str:
+        """The name that a weight of our model has there."""
+        ours = re.sub(r"(?<=\.layers\.)\d+", lambda match: str(int(match[0]) + self.first_layer), ours)
+        parts = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)))
+        return re.sub(parts, lambda match: self.names[match[0]], ours)
+
+    def reorder(self, name: str, weight: Tensor, *, back: bool = False) -> Tensor:
+        """Our weight with the axis of the residual stream in this program's order, or `back` in ours."""
+        axis = next((axis for axis, names in _RESIDUAL_AXES.items() if re.search(f"({names})$", name)), None)
+        if axis is None or not self.sines_first:
+            return weight
+        order = sines_first(weight.size(axis))
+        return weight.index_select(axis, order.argsort() if back else order)
+
+
+def sines_first(d_model: int) -> Tensor:
+    """The axes of our residual stream in another order: those of sines, then those of cosines."""
+    return torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))
+
+
+class StoredWeights:
+    """The tensors of a checkpoint by the names of their program, and which of them were used.
+
+    `rows` are those of a table in the order of our ids, and `unscaled` the tables that the program does not multiply by
+    √d_model, both by our names.
+    """
+
+    def __init__(
+        self,
+        tensors: Mapping[str, Tensor],
+        weight_format: WeightFormat,
+        *,
+        rows: Mapping[str, Tensor] | None = None,
+        unscaled: Iterable[str] = (),
+    ) -> None:
+        self._tensors, self._format, self._rows, self._unscaled = tensors, weight_format, rows or {}, unscaled
+        self._used: set[str] = set()
+        self._left = MOST_SHARED * stored_bytes(tensors.values())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tensors
+
+    def layers(self, stack: str) -> int:
+        """How many layers there are under `STACK.layers.`."""
+        parts = [name.split(".") for name in self._tensors if name.startswith(f"{stack}.layers.")]
+        return len({part[2] for part in parts})
+
+    def sizes(self, name: str, axes: int) -> tuple[int, ...]:
+        """The shape of a tensor with so many axes."""
+        tensor = self._find(name)
+        if tensor.dim() != axes:
+            raise CheckpointError(f"{name} must have {axes} axes; got shape {tuple(tensor.shape)}")
+        return tuple(tensor.shape)
+
+    def read(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """A tensor in float32. Refuses another shape, numbers that are not finite, and more numbers than are stored."""
+        tensor = self._find(name)
+        if name not in self._used:
+            self._left -= math.prod(shape) * tensor.element_size()
+        self._used.add(name)
+        if self._left < 0:
+            raise CheckpointError(f"with {name}, the weights have more than {MOST_SHARED} times the numbers stored")
+        tensor = as_float32(name, tensor, shape)
+        if not tensor.isfinite().all():
+            raise CheckpointError(f"{name} has numbers that are not finite")
+        return tensor
+
+    def our_weight(self, name: str, shape: tuple[int, ...], config: ModelConfig) -> Tensor:
+        """A tensor of our model. Refuses what `read` refuses."""
+        if self._format.positions and name.endswith("_position.encoding"):
+            return self._format.positions(self, config, name)
+        stored = self._format.name(name)
+        weight = self.read(stored if stored in self else self._format.shared.get(stored, stored), shape)
+        if name in self._rows:
+            weight = weight[self._rows[name]]
+        weight = self._format.reorder(name, weight, back=True)
+        return weight / math.sqrt(config.d_model) if name in self._unscaled else weight
+
+    def find_tied(self, shape: tuple[int, int], *, joint: bool, target: bool) -> Any:
+        """The `tied_embeddings` of a model that claims that all tables are one, or the target's, if they are."""
+        for tied, claimed, tables in (("all", joint, TABLES), ("target", target, TABLES[1:])):
+            stored = [self.read(name, shape) for name in map(self._format.name, tables) if claimed and name in self]
+            if claimed and all(torch.equal(table, stored[0]) for table in stored):
+                return tied
+        return "none"
+
+    def refuse_the_rest(self, config: ModelConfig) -> None:
+        """Refuse sines and cosines that are others than ours, and tensors that no part of our model was made from."""
+        for name, axes in self._format.sinusoids.items():
+            if name in self:
+                shape = (*[1] * (axes - 2), self.sizes(name, axes)[-2], config.d_model)
+                table = self.read(name, shape).flatten(0, -2)[: config.max_length]
+                expected = sinusoids(len(table), config.d_model)
+                if self._format.sines_first:
+                    expected = expected[:, sines_first(config.d_model)]
+                if not torch.allclose(table, expected, rtol=0, atol=POSITION_TOLERANCE):
+                    raise CheckpointError(f"{name} are not the sines and cosines of {self._format.program}")
+        shared = {*map(self._format.name, TABLES), *self._format.shared.values()}
+        if rest := sorted(self._tensors.keys() - self._used - shared - set(self._format.ignored)):
+            raise CheckpointError(
+                f"the weights have {rest[0]!r:.80}, which no Transformer of {self._format.program} as ours has"
+            )
+
+    def _find(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            raise CheckpointError(f"the weights lack {name}")
+        return self._tensors[name]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """What an importer has read: the parts of a bundle, and where the weights of its model are."""
+
+    stored: StoredWeights
+    config: ModelConfig  # `read_checkpoint` adds the sizes of the vocabulary
+    vocabulary: Vocabulary
+    decode: DecodeConfig
+    normalization: Normalization = field(default_factory=lambda: Normalization(unicode="none", strip_control=False))
+    languages: tuple[str, str] = ("", "")  # as the program writes them
+
+
+def build_imported_model(stored: StoredWeights, config: ModelConfig) -> Transformer:
+    """The model with these weights, whose tensors are read and compared before memory for the model is taken.
+
+    A model whose bias of the projection is zero has none. Refuses a table of positions of more than a GiB, which no
+    weight of the checkpoint bounds.
+    """
+    if config.max_length * config.d_model > MOST_POSITIONS:
+        raise CheckpointError(
+            f"max_length times d_model must be at most {MOST_POSITIONS}; got {config.max_length} and {config.d_model}"
+        )
+    try:
+        with torch.device("meta"), UninitializedWeights():
+            shapes = {name: tuple(empty.shape) for name, empty in build_model(config).named_parameters()}
+        tensors = {name: stored.our_weight(name, shape, config) for name, shape in shapes.items()}
+        stored.refuse_the_rest(config)
+        if config.projection_bias and not tensors["projection.bias"].any():
+            del tensors["projection.bias"]
+            config = replace(config, projection_bias=False)
+        with UninitializedWeights():
+            model = build_model(config)
+        set_weights(model, tensors)
+    except ConfigError as error:
+        raise CheckpointError(str(error)) from error
+    return model.eval()
+
+
+def require_settings(settings: Mapping[str, object], expected: Mapping[str, tuple[object, ...]]) -> None:
+    """Refuse a setting whose value is none of those that our model can express; a missing one has the first."""
+    for name, values in expected.items():
+        if settings.get(name, values[0]) not in values:
+            known = " or ".join(map(repr, values))
+            raise CheckpointError(f"the model has {name}={settings[name]!r:.60}; only {known} can be imported")
+
+
+def require_equal(name: str, encoder: Setting, decoder: Setting) -> Setting:
+    """The value that a setting has in both stacks. Refuses two values."""
+    if encoder != decoder:
+        raise CheckpointError(f"encoder and decoder must have the same {name}; got {encoder!r:.20} and {decoder!r:.20}")
+    return encoder
+
+
+def our_value(name: str, value: object, ours: Mapping[str, Any]) -> Any:
+    """What a value of a setting is called here. Refuses values that have no equal."""
+    if value not in ours:
+        raise CheckpointError(f"{name} must be one of {', '.join(ours)}; got {value!r:.40}")
+    return ours[str(value)]

@@ -1,0 +1,187 @@
+"""The vocabularies of other programs: imported ones as our tokenizers, and ours as the files that they read."""
+
+import json
+import struct
+from base64 import b64decode
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import processors
+from torch import Tensor
+
+from ...bundle import Bundle
+from ...errors import CheckpointError, DataError, InputError
+from ...files import to_json, write_whole
+from ...text.backends import EOS, PAD, SOS, SPECIALS, UNK, merges_backend
+from ...text.normalize import Normalization
+from ...text.sentencepiece import BPE, CONTROL, NORMAL, UNIGRAM, UNKNOWN, SentencePieceModel, make_tokenizer
+from ...text.tokenizer import Tokenizer
+from .checkpoint_files import read_lines_of_text
+
+_CONTINUED = "@@"  # how subword-nmt marks a token whose word goes on
+_VERSION = "#version: 0.2"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSide:
+    """The tokenizer of a side, and for each of its ids the row of the checkpoint's embeddings."""
+
+    tokenizer: Tokenizer
+    rows: Tensor
+
+
+def rename_specials(tokens: Sequence[str], names: dict[str, str], path: Path) -> list[str]:
+    """The tokens with our names of the special ones. Refuses a token twice, and one that has such a name already."""
+    if len(set(tokens)) != len(tokens):
+        raise CheckpointError(f"{path} has a token twice")
+    for name, ours in names.items():
+        if name not in tokens:
+            raise CheckpointError(f"{path} has no {name}")
+        if ours in tokens and ours not in names:
+            raise CheckpointError(f"{path} has a token {ours}, which is the name of another one here")
+    return [names.get(token, token) for token in tokens]
+
+
+def sentencepiece_side(path: Path, symbols: Sequence[str], *, start: str | None, restricted: bool) -> ImportedSide:
+    """A side of a SentencePiece model. If `restricted`, only those of its pieces are used that the vocabulary has."""
+    model = SentencePieceModel.load(path)
+    if restricted:
+        known = set(symbols)
+        if model.kind == BPE and any(piece not in known and len(piece) > 1 for piece, _ in model.pieces):
+            raise CheckpointError(
+                f"{path} is a BPE model with pieces that the vocabulary lacks, which cannot be imported"
+            )
+        model = replace(model, pieces=tuple(part for part in model.pieces if part[0] in known or len(part[0]) == 1))
+    return ImportedSide(make_tokenizer(model, symbols, start=start), torch.arange(len(symbols)))
+
+
+def merges_side(path: Path, symbols: Sequence[str], *, start: str | None) -> ImportedSide:
+    """A side of the merges that subword-nmt or fastBPE learned. The ids are in the order of our own such vocabularies:
+    `<pad>`, `<sos>`, `<eos>`, the tokens, and `<unk>`.
+    """
+    ours = [_our_spelling(token) for token in symbols]
+    order = [symbols.index(name) for name in SPECIALS]
+    order += [i for i, name in enumerate(symbols) if name not in (*SPECIALS, UNK)]
+    order.append(symbols.index(UNK))
+    try:
+        backend = merges_backend(_read_merges(path), [ours[i] for i in order[len(SPECIALS) : -1]])
+        names = [name for name in (start, EOS) if name]
+        backend.post_processor = processors.TemplateProcessing(
+            single=" ".join([*names[:-1], "$0", EOS]),
+            special_tokens=[(name, backend.token_to_id(name)) for name in dict.fromkeys(names)],
+        )
+        tokenizer = Tokenizer(backend)
+    except (DataError, InputError) as error:
+        raise CheckpointError(f"{path} cannot be imported: {error}") from error
+    if len(tokenizer) != len(symbols):
+        raise CheckpointError(f"{path} and the vocabulary spell a token in two ways, one with and one without </w>")
+    return ImportedSide(tokenizer, torch.tensor(order))
+
+
+def _our_spelling(token: str) -> str:
+    """The library marks the end of a word, subword-nmt what is not its end."""
+    if token in (PAD, SOS, EOS, UNK):
+        return token
+    return token.removesuffix(_CONTINUED) if token.endswith(_CONTINUED) and token != _CONTINUED else f"{token}</w>"
+
+
+def _read_merges(path: Path) -> list[str]:
+    """Those of subword-nmt as they are; of fastBPE, which writes a count behind each, without the counts."""
+    lines = read_lines_of_text(path)
+    if lines[0].strip() == _VERSION or any(len(line.split(" ")) != 3 for line in lines):
+        return lines
+    return [_VERSION, *(line.rpartition(" ")[0] for line in lines)]
+
+
+def save_tokenizer(tokenizer: Tokenizer, normalization: Normalization, path: Path) -> None:
+    """Write a tokenizer that normalizes before it splits.
+
+    Ids after that of `<unk>`, which a vocabulary of given merges may write, stand for `<unk>` in the model.
+    """
+    table = json.loads(tokenizer.backend_json())
+    table["normalizer"] = normalizer(normalization, table["normalizer"])
+    write_whole(path, json.dumps(table, ensure_ascii=False))
+
+
+def save_tokenizers(bundle: Bundle, folder: Path) -> None:
+    """Write `tokenizer.json`, and `tokenizer.target.json` where the target has another vocabulary."""
+    save_tokenizer(bundle.source_tokenizer, bundle.normalization, folder / "tokenizer.json")
+    if bundle.target_tokenizer is not bundle.source_tokenizer:
+        save_tokenizer(bundle.target_tokenizer, bundle.normalization, folder / "tokenizer.target.json")
+
+
+def normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The bundle's normalization as normalizers of the tokenizers library, before the vocabulary's."""
+    parts: list[dict[str, Any]] = []
+    if normalization.strip_control:
+        parts += [
+            {"type": "Replace", "pattern": {"Regex": r"[\t\n\v\f\r\x{85}\x{2028}\x{2029}]+"}, "content": " "},
+            {"type": "Replace", "pattern": {"Regex": r"[\x00-\x08\x0e-\x1f\x7f-\x{84}\x{86}-\x{9f}]"}, "content": ""},
+        ]
+    if normalization.unicode != "none":
+        parts.append({"type": normalization.unicode})
+    parts += [vocabulary] if vocabulary else []
+    return {"type": "Sequence", "normalizers": parts} if parts else None
+
+
+def save_sentencepiece(bundle: Bundle, folder: Path) -> None:
+    """Write source.spm, target.spm, vocab.json and tokenizer_config.json. The sides share one table of ids."""
+    symbols = bundle.source_tokenizer.symbols
+    assert symbols is not None
+    write_whole(folder / "source.spm", spm_content(bundle.source_tokenizer))
+    write_whole(folder / "target.spm", spm_content(bundle.target_tokenizer))
+    ids = {"</s>" if name == EOS else name: i for i, name in enumerate(symbols)}
+    write_whole(folder / "vocab.json", to_json(ids))
+    table: dict[str, Any] = {
+        "tokenizer_class": "MarianTokenizer",
+        "model_max_length": bundle.model.config.max_length,
+        **named_languages(bundle),
+    }
+    write_whole(folder / "tokenizer_config.json", to_json(table, indent=2) + "\n")
+
+
+def named_languages(bundle: Bundle) -> dict[str, str]:
+    """The languages of a bundle as the settings of a tokenizer; without those that are unknown."""
+    return {f"{side}_lang": tag for side, tag in zip(("source", "target"), bundle.languages, strict=True) if tag}
+
+
+def spm_content(tokenizer: Tokenizer) -> bytes:
+    """A .spm file with the pieces, scores and character map of a tokenizer that was imported from one."""
+    table = json.loads(tokenizer.backend_json())
+    pieces = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]
+    pieces += [(piece, score, NORMAL) for piece, score in table["model"]["vocab"][:-1]]  # the last is our <unk>
+    first = table["normalizer"]["normalizers"][0]
+    character_map = b64decode(first["precompiled_charsmap"]) if first["type"] == "Precompiled" else b""
+    return b"".join(
+        [
+            *(
+                _message(1, _text(1, piece) + b"\x15" + struct.pack("<f", score) + _number(3, kind))
+                for piece, score, kind in pieces
+            ),
+            _message(2, _number(3, UNIGRAM) + _number(40, 0) + _number(41, 1) + _number(42, 2)),
+            _message(3, _text(1, "imported" if character_map else "identity") + _message(2, character_map)),
+        ]
+    )
+
+
+def _text(field: int, text: str) -> bytes:
+    return _message(field, text.encode())
+
+
+def _message(field: int, content: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(content)) + content
+
+
+def _number(field: int, number: int) -> bytes:
+    return _varint(field << 3) + _varint(number)
+
+
+def _varint(number: int) -> bytes:
+    made = bytearray()
+    while number > 127:
+        made.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*made, number])
