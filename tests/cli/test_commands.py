@@ -150,6 +150,7 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
 
 def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
     assert "has no recipe.toml and so no test set" in refusal("evaluate", saved)
+    assert "is no folder; expected a bundle" in refusal("evaluate", f"{saved}-elsewhere")
     assert "--columns names two columns of --pairs" in refusal("evaluate", saved, "--columns", "en,de")
 
 

@@ -90,9 +90,10 @@ def test_few_and_noisy_pairs_are_named() -> None:
     part = PartReport(read=1_000, used=800)
     part.dropped["empty"] = RuleCount(150)
     part.dropped["max_train_samples"] = RuleCount(50)
+    part.dropped["overlap_source"] = RuleCount(400)  # of pairs like those that are held out
     run = make_run(FLAT, data=DataReport(train=part))
     advice = advise(make_result(), run, Evidence(seen=50, contradicted=20), pairs=800)
     assert "20 of the 50 test sources that occur in the training pairs have another target there" in advice[1]
-    assert advice[2].startswith("15% of the pairs were dropped as faulty")
+    assert advice[2].startswith("15% of the pairs were dropped as faulty (150 with an empty side), so")
     assert advice[3].startswith("800 training pairs are few")
     assert len(advise(make_result(), make_run(FLAT), Evidence(seen=50, contradicted=5), pairs=30_000)) == 1

@@ -1,7 +1,7 @@
 """What to try next where a model is poor, with the reason that its run shows. The thresholds are rules of thumb."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .held_out_result import COPY, MODEL, NEAREST, SCORE_TITLES, SYSTEMS, HeldOutResult
@@ -15,7 +15,9 @@ LEARNED_BY_HEART = 0.6  # the training loss is this share of the validation loss
 TOO_FEW_PAIRS = 20_000
 MANY_DROPPED = 0.05  # share of the pairs that were read
 CONTRADICTED = 0.3  # share of the test sources that occur in the training pairs, of at least 20
-OUT_OF_TRAINING = ("max_train_samples", "max_valid_samples", "deduplicate")  # dropped, but no sign of noise
+OUT_OF_TRAINING = (  # dropped, but no sign of noise
+    "max_train_samples", "max_valid_samples", "deduplicate", "overlap_source", "overlap_target",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +120,12 @@ def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
             "references (allyouneed evaluate --pairs: more columns)."
         )
     if run.data and (read := run.data.train.read):
-        dropped = sum(rule.count for name, rule in run.data.train.dropped.items() if name not in OUT_OF_TRAINING)
+        rules = {name: rule for name, rule in run.data.train.dropped.items() if name not in OUT_OF_TRAINING}
+        dropped = sum(rule.count for rule in rules.values())
         if dropped >= MANY_DROPPED * read:
+            which = replace(run.data.train, dropped=rules).sentence()
             yield (
-                f"{dropped / read:.0%} of the pairs were dropped as faulty ({run.data.train.sentence()}), so others "
+                f"{dropped / read:.0%} of the pairs were dropped as faulty ({which}), so others "
                 "may be noisy, too: look at data-report.json, and clean the pairs."
             )
 
