@@ -68,7 +68,7 @@ def explain_command(
 
       allyouneed explain runs/dates runs/other 1845-01-05
 
-      allyouneed explain runs/dates/snapshots/00000200.safetensors runs/dates 1845-01-05
+      allyouneed explain runs/a/snapshots/00000200.safetensors runs/a 1845-01-05
 
       allyouneed explain runs/dates 1845-01-05 --format svg --output pictures
 
