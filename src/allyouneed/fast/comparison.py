@@ -165,7 +165,7 @@ def compare_engine(engine: Any, searched: ForkedSearch, *, tolerance: float = FL
         return ""
     expected, difference = searched.logits[finite].double(), (logits - searched.logits)[finite].double()
     distance = difference.square().mean().sqrt() if tolerance > FLOAT_TOLERANCE else difference.abs().max()
-    if distance <= max(NEGLIGIBLE, tolerance * expected.std()):
+    if distance <= max(NEGLIGIBLE, tolerance * float(expected.std())):
         return ""
     return f"gives other logits than Transformer.forward, by {float(distance / expected.std()):.1%} of their deviation"
 
