@@ -7,18 +7,21 @@ import pytest
 from fastapi.testclient import TestClient
 
 import allyouneed
+from allyouneed.apps.explain.page import explanation_markup, explanation_script, explanation_style
 
 STATIC = Path(allyouneed.__file__).parent / "apps/serve/static"
 FILES = sorted(STATIC.iterdir())
 
 
 def test_the_page_and_each_file_are_served(client: TestClient) -> None:
-    assert client.get("/").content == (STATIC / "index.html").read_bytes()
-    for file in FILES:
-        answer = client.get(f"/static/{file.name}")
-        assert answer.content == file.read_bytes()
-        expected = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
-        assert answer.headers["Content-Type"].startswith(expected[file.suffix])
+    page = (STATIC / "index.html").read_text("utf-8").replace("<!-- explanation -->", explanation_markup())
+    made = {"index.html": page, "explain.js": explanation_script(), "explain.css": explanation_style()}
+    assert client.get("/").text == page
+    expected = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
+    for name in {file.name for file in FILES} | made.keys():
+        answer = client.get(f"/static/{name}")
+        assert answer.text == (made.get(name) or (STATIC / name).read_text("utf-8"))
+        assert answer.headers["Content-Type"].startswith(expected[Path(name).suffix])
 
 
 def test_a_browser_loads_a_file_again_only_if_it_changed(client: TestClient) -> None:
@@ -53,7 +56,7 @@ def test_nothing_comes_from_a_network_or_stands_inline() -> None:
 
 
 def test_every_file_that_is_named_exists() -> None:
-    names = {file.name for file in FILES}
+    names = {file.name for file in FILES} | {"explain.js", "explain.css"}
     for file in FILES:
         text = file.read_text(encoding="utf-8")
         assert set(re.findall(r"(?:static/|from \"\./)([\w.]+)", text)) <= names, file.name
