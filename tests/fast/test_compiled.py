@@ -180,7 +180,7 @@ def seven_bit_weights(kind: type[kernels.Int8Weights]) -> kernels.Int8Weights:
     return kind(np.empty((1, 1, 1), np.int8), nothing, nothing, nothing, np.float32(127))
 
 
-@pytest.mark.skipif(not llvm.get_host_cpu_features().get("avx512vnni"), reason="this processor lacks VPDPBUSD")
+@pytest.mark.skipif(not compiled.has_vnni(), reason="compiled for a processor without VPDPBUSD")
 def test_avx_vnni_gives_the_integers_of_avx2() -> None:
     rng = np.random.default_rng(0)
     levels, panel = rng.integers(0, 128, (4, 24), np.uint8), rng.integers(-127, 128, (6, 64, 4), np.int8)
