@@ -36,7 +36,12 @@ SMALL = ModelConfig(
 
 # Options of the model that the paper does not have: alone, and together with heads of an odd width.
 ALL_OPTIONS: dict[str, Any] = {"positions": "rotary", "query_key_norm": True, "d_k": 5, "d_v": 7}
-ADJUSTED: list[dict[str, Any]] = [{"positions": "rotary"}, {"query_key_norm": True}, ALL_OPTIONS]
+ADJUSTED: list[dict[str, Any]] = [
+    {"positions": "rotary"},
+    {"query_key_norm": True},
+    ALL_OPTIONS,
+    {"positions": "sinusoidal-rotary", "query_key_norm": True},
+]
 
 # What a shell starts in the background ignores SIGINT, and so would the commands that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

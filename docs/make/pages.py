@@ -76,7 +76,7 @@ def _values(key: str, *values: str) -> dict[str, dict[str, Any]]:
 
 EXPORTED_SETTINGS: tuple[dict[str, dict[str, Any]], ...] = (  # of models: alternatives, each with its row of the table
     _values("norm", "post", "pre"),
-    _values("positions", "sinusoidal", "learned", "rotary"),
+    _values("positions", "sinusoidal", "learned", "rotary", "sinusoidal-rotary"),
     {"`model.query_key_norm = false`": {}, "`model.query_key_norm = true`": {"query_key_norm": True}},
     _values("activation", "relu", "gelu", "silu"),
     _values("tied_embeddings", "all", "target", "none"),

@@ -275,7 +275,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
             stored = {name.split(".")[2] for name in parts if name.startswith(f"{stack}.layers.")}
             if len(stored) != layers:
                 raise ConfigError(f"the {stack} must have {layers} layers; got {len(stored)}")
-        if sizes.positions == "sinusoidal" and sizes.max_length * sizes.d_model > MOST_POSITIONS:
+        if sizes.positions != "learned" and sizes.max_length * sizes.d_model > MOST_POSITIONS:
             raise ConfigError(
                 f"max_length times d_model must be at most {MOST_POSITIONS}; "
                 f"got max_length={sizes.max_length}, d_model={sizes.d_model}"

@@ -37,7 +37,7 @@ def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> 
     `tokenizers` are those of the source and of the target; without them, the limits of vocabularies are left out.
     """
     return {
-        "ctranslate2": _width_limit(config, "CTranslate2"),
+        "ctranslate2": _ctranslate2_limit(config) or _width_limit(config, "CTranslate2"),
         "onnx": "",
         "huggingface": _marian_limit(config)
         or _width_limit(config, "MarianMTModel")
@@ -60,6 +60,12 @@ def unexpressed_settings(decode: DecodeConfig, to: str) -> tuple[str, ...]:
     default = DecodeConfig()
     names = [name for name in _RULES if name not in _KEPT.get(to, ())]
     return tuple(decode.describe_values(name) for name in names if getattr(decode, name) != getattr(default, name))
+
+
+def _ctranslate2_limit(config: ModelConfig) -> str:
+    if config.positions == "sinusoidal-rotary":
+        return f'CTranslate2 adds no positions beside rotary ones; this model has model.positions="{config.positions}"'
+    return ""
 
 
 def _marian_limit(config: ModelConfig) -> str:

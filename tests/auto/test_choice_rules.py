@@ -122,6 +122,15 @@ def test_few_strings_are_regularized_in_any_budget(pairs: int, expected: tuple[f
     assert (recipe.model.dropout, recipe.train.label_smoothing) == expected
 
 
+@pytest.mark.parametrize(
+    ("task", "positions"), [("sounds", "sinusoidal-rotary"), ("questions", "rotary"), ("translations", "rotary")]
+)
+def test_strings_have_both_kinds_of_positions(task: str, positions: str) -> None:
+    draft = Draft({}).with_statistics(measure_pairs(TASKS[task]))
+    corpus = Corpus(5_000, 50_000, 30, has_valid=True, exact=draft.is_exact, gpu=False, minutes=2)
+    assert draft.complete(corpus)[0].model.positions == positions
+
+
 def test_outputs_may_be_longer_than_those_of_training_where_one_target_is_right() -> None:
     corpus = Corpus(5_000, 50_000, 30, has_valid=True, exact=True, gpu=False)
     draft = Draft({"decode": {}}).with_statistics(measure_pairs(TASKS["commands"]))

@@ -206,6 +206,9 @@ def test_formats_without_an_option_of_the_model_name_it() -> None:
     assert normed["huggingface"] == "MarianMTModel has no query-key norm; this model has model.query_key_norm=true"
     assert {limits[name] for limits in (rotary, normed) for name in ("onnx", "html")} == {""}
     assert rotary["ctranslate2"] == normed["ctranslate2"] == ""
+    both = exportable(make_bundle(positions="sinusoidal-rotary").model.config)
+    assert both["ctranslate2"].startswith("CTranslate2 adds no positions beside rotary ones")
+    assert both["onnx"] == both["html"] == ""
 
 
 def test_a_run_says_in_a_line_which_formats_are_possible() -> None:

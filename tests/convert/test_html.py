@@ -30,7 +30,7 @@ from marian_checkpoints import ENGLISH, ITALIAN, train_spm
 OPTIONS: dict[str, Any] = {"positions": "rotary", "query_key_norm": True}
 SIZES: list[dict[str, Any]] = [
     {"norm": "pre", "activation": "gelu", "tied_embeddings": "none", "positions": "learned", "d_k": 5, "d_v": 7},
-    {"positions": "rotary"},
+    {"positions": "sinusoidal-rotary"},
     {"query_key_norm": True, "d_v": 7},
     {**OPTIONS, "norm": "pre", "d_k": 5},  # the fifth number of a head is not rotated
 ]

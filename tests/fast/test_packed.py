@@ -58,7 +58,7 @@ OTHERS = [
     {},
     {"norm": "pre", "activation": "gelu", "positions": "learned"},
     {"tied_embeddings": "none", "d_k": 4, "d_v": 5, "projection_bias": True},
-    {"positions": "rotary", "query_key_norm": True},
+    {"positions": "sinusoidal-rotary", "query_key_norm": True},
 ]
 
 

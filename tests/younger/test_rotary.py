@@ -8,6 +8,7 @@ from torch import Tensor
 from allyouneed.apps.explain.recording import recorded
 from allyouneed.config import ModelConfig
 from allyouneed.nn import Transformer
+from allyouneed.nn.position import sinusoids
 from allyouneed.younger import build_model
 from allyouneed.younger.rotary import NoPositions, RotaryAttention, rotate
 from twins import scatter
@@ -82,6 +83,15 @@ def test_order_matters_without_position_vectors_and_later_tokens_do_not(
     changed = target.clone()
     changed[:, 2:] = 3
     torch.testing.assert_close(rotary(source, changed)[:, :2], rotary(source, target)[:, :2])
+
+
+def test_sines_and_cosines_are_added_beside_it(rotary: Transformer, config: ModelConfig, source: Tensor) -> None:
+    both = build_model(replace(config, positions="sinusoidal-rotary")).eval()
+    both.load_state_dict(rotary.state_dict())
+    assert isinstance(both.encoder.layers[0].attention, RotaryAttention)
+    added = both.source_position(torch.zeros(1, source.size(1), config.d_model))[0]
+    torch.testing.assert_close(added, sinusoids(source.size(1), config.d_model))
+    assert not torch.allclose(both.encode(source).hidden_states, rotary.encode(source).hidden_states)
 
 
 def test_it_has_the_weights_of_the_papers_model(rotary: Transformer, config: ModelConfig) -> None:

@@ -84,7 +84,9 @@ MIN_STEPS, VALIDATIONS, PATIENCE = 800, 20, 10
 UPDATES_PER_MINUTE = 6_000  # of a time budget; more than a machine makes, since the schedule is compressed to it
 
 # Parts younger than the paper, for a new model with a time budget: docs/since-2017.md and docs/automatic-settings.md.
+# Strings have both kinds of positions; templates not, whose outputs may be longer than in training.
 YOUNGER_PARTS = {"positions": "rotary", "query_key_norm": True}
+STRING_POSITIONS = {"positions": "sinusoidal-rotary"}
 
 # Chosen for every corpus, if not set.
 ALWAYS = {"optimizer": "muon", "average_checkpoints": 1}

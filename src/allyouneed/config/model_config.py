@@ -50,10 +50,10 @@ class ModelConfig(Checked):
         "where layer normalization stands: after each residual connection (post) or before each sublayer (pre)",
         paper="post",
     )
-    positions: Literal["sinusoidal", "learned", "rotary"] = setting(
+    positions: Literal["sinusoidal", "learned", "rotary", "sinusoidal-rotary"] = setting(
         "sinusoidal",
         "position embeddings: fixed sines and cosines, or learned; rotary: none, but self-attention rotates queries "
-        "and keys",
+        "and keys; sinusoidal-rotary: both",
         paper="sinusoidal; learned in row E of Table 3",
     )
     query_key_norm: bool = setting(
@@ -97,7 +97,7 @@ class ModelConfig(Checked):
                 "d_model must be a multiple of heads, or d_k and d_v be set; "
                 f"got {self.describe_values('d_model', 'heads')}"
             )
-        if self.positions == "rotary" and (self.d_k or self.d_model // self.heads) < 2:
+        if self.is_rotary and (self.d_k or self.d_model // self.heads) < 2:
             raise ConfigError(
                 "rotary positions need heads at least 2 wide, a pair of numbers to rotate; "
                 f"got {self.describe_values('d_model', 'heads', 'd_k')}"
@@ -107,6 +107,11 @@ class ModelConfig(Checked):
                 f'tied_embeddings="all" needs one vocabulary; got {self.vocab_size} ids for the source '
                 f"and {self.effective_target_vocab_size} for the target"
             )
+
+    @property
+    def is_rotary(self) -> bool:
+        """Whether self-attention rotates queries and keys."""
+        return self.positions.endswith("rotary")
 
     @property
     def effective_target_pad_id(self) -> int:

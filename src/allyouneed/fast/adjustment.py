@@ -23,7 +23,7 @@ def stack_gains(attention: MultiHeadAttention) -> Tensor:
 
 def rotation_table(config: ModelConfig) -> Tensor:
     """The cosines and sines of the angles of each position, (L, 2, K / 2); without rotary positions (0, 2, 0)."""
-    if config.positions != "rotary":
+    if not config.is_rotary:
         return torch.empty(0, 2, 0)
     width = config.d_k or config.d_model // config.heads
     table = sinusoids(config.max_length, width - width % 2)

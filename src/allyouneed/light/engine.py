@@ -96,7 +96,7 @@ class LightEngine:
         self._activation = _ACTIVATIONS[config.activation]
         k, v = config.d_k or config.d_model // config.heads, config.d_v or config.d_model // config.heads
         self._width, self._kv_width = config.heads * k, config.heads * (k + v)
-        self._rotation = _sinusoids(config.max_length, k - k % 2) if config.positions == "rotary" else None
+        self._rotation = _sinusoids(config.max_length, k - k % 2) if config.is_rotary else None
         self._encoder = [self._block("encoder", n, "attention") for n in range(config.encoder_layers)]
         self._decoder = [self._block("decoder", n, "self_attention") for n in range(config.decoder_layers)]
         for n, block in enumerate(self._decoder):

@@ -5,6 +5,7 @@
 
 from ..config import ModelConfig
 from ..nn import MultiHeadAttention, Transformer
+from ..nn.position import PositionalEncoding
 from .query_key_norm import QueryKeyNormAttention, RotaryQueryKeyNormAttention
 from .rotary import NoPositions, RotaryAttention
 
@@ -16,12 +17,14 @@ __all__ = [
     "build_model",
 ]
 
+# What is added to the embeddings.
+POSITIONS = {"rotary": NoPositions, "sinusoidal-rotary": PositionalEncoding}
+
 
 def build_model(config: ModelConfig) -> Transformer:
     """The Transformer of `config`, with the parts younger than the paper that the config names."""
-    is_rotary = config.positions == "rotary"
     if config.query_key_norm:
-        attention: type[MultiHeadAttention] = RotaryQueryKeyNormAttention if is_rotary else QueryKeyNormAttention
+        attention: type[MultiHeadAttention] = RotaryQueryKeyNormAttention if config.is_rotary else QueryKeyNormAttention
     else:
-        attention = RotaryAttention if is_rotary else MultiHeadAttention
-    return Transformer(config, attention=attention, position=NoPositions if is_rotary else None)
+        attention = RotaryAttention if config.is_rotary else MultiHeadAttention
+    return Transformer(config, attention=attention, position=POSITIONS.get(config.positions))

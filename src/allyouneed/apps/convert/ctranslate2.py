@@ -82,7 +82,7 @@ def _spec(bundle: Bundle) -> Any:
         "pre_norm": config.norm == "pre",
         "activation": specs.Activation[CT2_ACTIVATIONS[config.activation]],
         "qk_norm": config.query_key_norm,
-        "rotary_dim": config.d_model // config.heads // 2 * 2 if config.positions == "rotary" else None,
+        "rotary_dim": config.d_model // config.heads // 2 * 2 if config.is_rotary else None,
         "rotary_interleave": False,
     }
     spec = specs.TransformerSpec(
@@ -110,7 +110,7 @@ def _spec(bundle: Bundle) -> Any:
 
 def _transformer(spec: Any, model: Transformer, banned: tuple[int, ...]) -> None:
     spec.encoder.embeddings[0].weight = _array(model.source_embedding.table)
-    if model.config.positions != "rotary":
+    if not model.config.is_rotary:
         spec.encoder.position_encodings.encodings = _array(model.source_position.encoding)
         spec.decoder.position_encodings.encodings = _array(model.target_position.encoding)
     for layer_spec, encoder_block in zip(spec.encoder.layer, model.encoder.layers, strict=True):

@@ -191,7 +191,7 @@ def _constant_angles(config: ModelConfig) -> Iterator[None]:
 
     The graph would compute them in float64, which not every runtime has.
     """
-    if config.positions != "rotary":
+    if not config.is_rotary:
         yield
         return
     tables = rotary.turns(config.max_length, config.d_k or config.d_model // config.heads, torch.device("cpu"))

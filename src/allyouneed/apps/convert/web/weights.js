@@ -22,11 +22,11 @@ function loadWeights({ config, tensors: index, shared }, base64, options) {
     address += sizes[i];
   });
   for (const [name, original] of Object.entries(shared)) tensors[name] = tensors[original];
-  if (config.positions === "sinusoidal") {
+  if (config.positions.startsWith("sinusoidal")) {
     const table = sinusoids(config.max_length, config.d_model);
     for (const side of ["source", "target"]) tensors[`${side}_position.encoding`] = table;
   }
-  if (config.positions === "rotary") {
+  if (config.positions.endsWith("rotary")) {
     const width = tensors["decoder.layers.0.self_attention.key.weight"].rows / config.heads;
     tensors.rotation = sinusoids(config.max_length, 2 * Math.floor(width / 2));
   }
