@@ -15,8 +15,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 sys.path.append(str(Path(__file__).parent / "make"))
 import live
-
-PICTURES = Path(__file__).parent / "pictures"
+from figure_1 import PAGES, figure_1
 
 
 def visit_math(writer: HTML5Translator, node: nodes.math) -> None:
@@ -32,14 +31,20 @@ def visit_displayed_math(writer: HTML5Translator, node: nodes.math_block) -> Non
 
 
 def put_maps_into_pages(app: Sphinx, tree: nodes.document, page: str) -> None:
-    """Replace the picture of a map by the map itself."""
+    """Replace the picture of the map by the map itself, and put a small one on every page of the walk."""
     for image in list(tree.findall(nodes.image)):
-        name = Path(image["uri"]).name
-        if name.startswith("map") and name.endswith(".svg"):
-            svg = (PICTURES / name).read_text(encoding="utf-8")
-            folder = app.builder.get_relative_uri(page, "walk/index").removesuffix("index.html")
-            svg = svg.replace('href="', f'href="{folder}')
-            image.replace_self(nodes.raw("", f'<div class="map">{svg}</div>', format="html"))
+        if Path(image["uri"]).name == "map.svg":
+            image.replace_self(drawn_map(app, page))
+    if page.startswith("walk/") and page != "walk/index":
+        next(tree.findall(nodes.title)).parent.insert(1, drawn_map(app, page))
+
+
+def drawn_map(app: Sphinx, page: str) -> nodes.raw:
+    """Figure 1, whose boxes are links, and the page's own box stands out."""
+    here = page.removeprefix("walk/")
+    folder = app.builder.get_relative_uri(page, "walk/index").removesuffix("index.html")
+    svg = figure_1(here if here in PAGES else "").svg().replace('href="', f'href="{folder}')
+    return nodes.raw("", f'<div class="map{" small" * (here != page != "walk/index")}">{svg}</div>', format="html")
 
 
 def put_parts_into_page(app: Sphinx, tree: nodes.document, page: str) -> None:

@@ -7,7 +7,10 @@ import math
 import re
 import sys
 from base64 import b64decode
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -28,35 +31,63 @@ from conftest import Demo
 DOCS = Path(__file__).parent.parent / "docs"
 sys.path.append(str(DOCS / "make"))
 by_hand, figure_1 = import_module("by_hand"), import_module("figure_1")
+pictures, story = import_module("pictures"), import_module("story")
 film = import_module("film")
 live = import_module("live")
 notebooks, pages = import_module("notebooks"), import_module("pages")
 WALK = sorted(figure_1.PAGES)
 
 
-@pytest.mark.parametrize("name", sorted(by_hand.DRAWINGS))
-def test_a_picture_by_hand_is_as_the_code_draws_it(name: str) -> None:
-    assert (DOCS / f"pictures/{name}.svg").read_text() == by_hand.DRAWINGS[name]().svg(), "python docs/make/pictures.py"
+@pytest.mark.parametrize("name", sorted(pictures.BY_HAND))
+def test_a_drawing_is_as_the_code_draws_it(name: str) -> None:
+    assert (DOCS / f"pictures/{name}.svg").read_text() == pictures.BY_HAND[name]().svg(), "python docs/make/pictures.py"
 
 
 @pytest.mark.parametrize("page", WALK)
 def test_the_map_of_a_page_leads_to_all_others(page: str) -> None:
-    svg = (DOCS / f"pictures/map-{page}.svg").read_text()
-    assert svg == figure_1.figure_1(page).svg()
-    links = {link.get("href") for link in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}a")}
+    svg = ElementTree.fromstring(figure_1.figure_1(page).svg())
+    links = {link.get("href") for link in svg.iter("{http://www.w3.org/2000/svg}a")}
     assert links == {f"{name}.html" for name in WALK}
 
 
-def test_no_text_of_a_drawing_is_cut_off() -> None:
-    drawings = {name: draw() for name, draw in by_hand.DRAWINGS.items()} | {
-        name: figure_1.figure_1(name) for name in WALK
-    }
-    for name, drawing in drawings.items():
-        for text in ElementTree.fromstring(drawing.svg()).iter("{http://www.w3.org/2000/svg}text"):
-            x, width = float(text.get("x", 0)), 8.6 * len(text.text or "")  # no letter is wider
-            left = x - width * {"start": 0, "middle": 0.5, "end": 1}[text.get("text-anchor", "start")]
-            assert left >= -8, (name, text.text)
-            assert left + width <= drawing.width + 8, (name, text.text)
+@pytest.mark.parametrize("draw", [*pictures.BY_HAND.values(), *(partial(figure_1.figure_1, page) for page in WALK)])
+def test_a_drawing_cuts_no_text_no_arrow_ends_in_the_air_and_none_goes_through_a_box(draw: Callable[[], Any]) -> None:
+    drawing = draw()
+    for text in ElementTree.fromstring(drawing.svg()).iter("{http://www.w3.org/2000/svg}text"):
+        x, width = float(text.get("x", 0)), 8.6 * len(text.text or "")  # no letter is wider
+        left = x - width * {"start": 0, "middle": 0.5, "end": 1}[text.get("text-anchor", "start")]
+        assert left >= -8, text.text
+        assert left + width <= drawing.width + 8, text.text
+    for line in drawing.lines:
+        ends = (line[0], line[-1])
+        for end in ends:
+            assert any(is_near(end, box, 13) for box in drawing.boxes) or any(
+                is_near(end, text, 24) for text in drawing.texts
+            )
+        points = [
+            (x + (to_x - x) * n / 200, y + (to_y - y) * n / 200)
+            for (x, y), (to_x, to_y) in pairwise(line)
+            for n in range(201)
+        ]
+        for box in drawing.boxes:  # a block has lines inside it
+            assert any(is_near(end, box, -2) for end in ends) or not any(is_near(point, box, -2) for point in points)
+        assert not any(is_near(point, text, 1) for point in points for text in drawing.texts)
+
+
+def is_near(point: tuple[float, float], box: tuple[float, float, float, float], distance: float) -> bool:
+    """Whether a point is in a box that is larger by `distance` on all sides."""
+    left, top, right, bottom = box
+    return left - distance < point[0] < right + distance and top - distance < point[1] < bottom + distance
+
+
+def test_the_weights_of_the_soft_lookup_are_those_of_its_page() -> None:
+    text = (DOCS / "walk/0-why-attention.md").read_text(encoding="utf-8")
+    for _, _, _, scores in story.TABLES.values():
+        weights = torch.tensor(scores).softmax(0).tolist()
+        assert story.softmax(scores) == pytest.approx(weights)
+        picture = (DOCS / "pictures/why-soft-lookup.svg").read_text(encoding="utf-8")
+        assert all(f">{weight:.2f}<" in picture for weight in weights)
+        assert {f"{score:g}" for score in scores} == set(re.findall(r"here (\d), (\d) and (\d)", text)[0])
 
 
 def test_attention_by_hand() -> None:

@@ -157,7 +157,7 @@ def draw_heads() -> Drawing:
         picture.arrow((right + 10, middle), (right + 60, middle), label="× v")
         row = [output[2, half].tolist()]
         right, _ = picture.numbers(right + 68, middle - CELL_HEIGHT / 2, row, colour=(BLUE, GREEN)[head])
-        end = middle + (30 if head == 0 else -30)
+        end = middle + (49 if head == 0 else -55)
         picture.arrow((right + 6, middle), (right + 30, middle), (right + 30, end))
     picture.text(right + 30, 138, "Concat, then W_O", style="small")
     return picture
@@ -224,25 +224,26 @@ def draw_add_and_norm() -> Drawing:
 
 def draw_stream() -> Drawing:
     """The residual streams of encoder and decoder: every sublayer reads one and writes to it."""
-    picture = Drawing(640, 400, "The residual streams of the encoder and the decoder")
-    streams = {
-        150: ("source", ["self-attention", "feed-forward"], "memory"),
-        430: ("target so far", ["masked self-attention", "cross-attention", "feed-forward"], "linear, softmax"),
+    picture = Drawing(660, 400, "The residual streams of the encoder and the decoder")
+    streams = {  # where each begins and ends, its sublayers, and the side on which they are
+        150: ("source", ["self-attention", "feed-forward"], "memory", 1),
+        560: ("target so far", ["masked self-attention", "cross-attention", "feed-forward"], "linear, softmax", -1),
     }
-    for x, (start, sublayers, end) in streams.items():
+    for x, (start, sublayers, end, side) in streams.items():
         picture.text(x, 384, start)
         picture.text(x, 366, "+ position", style="small")
         top = 354 - 96 * len(sublayers) - 36
         picture.box(x - 5, top, 10, 354 - top, colour=GREEN, strong=True)
         for index, name in enumerate(sublayers):
-            y = 314 - 96 * index
-            picture.box(x + 40, y - 40, 150, 32, name, colour=BLUE if name == "feed-forward" else ORANGE)
-            picture.arrow((x + 5, y + 6), (x + 115, y + 6), (x + 115, y - 8))
-            picture.arrow((x + 115, y - 40), (x + 115, y - 54), (x + 7, y - 54))
-            picture.text(x - 12, y + 6, "reads", anchor="end", style="small")
-            picture.text(x - 12, y - 54, "adds, norm", anchor="end", style="small")
+            y, middle = 314 - 96 * index, x + 115 * side
+            picture.box(middle - 75, y - 40, 150, 32, name, colour=BLUE if name == "feed-forward" else ORANGE)
+            picture.arrow((x + 5 * side, y + 6), (middle, y + 6), (middle, y - 8))
+            picture.arrow((middle, y - 40), (middle, y - 54), (x + 7 * side, y - 54))
+            anchor = "end" if side == 1 else "start"
+            picture.text(x - 12 * side, y + 6, "reads", anchor=anchor, style="small")
+            picture.text(x - 12 * side, y - 54, "adds, norm", anchor=anchor, style="small")
         picture.text(x, top - 14, end, bold=True)
-    picture.arrow((182, 112), (330, 112), (330, 190), (468, 190))
+    picture.arrow((182, 112), (355, 112), (355, 194), (368, 194))
     picture.text(262, 98, "keys and values", style="small")
     return picture
 

@@ -23,11 +23,15 @@ class Drawing:
     def __init__(self, width: int, height: int, title: str) -> None:
         self.width, self.height, self.title = width, height, title
         self._parts: list[str] = []
+        self.boxes: list[tuple[float, float, float, float]] = []  # left, top, right and bottom, for tests
+        self.texts: list[tuple[float, float, float, float]] = []  # about the same of texts
+        self.lines: list[tuple[tuple[float, float], ...]] = []
 
     def box(
         self, x: float, y: float, width: float, height: float, text: str = "", *, colour: str = "", strong: bool = False
     ) -> None:
         """A rectangle with one or more lines of text in its middle; a `strong` one stands out."""
+        self.boxes.append((x, y, x + width, y + height))
         fill = f'fill="{colour}" fill-opacity="{0.55 if strong else 0.16}"' if colour else 'fill="none"'
         line = f'stroke="currentColor" stroke-width="{2.5 if strong else 1}"'
         self._parts.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="4" {fill} {line}/>')
@@ -39,6 +43,9 @@ class Drawing:
         self, x: float, y: float, text: str, *, anchor: str = "middle", style: str = "", bold: bool = False
     ) -> None:
         """Text whose vertical middle is at y."""
+        width = (8 if style == "code" or bold else 7) * len(text)
+        left = x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
+        self.texts.append((left, y - 6, left + width, y + 6))
         bold_style = ' font-weight="bold"' if bold else ""
         name = f' class="{style}"' if style else ""
         self._parts.append(
@@ -47,6 +54,7 @@ class Drawing:
 
     def arrow(self, *points: tuple[float, float], label: str = "") -> None:
         """A line through the points with a head at its end; the label stands above the middle of a horizontal one."""
+        self.lines.append(points)
         path = "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
         self._parts.append(f'<path d="{path}" fill="none" stroke="currentColor" marker-end="url(#head)"/>')
         if label:

@@ -63,7 +63,7 @@ def figure_1(here: str = "") -> Drawing:
         picture.text(text_x, text_y, text, anchor="start", bold=here == "8-encoder-and-decoder")
 
     block(LEFT, 262, 482, "N× encoder", LEFT - 18, 250)
-    block(RIGHT, 142, 482, "N× decoder", RIGHT - 106, 156)
+    block(RIGHT, 142, 482, "N× decoder", RIGHT - 112, 156)
     for x, name in ((LEFT, "source"), (RIGHT, "target so far")):
         middle = x + WIDTH / 2
         picture.text(middle, 626, name)
@@ -85,9 +85,9 @@ def figure_1(here: str = "") -> Drawing:
     picture.text(240, 218, "memory")
     picture.arrow((RIGHT + WIDTH / 2, 150), (RIGHT + WIDTH / 2, 114))
     box("9-projection", RIGHT, 86, "linear, softmax")
-    picture.arrow((RIGHT + WIDTH / 2, 86), (RIGHT + WIDTH / 2, 50))
-    box("10-learning", RIGHT - 12, 20, "learning", width=90)
-    box("11-decoding", RIGHT + 92, 20, "decoding", width=90)
+    for page, x in (("10-learning", RIGHT - 12), ("11-decoding", RIGHT + 92)):
+        picture.arrow((RIGHT + WIDTH / 2, 86), (RIGHT + WIDTH / 2, 68), (x + 45, 68), (x + 45, 50))
+        box(page, x, 20, PAGES[page].lower(), width=90)
     if here:
-        picture.box(16, 20, 200, 48, f"you are here:\n{PAGES[here]}", colour=COLOURS[here] or GREEN)
+        picture.box(16, 20, 220, 60, f"you are here:\n{PAGES[here]}", colour=COLOURS[here] or GREEN)
     return picture

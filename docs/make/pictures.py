@@ -13,8 +13,9 @@ from pathlib import Path
 import torch
 from by_hand import DRAWINGS
 from drawing import Drawing
-from figure_1 import PAGES, figure_1
+from figure_1 import figure_1
 from matplotlib.figure import Figure
+from story import STORY
 
 from allyouneed import Translator
 from allyouneed.apps.cli.try_command import DATE_MODEL
@@ -152,9 +153,7 @@ OF_A_MODEL: dict[str, Callable[[Trace], Figure]] = FIGURES | {
 OF_RECORDS: dict[str, Callable[[], Figure]] = (
     THEORY | {"smoothing": smoothing} | {name: lambda names=names: curves(names) for name, names in CURVES.items()}
 )
-BY_HAND: dict[str, Callable[[], Drawing]] = DRAWINGS | {
-    f"map-{page}" if page else "map": lambda page=page: figure_1(page) for page in ("", *PAGES)
-}
+BY_HAND: dict[str, Callable[[], Drawing]] = DRAWINGS | STORY | {"map": figure_1}
 
 
 def of_a_model(translator: Translator) -> dict[str, Figure]:

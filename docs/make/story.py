@@ -1,0 +1,267 @@
+"""Why attention, in seven pictures, and the whole model in three: a date, and beside it a sentence of words.
+
+The date is `1845-01-05`, which becomes `January 5, 1845`; the sentence is `the red house`, in Italian `la casa rossa`.
+In both the first word of the output is the last or the middle one of the input. `STORY` has all pictures.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from drawing import BLUE, GREEN, ORANGE, PURPLE, Drawing
+
+WIDTH = 420  # of a picture, so that a phone shows it whole
+SENTENCES = {"1845-01-05": "January 5, 1845", "the red house": "la casa rossa"}
+TABLES = {  # what is to be written → keys, values, and how well each key fits the query
+    "the month": (("year", "month", "day"), ("1845", "01", "05"), "January", (0.0, 3.0, 1.0)),
+    "the noun": (("the", "red", "house"), ("article", "red", "house"), "casa", (0.0, 1.0, 3.0)),
+}
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    """The power e^score of each, divided by the sum of all."""
+    powers = [math.exp(score) for score in scores]
+    return [power / sum(powers) for power in powers]
+
+
+def row(
+    picture: Drawing, x: float, y: float, text: str, *, colour: str = BLUE, strong: Sequence[int] = ()
+) -> list[float]:
+    """A box for each token of a text, a character of a date or a word, centred at y. Returns the middle x of each."""
+    tokens = list(text) if text[0].isdigit() else text.split()
+    middles = []
+    for index, token in enumerate(tokens):
+        width = 17 if len(token) == 1 else 8 * len(token) + 10
+        picture.box(x, y - 12, width, 24, token, colour=colour, strong=index in strong)
+        middles.append(x + width / 2)
+        x += width + 2
+    return middles
+
+
+def vectors(picture: Drawing, middles: Sequence[float], y: float, colour: str = GREEN) -> None:
+    """A column of three numbers, without their values, above or below each token."""
+    for x in middles:
+        for cell in range(3):
+            picture.box(x - 7, y + 8 * cell, 14, 8, colour=colour)
+
+
+def draw_whole() -> Drawing:
+    """A text goes in, its translation comes out."""
+    picture = Drawing(WIDTH, 120, "A date or a sentence goes into the Transformer, and its other form comes out")
+    for y, (source, target) in zip((30, 90), SENTENCES.items(), strict=True):
+        picture.box(4, y - 15, 116, 30, source, colour=BLUE)
+        picture.arrow((120, y), (146, y))
+        picture.arrow((262, y), (286, y))
+        picture.box(288, y - 15, 128, 30, target, colour=ORANGE)
+    picture.box(148, 4, 114, 112, "Transformer", colour=GREEN, strong=True)
+    return picture
+
+
+def draw_halves() -> Drawing:
+    """The encoder reads everything once; the decoder writes one token at a time."""
+    picture = Drawing(
+        WIDTH, 250, "The encoder makes the memory; from it the decoder writes one character after another"
+    )
+    middles = row(picture, 6, 232, "1845-01-05")
+    picture.arrow((100, 220), (100, 196))
+    picture.box(6, 154, 188, 42, "encoder\nreads all, once", colour=BLUE)
+    picture.arrow((100, 154), (100, 134))
+    vectors(picture, middles, 106)
+    picture.text(100, 92, "memory: a vector for each", style="small")
+    picture.box(244, 154, 152, 42, "decoder\nwrites one at a time", colour=ORANGE)
+    picture.arrow((194, 118), (220, 118), (220, 175), (242, 175))
+    picture.box(270, 220, 100, 26, "January", colour=ORANGE)
+    picture.text(262, 233, "so far", anchor="end", style="small")
+    picture.arrow((320, 220), (320, 198))
+    picture.arrow((320, 154), (320, 130))
+    for x, token in ((248, "5"), (298, "1"), (348, "…")):
+        picture.box(x, 102, 44, 26, token, colour=ORANGE, strong=token == "5")
+    picture.text(332, 88, "the most probable", style="small")
+    picture.arrow((270, 102), (270, 60), (410, 60), (410, 233), (372, 233))
+    picture.text(340, 46, "is appended", style="small")
+    return picture
+
+
+def draw_blocks() -> Drawing:
+    """Blocks of attention and a feed-forward network on a vector for each token."""
+    picture = Drawing(
+        WIDTH, 290, "Inside the encoder: vectors, and blocks in which they exchange and process information"
+    )
+    for x, source in ((6, "1845-01-05"), (236, "the red house")):
+        middles = row(picture, x, 274, source)
+        vectors(picture, middles, 226)
+    for y, text, colour in (
+        (164, "attention: tokens take from each other", ORANGE),
+        (112, "feed-forward: each token on its own", BLUE),
+    ):
+        picture.box(30, y, 360, 34, text, colour=colour)
+    picture.box(12, 100, 396, 110)
+    picture.text(12, 88, "N× block", anchor="start", bold=True)
+    for x in (97, 300):
+        picture.arrow((x, 262), (x, 252))
+        picture.arrow((x, 224), (x, 200))
+        picture.arrow((x, 164), (x, 148))
+        picture.arrow((x, 112), (x, 64))
+    for x, source in ((6, "1845-01-05"), (236, "the red house")):
+        count = 10 if source[0].isdigit() else 3
+        left = [x + 8.5 + 19 * index for index in range(count)] if count == 10 else [x + 17, x + 53, x + 97]
+        vectors(picture, left, 38)
+    picture.text(210, 20, "memory", bold=True)
+    return picture
+
+
+def draw_one_vector() -> Drawing:
+    """Everything through one vector."""
+    picture = Drawing(WIDTH, 150, "Before attention: all of a text had to fit into one vector, whatever its length")
+    for y, (source, target) in zip((34, 96), SENTENCES.items(), strict=True):
+        middles = row(picture, 4, y, source)
+        right = middles[-1] + (10 if source[0].isdigit() else 27)
+        picture.arrow((right, y), (210, y))
+        for cell in range(4):
+            picture.box(213 + 15 * cell, y - 8, 15, 16, colour=GREEN, strong=True)
+        picture.arrow((274, y), (290, y))
+        picture.box(292, y - 13, 124, 26, target, colour=ORANGE)
+    picture.text(243, 132, "one vector", style="small")
+    return picture
+
+
+def lookup(picture: Drawing, y: float, query: str, weights: Sequence[float] | None) -> None:
+    """A table of keys and values, what a query finds in it, and what is written then."""
+    keys, values, written, _ = TABLES[query]
+    best = keys.index("month" if "month" in keys else "house")
+    picture.box(4, y + 27, 84, 26, query, colour=ORANGE)
+    for index, (key, value) in enumerate(zip(keys, values, strict=True)):
+        top = y + 28 * index
+        picture.box(140, top, 56, 24, key, colour=BLUE, strong=index == best)
+        picture.box(248 if weights else 200, top, 60, 24, value, colour=GREEN, strong=index == best)
+        if weights:
+            picture.text(222, top + 12, f"{weights[index]:.2f}", style="small", bold=index == best)
+        if weights or index == best:
+            picture.arrow((88, y + 40), (138, top + 12))
+    right = 308 if weights else 260
+    middle = y + 40 if weights else y + 28 * best + 12
+    picture.arrow((right, middle), (right + 34, middle))
+    picture.box(right + 36, middle - 13, 72, 26, written, colour=ORANGE)
+
+
+def draw_lookup() -> Drawing:
+    """Keep every vector, and look up the one that is needed."""
+    picture = Drawing(WIDTH, 226, "A lookup: the query equals one key, and the value of this key is the answer")
+    for x, name in ((46, "query"), (168, "keys"), (230, "values"), (332, "written")):
+        picture.text(x, 14, name, style="small", bold=True)
+    lookup(picture, 30, "the month", None)
+    lookup(picture, 134, "the noun", None)
+    return picture
+
+
+def draw_soft_lookup() -> Drawing:
+    """Every key fits a little; softmax makes weights of it, and the answer is a mean."""
+    picture = Drawing(
+        WIDTH, 226, "A soft lookup: every key gets a weight, and the answer is the weighted mean of the values"
+    )
+    for x, name in ((46, "query"), (168, "keys"), (222, "weights"), (278, "values"), (380, "written")):
+        picture.text(x, 14, name, style="small", bold=True)
+    for y, query in ((30, "the month"), (134, "the noun")):
+        lookup(picture, y, query, softmax(TABLES[query][3]))
+    return picture
+
+
+def draw_maps() -> Drawing:
+    """Three learned maps make a query, a key and a value of each vector."""
+    picture = Drawing(WIDTH, 286, "Three learned matrices make a query, a key and a value of the vector of each token")
+    rows = (
+        ("W_Q", "query", "what it looks for", "5: the dash before me", "rossa: the noun before me", ORANGE),
+        ("W_K", "key", "what it is found by", "-: I am a dash", "casa: I am a noun", BLUE),
+        ("W_V", "value", "what it passes on", "-: a day follows", "casa: I am feminine", GREEN),
+    )
+    picture.box(4, 127, 72, 36, "a token's\nvector", colour=PURPLE)
+    for index, (matrix, name, meaning, date, words, colour) in enumerate(rows):
+        middle = 49 + 96 * index
+        picture.arrow((76, 145), (104, middle))
+        picture.box(106, middle - 14, 50, 28, matrix, colour=colour, strong=True)
+        picture.arrow((156, middle), (184, middle))
+        picture.box(186, middle - 40, 230, 80, colour=colour)
+        picture.text(301, middle - 24, f"{name}: {meaning}", bold=True, style="small")
+        picture.text(301, middle + 2, date, style="small")
+        picture.text(301, middle + 24, words, style="small")
+    return picture
+
+
+def draw_heads() -> Drawing:
+    """Two heads look for two things at once."""
+    picture = Drawing(WIDTH, 304, "Two heads: one finds what to write, the other what it depends on")
+    cases = (
+        (30, "1845-01-05", 9, 7, "writes the 5", "which digit?", "year, month or day?"),
+        (186, "the red house", 1, 2, "writes rossa", "which word?", "of which noun?"),
+    )
+    for top, source, first, second, title, one, two in cases:
+        picture.text(4, top - 16, title, anchor="start", bold=True)
+        middles = row(picture, 216 if source[0].isdigit() else 262, top + 52, source, strong=(first, second))
+        for y, head, text, index, colour in (
+            (top + 12, "head 1", one, first, ORANGE),
+            (top + 92, "head 2", two, second, GREEN),
+        ):
+            picture.box(4, y - 18, 160, 36, f"{head}:\n{text}", colour=colour)
+            down = 39 if y < top + 52 else 65
+            picture.arrow((164, y), (middles[index], y), (middles[index], top + down))
+    return picture
+
+
+def draw_masks() -> Drawing:
+    """What each row may attend to."""
+    picture = Drawing(WIDTH, 156, "The mask: before it writes a token, the decoder sees only those before it")
+    for x, tokens, written in (
+        (60, ("start", "J", "a"), ("J", "a", "n")),
+        (274, ("start", "la", "casa"), ("la", "casa", "rossa")),
+    ):
+        picture.text(x - 8, 38, "writes", anchor="end", style="small", bold=True)
+        picture.text(x + 69, 12, "may see", style="small", bold=True)
+        for column, token in enumerate(tokens):
+            picture.text(x + 23 + 46 * column, 38, token, style="code")
+        cells = [["yes" if column <= index else "" for column in range(3)] for index in range(3)]
+        picture.numbers(x, 52, cells, names=written, colour=GREEN)
+        for index in range(3):
+            for column in range(index + 1, 3):
+                picture.box(x + 46 * column, 52 + 26 * index, 46, 26, colour="#777777", strong=True)
+    return picture
+
+
+def draw_three_attentions() -> Drawing:
+    """Figure 1, and where attention is in it."""
+    picture = Drawing(WIDTH, 340, "Figure 1: attention is in three of its boxes")
+    picture.box(4, 126, 176, 130)
+    picture.text(4, 112, "N× encoder", anchor="start", bold=True)
+    picture.box(226, 58, 190, 198)
+    picture.text(226, 46, "N× decoder", anchor="start", bold=True)
+    picture.box(14, 186, 156, 58, "self-attention:\nsource asks source", colour=ORANGE, strong=True)
+    picture.box(14, 140, 156, 26, "feed-forward", colour=BLUE)
+    picture.box(238, 196, 166, 48, "masked self-att.:\ntarget asks target", colour=ORANGE, strong=True)
+    picture.box(238, 122, 166, 48, "cross-attention:\ntarget asks source", colour=ORANGE, strong=True)
+    picture.box(238, 72, 166, 26, "feed-forward", colour=BLUE)
+    picture.arrow((92, 290), (92, 246))
+    picture.arrow((92, 186), (92, 168))
+    picture.arrow((92, 140), (92, 90), (204, 90), (204, 146), (236, 146))
+    picture.text(106, 76, "memory: keys and values", style="small")
+    picture.arrow((321, 290), (321, 246))
+    picture.arrow((321, 196), (321, 172))
+    picture.arrow((321, 122), (321, 100))
+    picture.arrow((321, 72), (321, 34))
+    picture.box(250, 4, 142, 28, "next: 5 or rossa", colour=ORANGE)
+    picture.text(92, 306, "1845-01-05", style="code")
+    picture.text(92, 326, "the red house", style="code")
+    picture.text(321, 306, "January", style="code")
+    picture.text(321, 326, "la casa", style="code")
+    return picture
+
+
+STORY: dict[str, Callable[[], Drawing]] = {
+    "whole": draw_whole,
+    "whole-halves": draw_halves,
+    "whole-blocks": draw_blocks,
+    "why-one-vector": draw_one_vector,
+    "why-lookup": draw_lookup,
+    "why-soft-lookup": draw_soft_lookup,
+    "why-maps": draw_maps,
+    "why-heads": draw_heads,
+    "why-masks": draw_masks,
+    "why-figure-1": draw_three_attentions,
+}
