@@ -22,7 +22,7 @@ from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from allyouneed import Bundle, Translator
-from allyouneed.apps.cli.try_command import DATE_MODEL
+from allyouneed.apps.cli.demo import DATE_MODEL
 from allyouneed.apps.explain.page import explanation_style, film_script
 from allyouneed.nn import attention_weights
 from chromium_page import open_page

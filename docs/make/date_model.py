@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from allyouneed import fit, recipe_path
-from allyouneed.apps.cli.try_command import DATE_MODEL
+from allyouneed.apps.cli.demo import DATE_MODEL
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from allyouneed import Bundle
-from allyouneed.apps.cli.try_command import DATE_MODEL
+from allyouneed.apps.cli.demo import DATE_MODEL
 from allyouneed.apps.convert.html import web_library, web_model
 from allyouneed.apps.explain.page import explanation_markup, explanation_style, site_script
 from allyouneed.files import write_whole

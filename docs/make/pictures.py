@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from story import STORY
 
 from allyouneed import Translator
-from allyouneed.apps.cli.try_command import DATE_MODEL
+from allyouneed.apps.cli.demo import DATE_MODEL
 from allyouneed.apps.explain import FIGURES, THEORY, Trace, save, trace_translation
 from allyouneed.apps.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, matrix, new_figure
 from allyouneed.apps.explain.trace import attentions

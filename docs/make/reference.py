@@ -34,7 +34,7 @@ API: dict[str, tuple[str, ...]] = {  # a name without a dot is one of `allyounee
         "Recipe", "ModelConfig", "DataConfig", "CorpusConfig", "CleanConfig", "TrainConfig", "DecodeConfig",
     ),
     "Evaluate": (
-        "evaluate", "evaluate_run", "apps.reports.held_out_result.HeldOutResult", "Evaluation", "Evaluator", "Sample",
+        "evaluate", "evaluate_run", "apps.reports.record.HeldOutResult", "Evaluation", "Evaluator", "Sample",
     ),
     "The model": ("nn",),
     "The searches": ("decode",),

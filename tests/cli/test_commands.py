@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from allyouneed.apps.cli.testset import read_test_set
+from allyouneed.apps.cli.evaluate import read_test_set
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import AllYouNeedError, ConfigError

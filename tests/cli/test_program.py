@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.apps.cli.program import mended_command, shell_command
+from allyouneed import Bundle
+from allyouneed.apps.cli.program import mended_command, next_steps, shell_command
 
 
 @pytest.fixture
@@ -60,3 +61,12 @@ def test_a_mended_command_has_other_options_in_the_place_of_its_own(
     words = ["bin/allyouneed", "train", "a.csv", "--columns", "a,b", "data.columns=c,d", "--minutes=2", "--columns=e,f"]
     monkeypatch.setattr(sys, "argv", words)
     assert mended_command(["--columns", "Text 1,3"]) == "bin/allyouneed train a.csv --minutes=2 --columns 'Text 1,3'"
+
+
+def test_a_longer_training_comes_first_where_it_helps(bundle: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text("[data]\n")
+    longer = ("my pairs.tsv", "-o", "runs/mine", "--resume", "--minutes", 12)
+    first, *rest = next_steps(tmp_path, bundle, longer=longer)
+    assert first.startswith("  train longer ")
+    assert first.endswith(" train 'my pairs.tsv' -o runs/mine --resume --minutes 12")
+    assert rest == list(next_steps(tmp_path, bundle))

@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from allyouneed.apps.cli.serve import SERVE_PANELS
+from allyouneed.apps.serve.keys import KeyFile
 from allyouneed.apps.serve.options import ServeConfig
+from allyouneed.apps.serve.suggestions import SuggestionStore
+from allyouneed.data.readers import read_pairs
 from shell import refusal, run_here
 
 FIELDS = ServeConfig.__dataclass_fields__
@@ -31,3 +34,57 @@ def test_the_panels_name_settings_that_exist_each_once() -> None:
 def test_an_environment_variable_sets_an_option(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shell.ENVIRONMENT", {"ALLYOUNEED_SERVE_WORKERS": "-2"})
     assert "workers must be at least 0" in refusal("serve", f"{saved}=en-it")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    store = SuggestionStore(tmp_path / "suggestions.jsonl", max_size=10_000)
+    store.add("one\ttwo\nthree", "uno due tre", "en", "it")
+    store.add("four", "for", "en", "it")
+    store.add("uno", "one", "it", "en")
+    store.add("four", "quattro", "en", "it")
+    return store.path
+
+
+def test_the_latest_suggestions_come_out_as_pairs(path: Path) -> None:
+    output = path.with_name("pairs.tsv")
+    result = run_here("suggestions", "export", path, "--output", output, "--source", "en")
+    assert b"pairs.tsv has 2 pairs" in result.stderr.replace(b"\n", b"")
+    assert read_pairs(str(output)) == [("one two three", "uno due tre"), ("four", "quattro")]
+
+
+def test_suggestions_that_cannot_be_are_refused_in_one_line(path: Path) -> None:
+    output = path.with_name("pairs.tsv")
+    assert "choose one pair with --source and --target" in refusal("suggestions", "export", path, "-o", output)
+    assert "no suggestions for these languages" in refusal(
+        "suggestions", "export", path, "-o", output, "--source", "de"
+    )
+    assert "there is no file of suggestions" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
+    output.write_text("a\tb\n")
+    assert "exists already" in refusal("suggestions", "export", path, "-o", output, "--source", "en")
+    assert "is no file of suggestions" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
+
+
+def test_a_key_is_made_listed_and_removed(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    made = run_here("keys", "add", path, "--name", "weblate", "--requests-per-minute", 60)
+    key = made.stdout.decode().strip()
+    entry = KeyFile(path).find(key)
+    assert entry is not None
+    assert (entry.name, entry.requests_per_minute, entry.characters_per_day) == ("weblate", 60, 0)
+    listed = run_here("keys", "list", path).stdout.decode()
+    assert "weblate" in listed
+    assert key not in listed
+    assert entry.sha256 not in listed
+    assert run_here("keys", "remove", path, "--name", "weblate").returncode == 0
+    assert KeyFile(path).find(key) is None
+
+
+def test_keys_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    assert "No such file" in refusal("keys", "list", path)
+    assert "keys add --help shows its arguments" in refusal("keys", "add", path)
+    assert "whole numbers of at least 0" in refusal("keys", "add", path, "-n", "one", "--characters-per-day", -1)
+    path.write_text("no keys")
+    assert "is no file of API keys" in refusal("keys", "add", path, "--name", "one")
+    assert path.read_text() == "no keys"

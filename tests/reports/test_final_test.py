@@ -10,8 +10,7 @@ import sacrebleu
 from allyouneed import Bundle, ConfigError, DataError, Translator, fit
 from allyouneed.apps.reports import evaluate_run
 from allyouneed.apps.reports.final_test import translate_within
-from allyouneed.apps.reports.held_out_result import HeldOutResult
-from allyouneed.apps.reports.record import RunRecord
+from allyouneed.apps.reports.record import HeldOutResult, RunRecord
 from allyouneed.apps.reports.report import write_report
 from runs import TINY
 

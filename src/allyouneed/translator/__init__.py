@@ -5,7 +5,7 @@ from importlib import import_module
 from .alignment import Alignment
 from .generation import without_repetition
 from .segments import Segment
-from .split_texts import SplitTexts
+from .text_splitter import SplitTexts
 from .translation import Scored, Translation
 from .translator import WINDOW, Translator
 

@@ -41,9 +41,21 @@ from ..device import one_thread
 from ..fast.engine import EngineStep
 from ..lazy import Tensor, torch
 from ..light.search import LightLimits
+from ..text.spans import is_in_word
 from ..text.tokenizer import Tokenizer
 from .prepared_model import PreparedModel
-from .word_boundaries import find_word_boundaries
+
+
+def find_word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
+    """The word boundaries of a vocabulary: special tokens neither begin nor end in a word."""
+    special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.unk_id}
+    pieces = enumerate(tokenizer.pieces(range(len(tokenizer))))
+    words = [(i, piece) for i, piece in pieces if piece and i not in special]
+    return WordBoundaries(
+        starts_in_word=frozenset(i for i, piece in words if is_in_word(piece[0])),
+        ends_in_word=frozenset(i for i, piece in words if is_in_word(piece[-1])),
+    )
+
 
 MANY_TOKENS = 64  # of whole sentences read at once; for fewer, waiting for a second thread takes longer than it saves
 NEARLY = 1.25  # times its mean log-probability: the least of another output that the model finds nearly as likely

@@ -25,8 +25,7 @@ from .generation import TranslationGenerator
 from .prepared_model import PreparedModel, note_light
 from .segment_translator import SegmentTranslator
 from .segments import Segment, encode_texts
-from .split_texts import SplitTexts
-from .text_splitter import Terms, TextSplitter, as_glossary
+from .text_splitter import SplitTexts, Terms, TextSplitter, as_glossary
 from .texts import checked_pairs, checked_prefixes, checked_texts
 from .translation import Scored, Translation
 

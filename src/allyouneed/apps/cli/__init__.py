@@ -13,28 +13,23 @@ import typer
 
 from ...errors import AllYouNeedError, Interrupted, is_out_of_memory
 from .adapt import adapt
-from .average import average
 from .check import check
 from .command import Command, CommonOptions, Debug, Version, help_text, with_debug
 from .config import config
-from .demo import demo
+from .demo import demo, try_command
 from .evaluate import evaluate_command
 from .explain import explain_command
-from .export import export
-from .import_command import import_command
+from .export import average, export, import_command
 from .info import info
-from .keys import keys
 from .paper import paper
 from .prepare import prepare_command
 from .program import mended_command, shell_command
 from .report import report
 from .score import score
-from .serve import serve
+from .serve import keys, serve, suggestions
 from .standard import drop_output, open_closed_streams, set_encodings
-from .suggestions import suggestions
 from .train import train
 from .translate import translate
-from .try_command import try_command
 
 app = typer.Typer(
     name="allyouneed",

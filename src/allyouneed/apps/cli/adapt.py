@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import BundleFolder
+from .command import BundleFolder
 from .recipe_argument import parse_columns
 
 if TYPE_CHECKING:

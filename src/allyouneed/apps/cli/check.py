@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .options import OptionalBundleFolder
+from .command import OptionalBundleFolder
 
 
 def check(

@@ -1,5 +1,6 @@
-"""`allyouneed demo`: the date task from training to translation."""
+"""`allyouneed demo`: the date task from training to translation; `try`: a model of it that comes with the program."""
 
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from ...bundle import Bundle
+
 
 EXAMPLES = ("1845-01-05", "1467-07-28", "1468-01-11", "1996-09-08", "1959-03-02")
 
@@ -29,8 +31,7 @@ def demo(
 
     from ...config import Recipe
     from ...recipes import recipe_path
-    from .next_steps import next_steps
-    from .program import shell_command
+    from .program import next_steps, shell_command
     from .screen import ProgressBar, console
 
     recipe = Recipe.read(recipe_path("dates"), [f"train.seed={seed}"])
@@ -88,3 +89,41 @@ def _draw(bundle: "Bundle", source: str, target: str, path: Path) -> None:
         path=path,
         title=f"{source} → {target}: each row an output character, each column a source character",
     )
+
+
+DATE_MODEL = Path(__file__).parent / "dates"  # made by docs/make/date_model.py
+EXAMPLE = "1845-01-05"
+
+
+def try_command(
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the page; 0: any free one.")] = 0,
+) -> None:
+    """Look at a trained model at once: it writes 1845-01-05 as January 5, 1845.
+
+    Prints commands that translate with it, look inside and check it, and opens its page in the browser (extra serve).
+
+    For example:
+
+      allyouneed try
+    """
+    from ...translator import Translator
+    from .program import shell_command
+    from .screen import console
+
+    steps = {
+        "translate a text": ("translate", DATE_MODEL, "2024-02-29"),
+        "see how it works": ("explain", DATE_MODEL, EXAMPLE, "-o", "explained.html", "--overwrite"),
+        "is it sound": ("check", DATE_MODEL),
+        "as one web page": ("export", DATE_MODEL, "dates-page", "--to", "html"),
+        "train it yourself": ("demo",),
+        "train your own": ("train", "FILE"),
+    }
+    print(f"{EXAMPLE}  →  {Translator.load(DATE_MODEL)(EXAMPLE)}\n\nTry next:")
+    for what, words in steps.items():
+        print(f"  {what:<17} {shell_command(*words)}", flush=True)
+    print(flush=True)
+
+    from ..serve.options import ServeConfig
+    from .serve import serve_bundles
+
+    serve_bundles([str(DATE_MODEL)], ServeConfig(port=port), on_ready=webbrowser.open if console.is_terminal else None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import GlossaryOption, OptionalBundleFolder, SearchSettings, with_search
+from .command import GlossaryOption, OptionalBundleFolder, SearchSettings, with_search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`allyouneed export`: a bundle in the format of another program, or as a web page."""
+"""`allyouneed export`, `import` and `average`: bundles ↔ formats of other programs, and the mean of several bundles."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import BundleFolder
+from .command import BundleFolder
 
 
 class Format(StrEnum):
@@ -84,3 +84,51 @@ def export(
         print("Rounded weights change translations; --precision float32 keeps them all, in a larger export")
     if left_out := ", ".join(proof.unexpressed_settings):
         print(f"The export does not keep these settings of the search, so that it may translate otherwise: {left_out}")
+
+
+def import_command(
+    checkpoint: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder of the checkpoint.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="BUNDLE", help="The folder to write.")],
+    source_language: Annotated[str, typer.Option(help="Language of the sources, as a BCP 47 tag.")] = "",
+    target_language: Annotated[str, typer.Option(help="Language of the targets, likewise.")] = "",
+) -> None:
+    """Make a bundle of a checkpoint of another program, to translate with it, to train it further, to explain it.
+
+    The kind of the checkpoint is recognized by its files. Nothing in them is run; what a bundle cannot express is
+    refused with the reason.
+
+    For example:
+
+      allyouneed import opus-mt-en-it --output models/en-it
+
+      allyouneed import mine --output models/mine --source-language en
+    """
+    from ..convert.imports import import_checkpoint
+
+    bundle = import_checkpoint(checkpoint, output, source_language=source_language, target_language=target_language)
+    print(f"{output}: {bundle.model.parameter_count():,} parameters, {len(bundle.source_tokenizer):,} tokens")
+
+
+def average(
+    bundles: Annotated[
+        list[Path], typer.Argument(metavar="BUNDLE…", help="Folders of two or more models.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", show_default=False)],
+) -> None:
+    """Make a model whose weights are the mean of those of several models of the same sizes and vocabulary.
+
+    This pays for checkpoints of one run and for models trained further from the same one. Models that were trained
+    from different random weights have nothing in common to average: translate with them as an ensemble.
+
+    For example:
+
+      allyouneed average runs/mine-1 runs/mine-2 --output runs/mine-mean
+    """
+    from ...run import average_bundles
+    from .program import shell_command
+
+    bundle = average_bundles(bundles, output)
+    print(f"{output}: the mean of {len(bundles)} models, {bundle.model.parameter_count():,} parameters")
+    print(f"  {shell_command('evaluate', output)} --source FILE --target FILE")

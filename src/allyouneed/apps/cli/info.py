@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import BundleFolder
+from .command import BundleFolder
 
 if TYPE_CHECKING:
     from ...bundle import Bundle

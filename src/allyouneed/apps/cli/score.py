@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DeviceOption
+from .command import DeviceOption
 from .scores import (
     AtLeastOption,
     AtMostOption,

@@ -1,6 +1,7 @@
-"""`allyouneed serve`: translations over HTTP."""
+"""`allyouneed serve`: translations over HTTP; `keys` and `suggestions`: the files of a server."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -8,7 +9,7 @@ import typer
 from ...errors import AllYouNeedError, MissingExtraError
 from ...language_tags import language_name
 from ..serve.options import ServeConfig
-from .options import SearchSettings, with_config_options, with_search
+from .command import Command, SearchSettings, with_config_options, with_debug, with_search
 
 SERVE_PANELS = {
     "Models": ("max_loaded_memory", "device", "precision", "workers", "reload_every"),
@@ -88,3 +89,113 @@ def serve_bundles(
             on_ready(url(listener))
 
     run_server(app, listener, config, on_ready=announce)
+
+
+suggestions = typer.Typer(
+    name="suggestions", help="Read the corrections that a server has stored.", no_args_is_help=True
+)
+
+
+@suggestions.command("export", cls=Command)
+@with_debug
+def export_suggestions(
+    store: Annotated[
+        Path, typer.Argument(metavar="STORE", help="The file of allyouneed serve --suggestions.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file of pairs, .tsv.", show_default=False)],
+    source: Annotated[str, typer.Option("--source", help="Source language, if the store has several pairs.")] = "",
+    target: Annotated[str, typer.Option("--target", help="Target language, likewise.")] = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+) -> None:
+    """Write the latest suggestion for each text as a pair: text, tab, translation.
+
+    Spaces and line breaks within a text become one space.
+
+    For example:
+
+      allyouneed suggestions export suggestions.jsonl --output corrections.tsv
+
+      allyouneed adapt runs/en-it corrections.tsv --output runs/better
+    """
+    from ...files import check_output_file, write_whole
+    from ..serve.suggestions import latest_suggestions
+    from .screen import console
+
+    check_output_file(output, what="the pairs", overwrite=overwrite, inputs=[store])
+    pairs = [(one.source, one.target) for one in latest_suggestions(store, source, target)]
+    write_whole(output, "".join(f"{' '.join(text.split())}\t{' '.join(better.split())}\n" for text, better in pairs))
+    console.print(f"{output} has {len(pairs):,} pairs.")
+
+
+keys = typer.Typer(name="keys", help="Make, list and remove the API keys of a server.", no_args_is_help=True)
+
+KeysFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of keys.", show_default=False)]
+
+
+@keys.command("add", cls=Command)
+@with_debug
+def add_entry(
+    file: KeysFile,
+    name: Annotated[str, typer.Option("--name", "-n", help="Whose key it is.", show_default=False)],
+    requests_per_minute: Annotated[
+        int, typer.Option("--requests-per-minute", help="Requests in any minute; 0: the limit of the server.")
+    ] = 0,
+    characters_per_day: Annotated[
+        int, typer.Option("--characters-per-day", help="Characters in a day (UTC); 0: no limit.")
+    ] = 0,
+) -> None:
+    """Make a key and write it to standard output.
+
+    The file gets its SHA-256 alone, so the key cannot be shown again. A running server accepts it at once.
+
+    For example:
+
+      allyouneed keys add keys.json --name weblate --characters-per-day 1000000
+    """
+    from ..serve.keys import add_key
+
+    key = add_key(file, name, requests_per_minute=requests_per_minute, characters_per_day=characters_per_day)
+    print(key)
+    typer.echo(f"{file} has the hash of this key; the key itself is stored nowhere, so keep it now.", err=True)
+
+
+@keys.command("list", cls=Command)
+@with_debug
+def list_entries(file: KeysFile) -> None:
+    """List the names and the limits of the keys.
+
+    The keys themselves are not stored.
+
+    For example:
+
+      allyouneed keys list keys.json
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..serve.keys import read_keys
+
+    table = Table("name", "made", "requests a minute", "characters a day", box=None, header_style="")
+    for key in read_keys(file):
+        limits = (key.requests_per_minute, key.characters_per_day)
+        table.add_row(key.name, key.created, *(f"{limit:,}" if limit else "–" for limit in limits))
+    Console().print(table)
+
+
+@keys.command("remove", cls=Command)
+@with_debug
+def remove_entry(
+    file: KeysFile,
+    name: Annotated[str, typer.Option("--name", "-n", help="Whose key it is.", show_default=False)],
+) -> None:
+    """Remove a key.
+
+    A running server refuses it at once.
+
+    For example:
+
+      allyouneed keys remove keys.json --name weblate
+    """
+    from ..serve.keys import remove_key
+
+    remove_key(file, name)

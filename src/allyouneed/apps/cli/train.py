@@ -1,12 +1,16 @@
-"""`allyouneed train`: trains a bundle from text pairs or a recipe."""
+"""`allyouneed train`: trains a bundle from text pairs or a recipe, with `--serve` on a page."""
 
+import threading
 import time
+import webbrowser
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .program import mended_command, shell_command
 from .recipe_argument import (
     ColumnsOption,
     PairsOrRecipe,
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from ...bundle import Bundle
     from ...config import Recipe
     from ...run import Draft, Stopwatch
+    from ..serve.training_page import TrainingPage
+
 
 COMPILING_SECONDS = 60.0  # a time budget with less left has no time for the kernels
 NO_TEST_SCORES = "No test scores: no pairs were held out (data.test, data.held_out)."
@@ -167,9 +173,9 @@ def train(
 
     from ...errors import ConfigError
     from ...files import followed, named_folders
-    from .next_steps import next_steps
-    from .run_page import keep_serving, run_page
+    from .program import next_steps
     from .screen import ProgressBar, console
+    from .train import keep_serving, run_page
 
     if teacher and overwrite:
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
@@ -190,7 +196,7 @@ def train(
     from ...translator import Translator
     from ..explain.film import film_frame
     from ..reports import fit
-    from ..reports.prospect import look_ahead
+    from ..reports.advice import look_ahead
     from ..reports.record import RunRecord
     from ..transfer.distillation import with_teacher
 
@@ -282,8 +288,7 @@ def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> Iterator
     from ...errors import AllYouNeedError
     from ..reports import evaluate_run
     from ..reports.final_test import FINAL_TEST_SECONDS
-    from ..reports.held_out_result import SAMPLES_FILE
-    from ..reports.record import RunRecord
+    from ..reports.record import SAMPLES_FILE, RunRecord
 
     minutes = Recipe.read(run / "recipe.toml").train.minutes
     seconds = min(FINAL_TEST_SECONDS, max(1.0, stopwatch.left(minutes))) if minutes else FINAL_TEST_SECONDS
@@ -300,3 +305,52 @@ def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> Iterator
     if result.advice:
         yield "What to try next:"
         yield from (f"- {line}" for line in result.advice)
+
+
+@contextmanager
+def run_page(run: Path) -> Iterator["TrainingPage"]:
+    """The page of a run, whose address is printed, and opened in a browser at a terminal, as soon as it is there."""
+    from ..serve.training_page import TrainingPage
+    from .screen import console
+
+    def announce() -> None:
+        if url := page.url():
+            console.print(f"{'page':<7} {url}")
+            if console.is_terminal:
+                webbrowser.open(url)
+        elif not page.is_closing:
+            console.print("warning The page of the run has ended; the run goes on without it")
+
+    with TrainingPage(corrections=_corrections(run)) as page:
+        page.tell({"state": "preparing", "name": run.name, "folder": str(run), "resume": _resumed("--resume")})
+        threading.Thread(target=announce, daemon=True).start()
+        yield page
+
+
+def keep_serving(page: "TrainingPage", run: Path) -> None:
+    """Tell the page that its run has ended, and what can follow; return when Ctrl-C or its own end ends the server."""
+    from ...config import Recipe
+    from .screen import console
+
+    train = Recipe.read(run / "recipe.toml").train
+    more = ("--minutes", f"{2 * train.minutes:g}") if train.minutes else (f"train.steps={2 * train.steps}",)
+    corrections = _corrections(run)
+    commands = {
+        "Serve it, later": shell_command("serve", run, "--suggestions", corrections),
+        "Train longer": _resumed(*more, "--resume"),
+        "Learn the corrections": shell_command("adapt", run, corrections, "-o", f"{run}-corrected"),
+    }
+    page.tell({"state": "finished", "folder": str(run), "commands": commands})
+    console.print("The page goes on with the finished model until Ctrl-C; corrections go to " + str(corrections))
+    with suppress(KeyboardInterrupt):
+        page.wait()
+
+
+def _corrections(run: Path) -> Path:
+    """Beside the folder of the run, which another run may replace."""
+    return run.with_name(f"{run.name}-corrections.jsonl")
+
+
+def _resumed(*options: str) -> str:
+    """The command that is running, with these options, and without one that starts the run anew."""
+    return mended_command(options, without=("--overwrite",))

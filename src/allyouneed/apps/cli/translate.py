@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from . import document as documents
-from .options import (
+from .command import (
     BundleFolders,
     CompiledOption,
     DeviceOption,

@@ -13,8 +13,7 @@ from markdown_it.token import Token
 
 from .encoded_text import Edit, Slice, edited
 from .inline_runs import InlineRun, inline_runs
-from .markdown_inline import LostPosition, Source, inline_pieces, token_sources
-from .markdown_markers import without_markers
+from .markdown_inline import LostPosition, Source, inline_pieces, token_sources, without_markers
 from .pieces import Piece, is_translatable, tag_partners
 from .unit import LeftOutText, UnitTranslation
 

@@ -14,8 +14,7 @@ from markdown_it.token import Token
 
 from .encoded_text import Edit, Slice, decode_text
 from .markdown_block import BlockKind, InlineBlock, content_span
-from .markdown_inline import make_parser
-from .markdown_markers import IS_MARKER, marker_title, without_markers
+from .markdown_inline import IS_MARKER, make_parser, marker_title, without_markers
 from .unit import Document, DocumentOptions, UnitTranslation
 
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")

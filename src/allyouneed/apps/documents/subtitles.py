@@ -18,8 +18,7 @@ from ...errors import DocumentError
 from ...text.spans import TAG
 from .encoded_text import Edit, EncodedText, decode_text
 from .inline_markup import MarkedText, take_out_codes
-from .passages import SENTENCE_END
-from .string_unit import has_words
+from .string_unit import SENTENCE_END, has_words
 from .unit import Document, DocumentOptions, Mark, UnitTranslation
 
 MAX_LINE = 42  # characters, a usual limit of broadcasters

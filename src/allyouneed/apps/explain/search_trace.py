@@ -15,7 +15,7 @@ from ...fast.selection import make_engine
 from ...translator import Segment, Translator
 from ...translator.generation import GenerationRequest, TranslationGenerator
 from ...translator.prepared_model import PreparedModel
-from ...translator.span_search import search_for_spans
+from ...translator.segment_translator import search_for_spans
 
 Prefix = tuple[int, ...]
 

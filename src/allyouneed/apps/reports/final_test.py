@@ -18,8 +18,7 @@ from ...metrics import QUICK_METRICS, can_rise, make_metrics
 from ...text.tokenizer import Tokenizer
 from ...translator import Translator
 from .advice import Evidence, advise
-from .held_out_result import COPY, MODEL, NEAREST, HeldOutResult
-from .record import RunRecord
+from .record import COPY, MODEL, NEAREST, HeldOutResult, RunRecord
 from .report import write_report
 
 FINAL_TEST_SECONDS = 60.0

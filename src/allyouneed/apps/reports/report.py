@@ -15,8 +15,7 @@ from ...errors import AllYouNeedError
 from ...files import write_whole
 from ...run.callback import telling_scores
 from .curves import Curve, draw_curves
-from .held_out_result import HeldOutResult
-from .record import Lines, RunRecord, damaged, describe_means, points_over_updates, training_points
+from .record import HeldOutResult, Lines, RunRecord, damaged, describe_means, points_over_updates, training_points
 from .report_page import (
     AXES,
     NOTHING_MOVES,

@@ -1,4 +1,4 @@
-"""The application: the APIs, one router each, over one `ServerState`."""
+"""The application: the APIs, one router each, over one `ServerState`; whether it is well, and its metrics."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -8,26 +8,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
 
 from ...device import retain_freed_memory
 from ...errors import ConfigError
-from . import (
-    api_docs,
-    deepl,
-    deepl_documents,
-    deepl_glossaries,
-    explanation,
-    health,
-    libretranslate,
-    native,
-    uploads,
-    web_page,
-)
+from . import deepl, deepl_glossaries, libretranslate, native, uploads, web_page
 from .access import Access
-from .detection import Detector
 from .document_processes import DocumentProcesses
 from .glossary_store import GlossaryStore
+from .languages import Detector
 from .libretranslate_schema import ERROR_ANSWERS
 from .middleware import add_middleware
 from .models import ModelSource, ModelStore, Reloader
@@ -35,16 +26,45 @@ from .monitoring import Monitoring
 from .options import ServeConfig
 from .refusals import install_error_handlers
 from .scheduler import Scheduler
-from .server_state import ServerState
+from .server_state import OwnPages, Server, ServerState
 from .suggestions import SuggestionStore
 from .translated_documents import DocumentJobs, StoredFiles
 
 if TYPE_CHECKING:
     from .training import TrainingState
 
-APIS = (
-    libretranslate, uploads, native, explanation, deepl, deepl_glossaries, deepl_documents, health, api_docs, web_page,
-)  # fmt: skip
+
+router = APIRouter(tags=["operation"])
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Health(BaseModel):
+    """The state of the server."""
+
+    status: str
+
+
+@router.get("/health")
+async def health() -> Health:
+    """Say that the process is alive."""
+    return Health(status="ok")
+
+
+@router.get("/ready", response_model=Health, responses={503: {"model": Health}})
+async def ready(server: Server) -> JSONResponse:
+    """Say whether new requests should come here: not while the server starts or stops, or a model is missing."""
+    status: str = server.monitoring.status
+    if status == "ready" and len(await asyncio.to_thread(server.models.missing)):
+        status = "model missing"
+    return JSONResponse({"status": status}, 200 if status == "ready" else 503)
+
+
+@router.get(
+    "/metrics", dependencies=[OwnPages], response_class=Response, responses={200: {"content": {"text/plain": {}}}}
+)
+async def metrics(server: Server) -> Response:
+    """Read the metrics in the text format of Prometheus."""
+    return Response(server.monitoring.metrics(), media_type=METRICS_TYPE)
 
 
 def create_app(
@@ -114,6 +134,9 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
     app.state.server = server
     install_error_handlers(app)
     add_middleware(app, config, monitoring)
-    for api in (*APIS, *([import_module(".training", __package__)] if training else [])):
+    app.include_router(router, responses=ERROR_ANSWERS)
+    for api in (libretranslate, uploads, native, deepl, deepl_glossaries, web_page):
         app.include_router(api.router, responses=ERROR_ANSWERS)
+    if training:
+        app.include_router(import_module(".training", __package__).router)
     return app

@@ -1,7 +1,18 @@
-"""Languages: a pair that a model translates, and codes as clients write them."""
+"""Languages: a pair that a model translates, codes as clients write them, and the language of a text.
 
+Texts are told apart by py3langid: naive Bayes over byte n-grams.
+"""
+
+import re
+import threading
+import unicodedata
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+    from .models import ModelStore
 
 
 class ModelKey(NamedTuple):
@@ -62,3 +73,91 @@ def find_code(code: str, served: Collection[str]) -> str | None:
 def base_language(code: str) -> str:
     """The language of a code, without region or script: `pt` of `pt-BR`."""
     return code.replace("_", "-").partition("-")[0].lower()
+
+
+_MAX_CHARACTERS = 4_000  # of a text that are read; more change nothing
+_PRIOR = 20  # a language of the models is so much likelier than another one: few words tell 140 languages apart badly
+_NO_WORDS = re.compile(r"[\W\d_]*")
+
+
+class Detection(NamedTuple):
+    """A language and how sure it is: 0 to 100, of all languages that are known."""
+
+    language: str
+    confidence: float
+
+
+class Detector:
+    """Tells which language a text is in, of 140; those of `models` are likelier before a text is read.
+
+    Any thread may use it; the first use loads the model (5 MB).
+    """
+
+    def __init__(self, models: "ModelStore") -> None:
+        self._models = models
+        self._lock = threading.Lock()
+        self._identifier: LanguageIdentifier | None = None
+
+    def detect(self, text: str) -> list[Detection]:
+        """The languages of a text, the most likely first; none for a text without words, such as emoji or numbers."""
+        if _NO_WORDS.fullmatch(text):
+            return []
+        identifier, languages = self._loaded(), self._models.codes()
+        codes = _codes_by_label(languages, identifier.labels)
+        ranked = identifier.rank(text[:_MAX_CHARACTERS].lower())
+        weights = {label: share * (_PRIOR if label in codes else 1) for label, share in ranked}
+        total = sum(weights.values())
+        detections = [
+            Detection(_by_script(text, codes.get(label, label), languages), round(100 * weight / total, 1))
+            for label, weight in sorted(weights.items(), key=lambda item: -item[1])
+        ]
+        return [one for one in detections if one.confidence or one.language in languages]
+
+    def find_source(self, text: str, target: str) -> Detection:
+        """What to translate a text from: the most likely of the sources that are served, or its target language.
+
+        Where nothing speaks for any of them it is English if that is served, else the first source of the target, with
+        confidence 0.
+        """
+        languages = self._models.languages()
+        sources = [one.code for one in languages]
+        fitting = [one.code for one in languages if target in one.targets]
+        fallback = Detection("en" if "en" in fitting else (fitting or sources)[0], 0.0)
+        candidates = (one for one in self.detect(text) if one.confidence and one.language in (*sources, target))
+        return next(candidates, fallback)
+
+    def _loaded(self) -> "LanguageIdentifier":
+        with self._lock:
+            if self._identifier is None:
+                from py3langid.langid import MODEL_FILE, LanguageIdentifier  # slow to import, and may not be needed
+
+                self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+            return self._identifier
+
+
+def _codes_by_label(languages: Collection[str], labels: Collection[str]) -> dict[str, str]:
+    """The codes of languages by what the identifier calls them; of two with one label, the first."""
+    codes: dict[str, str] = {}
+    for code in languages:
+        label = base_language(code)
+        label = {"nb": "no", "fil": "tl", "iw": "he"}.get(label, label)
+        if label in labels:
+            codes.setdefault(label, code)
+    return codes
+
+
+def _by_script(text: str, code: str, languages: Collection[str]) -> str:
+    """Simplified or traditional Chinese, which the identifier does not tell apart, by the characters."""
+    if base_language(code) != "zh":
+        return code
+    simplified, traditional = (len(text.encode(codec, "ignore")) for codec in ("gb2312", "big5"))
+    script = "zh-Hans" if simplified >= traditional else "zh-Hant"
+    return find_code(script, languages) or code
+
+
+def is_untranslatable(text: str) -> bool:
+    """Whether a text has only emoji, symbols, blanks and their modifiers, so that there is nothing to translate."""
+    return all(unicodedata.category(letter) in _SYMBOLS or letter in "\u200d\u20e3" for letter in text)
+
+
+_SYMBOLS = {"So", "Sk", "Zs", "Mn", "Me", "Cc", "Cn"}  # general categories of Unicode

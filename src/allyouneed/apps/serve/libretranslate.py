@@ -16,7 +16,7 @@ from ..documents import readable_endings
 from . import libretranslate_schema as schema
 from .access import Client
 from .batching import TranslationOptions
-from .detection import Detection
+from .languages import Detection
 from .refusals import Refusal
 from .request_fields import (
     Fields,

@@ -22,9 +22,8 @@ from ..documents.document_translation import (
 from ..documents.unit import NO_RULES, TagRules
 from ..documents.xml_text import read_xml_text
 from .batching import TranslationOptions
-from .detection import Detection, is_untranslatable
 from .events import Progress
-from .languages import ModelKey
+from .languages import Detection, ModelKey, is_untranslatable
 from .monitoring import count_texts
 from .scheduler import within
 from .server_state import ServerState

@@ -8,9 +8,9 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from .access import Access, Client
-from .detection import Detector
 from .document_processes import DocumentProcesses
 from .glossary_store import GlossaryStore
+from .languages import Detector
 from .models import ModelStore
 from .monitoring import Monitoring
 from .options import ServeConfig

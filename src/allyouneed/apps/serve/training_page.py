@@ -1,26 +1,32 @@
 """The page of a run that trains: a server in a process of its own, so that it takes nothing from the training.
 
 The process that trains writes lines of JSON to it, with what is new; the end of these lines ends the server. This
-module imports no web framework: what serves is `training_server`.
+module imports no web framework before it serves: `run_training_server` is what the other process runs.
 """
 
+import logging
+import os
+import signal
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from ...errors import MissingExtraError
+from ...errors import ConfigError, MissingExtraError
 from ...files import parse_json, to_json
 from ...interpreter import is_installed, python_command
 
 if TYPE_CHECKING:
     from ...run import TrainingCallback, Validation
     from ...train import Update
+    from .training import TrainingState
 
 EVERY = 1.0  # seconds between two lines on the progress
-SERVER = "allyouneed.apps.serve.training_server"
+SERVER = "allyouneed.apps.serve.training_page"
 
 
 class TrainingPage:
@@ -126,3 +132,46 @@ class ShownOnPage:
 def _present(pipe: IO[str] | None) -> IO[str]:
     assert pipe is not None
     return pipe
+
+
+def run_training_server() -> None:
+    """Serve until standard input ends; its first line has the options, each other one what is new."""
+    from .app import assemble
+    from .models import ModelStore
+    from .options import ServeConfig
+    from .server import listen, run_server, url
+    from .training import TrainingState
+
+    class TrainingConfig(ServeConfig):
+        drain_timeout = 2.0
+
+    options = parse_json(sys.stdin.readline())
+    # No page of another origin may read what the page shows: it has the pairs of the run.
+    config = TrainingConfig(suggestions=options["corrections"], cors_origins=(), workers=1)
+    Path(config.suggestions).parent.mkdir(parents=True, exist_ok=True)
+    models = ModelStore([], config)
+    training = TrainingState(models)
+    try:
+        listener = listen(config.host, options["port"])
+    except ConfigError:
+        listener = listen(config.host, 0)
+    app = assemble(config, models, training)
+
+    def begin() -> None:
+        logging.getLogger("allyouneed.apps.serve").setLevel(logging.WARNING)  # no line a request
+        print(to_json({"url": url(listener)}), flush=True)
+        threading.Thread(target=_follow, args=(training,), daemon=True).start()
+
+    run_server(app, listener, config, on_ready=begin)
+    if (store := Path(config.suggestions)).is_file() and not store.stat().st_size:
+        store.unlink()  # nothing was corrected
+
+
+def _follow(training: "TrainingState") -> None:
+    for line in sys.stdin:
+        training.tell(parse_json(line))
+    os.kill(os.getpid(), signal.SIGTERM)  # the server's own way to stop
+
+
+if __name__ == "__main__":
+    run_training_server()

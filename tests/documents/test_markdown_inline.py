@@ -5,8 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from allyouneed.apps.documents.markdown_inline import make_parser
-from allyouneed.apps.documents.markdown_markers import without_markers
+from allyouneed.apps.documents.markdown_inline import make_parser, without_markers
 from document_checks import assert_identity, translated
 from fake_translator import FakeTranslator
 
