@@ -10,6 +10,13 @@ from unittest import mock
 
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", "PYTHONWARNINGS": "error"}
 
+# Settings of a run on generated dates that takes a second.
+TINY_DATES = [
+    "data.max_train_samples=200", "data.max_valid_samples=20", "model.d_model=8", "model.d_ff=8", "model.heads=2",
+    "model.encoder_layers=1", "model.decoder_layers=1", "train.steps=6", "train.validate_every=3", "train.warmup=2",
+    "train.cooldown=0",
+]  # fmt: skip
+
 
 def run(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
     """A command in a process of its own."""

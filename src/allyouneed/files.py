@@ -336,4 +336,4 @@ def _why_not(path: Path, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         earlier = " (an earlier version is unchanged)" if path.is_file() else ""
         return f"the disk is full: {path} could not be written{earlier}; free some space"
-    return f"{path} could not be written: {error.strerror or error}"
+    return f"{path} could not be written: {error.strerror or error}; name a path in a folder where you may write"

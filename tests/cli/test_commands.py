@@ -1,9 +1,7 @@
 """The commands as a shell runs them: output, exit codes, and one line for each mistake."""
 
-import gzip
 import json
 import re
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,23 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from allyouneed.apps.cli.evaluate import read_test_set
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.errors import AllYouNeedError, ConfigError
+from allyouneed.errors import AllYouNeedError
 from allyouneed.nn import Transformer
 from allyouneed.text.backends import word_backend
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from conftest import SMALL
-from shell import ENVIRONMENT, refusal, run, run_here
-from waiting import PATIENCE, wait_until
-
-TINY = [
-    "data.max_train_samples=200", "data.max_valid_samples=20", "model.d_model=8", "model.d_ff=8", "model.heads=2",
-    "model.encoder_layers=1", "model.decoder_layers=1", "train.steps=6", "train.validate_every=3", "train.warmup=2",
-    "train.cooldown=0",
-]  # fmt: skip
+from shell import ENVIRONMENT, TINY_DATES, refusal, run, run_here
 
 
 def test_a_call_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
@@ -75,7 +65,7 @@ def test_help_of_train_names_every_shipped_recipe() -> None:
 
 
 def test_train_translate_evaluate(tmp_path: Path) -> None:
-    trained = run_here("train", "dates", *TINY, "--output", tmp_path / "run")
+    trained = run_here("train", "dates", *TINY_DATES, "--output", tmp_path / "run")
     assert trained.returncode == 0, trained.stderr.decode()
     screen = trained.stderr.decode()
     assert "200 pairs to train on, 20 to validate, vocabulary of 68" in screen
@@ -101,67 +91,6 @@ def test_train_translate_evaluate(tmp_path: Path) -> None:
     report = scored.stdout.decode()
     assert re.search(r"^chrF2 +\d+\.\d\d +[\d.]+ to [\d.]+ +nrefs:1\|case:mixed\|eff:yes", report, re.MULTILINE)
     assert re.search(r"^exact match +100\.00 +100\.00 to 100\.00 +equal:3\|of:3", report, re.MULTILINE)
-
-
-def test_what_training_prints_at_its_end_can_be_copied_whatever_the_folder_is_called(tmp_path: Path) -> None:
-    folder = tmp_path / "a run [fast]"
-    screen = run_here("train", "dates", *TINY, "--output", folder).stderr.decode()
-    assert f"{folder}/report.html" in screen
-    assert f"allyouneed translate '{folder}'" in screen
-
-
-def test_a_test_set_may_have_several_references(saved: Path, tmp_path: Path) -> None:
-    ours = run_here("translate", saved, stdin=b"cab\nbac\n").stdout.decode().split("\n")
-    test_set = tmp_path / "test.tsv"
-    test_set.write_text(f"cab\tsomething else\t{ours[0]} \nbac\tquite another\n")
-    scored = run_here("evaluate", saved, "--pairs", test_set, "--tokenize", "char").stdout.decode()
-    assert "nrefs:var|case:mixed|eff:no|tok:char" in scored
-    assert "equal:1|of:2" in scored
-
-    test_set.write_text("cab\tabc\nbac\n")
-    assert "test.tsv, line 2 has no tab" in refusal("evaluate", saved, "--pairs", test_set)
-    assert "by --source and --target, or by --pairs" in refusal("evaluate", saved, "--source", test_set)
-    assert 'no tokenizer "words"' in refusal("evaluate", saved, "--pairs", test_set, "--tokenize", "words")
-
-
-@pytest.mark.slow
-def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("".join(f"a {i} dog\tein {i} Hund\n" for i in range(300)))
-    sizes = [word for word in TINY if word.startswith(("model.", "train."))]
-    trained = run_here("train", tmp_path / "pairs.tsv", *sizes, "data.held_out=0.1", "-o", tmp_path / "run")
-    screen = trained.stderr.decode()
-    test_pairs = [json.loads(line) for line in (tmp_path / "run/data/test.jsonl").read_text().splitlines()]
-    assert re.search(r"\n  Validation chrf: \d", screen)
-    assert re.search(rf"\n  {len(test_pairs)} of {len(test_pairs)} test pairs +(BLEU +)?chrF2 +exact match\n", screen)
-    for system in ("this model", "copy of the source", "nearest training pair"):
-        assert re.search(rf"\n  {system} +\d+\.\d", screen)
-    assert f"20 translations: {tmp_path / 'run/test-samples.txt'}" in screen
-    assert "What to try next:\n  - " in screen
-    assert f"allyouneed evaluate {tmp_path / 'run'}" in screen
-
-    scored = run_here("evaluate", tmp_path / "run")
-    assert f"{len(test_pairs)} test pairs that {tmp_path / 'run'} held out" in scored.stderr.decode()
-    rows = [f"{json.dumps({'de': target, 'no': i, 'en': source})}\n" for i, (source, target) in enumerate(test_pairs)]
-    (tmp_path / "test.jsonl").write_text("".join(rows))
-    named = run_here("evaluate", tmp_path / "run", "--pairs", tmp_path / "test.jsonl", "--columns", "en,de")
-    assert named.stdout == scored.stdout
-    assert re.findall(rb"^\S+", scored.stdout, re.MULTILINE) == [b"chrF2", b"chrF++", b"TER", b"CER", b"exact"]
-
-
-def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
-    assert "has no recipe.toml and so no test set" in refusal("evaluate", saved)
-    assert "is no folder; expected a bundle" in refusal("evaluate", f"{saved}-elsewhere")
-    assert "--columns names two columns of --pairs" in refusal("evaluate", saved, "--columns", "en,de")
-
-
-def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_path: Path) -> None:
-    options = ("--beam", "3", "decode.length_penalty=plain", "decode.alpha=2", "--precision", "float32", "--compiled")
-    (tmp_path / "in").write_text("cab\nbac\n")
-    assert run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out", *options).returncode == 0
-    scored = run_here("evaluate", saved, "--source", tmp_path / "in", "--target", tmp_path / "out", *options)
-    assert "equal:2|of:2" in scored.stdout.decode()
-    same = ("--source", tmp_path / "in", "--target", tmp_path / "out")
-    assert "penalty must be" in refusal("evaluate", saved, *same, "decode.length_penalty=loud")
 
 
 def test_several_models_translate_score_and_are_evaluated_together(bundle: Bundle, saved: Path, tmp_path: Path) -> None:
@@ -190,66 +119,6 @@ def test_several_models_translate_score_and_are_evaluated_together(bundle: Bundl
     for names in (f"{saved},", f",{saved}", f"{saved}, ,{saved}"):
         assert f"{names} has a comma with no model beside it" in refusal("translate", names, text)
     assert "the name of a model is empty; name its folder" in refusal("translate", "", text, cwd=saved)
-
-
-def test_an_ensemble_is_evaluated_without_a_test_set_where_all_held_out_the_same_pairs(tmp_path: Path) -> None:
-    for name, seed in (("one", 1), ("two", 1), ("three", 2)):
-        (tmp_path / name / "data").mkdir(parents=True)
-        (tmp_path / name / "recipe.toml").write_text("")
-        (tmp_path / name / "data/test.jsonl").write_text(f'["a {seed}", "b"]\n')
-    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
-    assert read_test_set([[one, two]], None, None, None, ()).sources == ["a 1"]
-    with pytest.raises(ConfigError, match="one and .*three held out different test pairs; name the test set"):
-        read_test_set([[one, two, three]], None, None, None, ())
-
-
-def test_a_test_set_is_read_as_training_reads_pairs(tmp_path: Path) -> None:
-    file = tmp_path / "test.tsv"
-    file.write_text("source\ttarget\n\n a\tb \nc\t\nd\te\t\tf\t\n")
-    _, sources, references = read_test_set([], None, None, file, ())
-    assert (sources, references) == (["a", "c", "d"], [["b"], [""], ["e", "f"]])
-    file.write_text("Target\tSource\nb\ta\n")
-    assert read_test_set([], None, None, file, ())[1:] == (["a"], [["b"]])
-
-
-@pytest.mark.slow
-def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
-    assert run_here("train", "dates", *TINY, cwd=tmp_path).returncode == 0
-    assert (tmp_path / "runs/dates/config.json").is_file()
-    assert "runs/dates already contains a run; resume it" in refusal("train", "dates", *TINY, cwd=tmp_path)
-    again = run_here("train", "runs/dates/recipe.toml", "--output", "runs/again", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr.decode()
-    first, second = (tmp_path / f"runs/{name}/weights.safetensors" for name in ("dates", "again"))
-    assert first.read_bytes() == second.read_bytes()
-    scores = tmp_path / "runs/dates/test.json"
-    scores.write_text(json.dumps(json.loads(scores.read_text()) | {"notes": ["scored once"]}))
-    resumed = run_here("train", "dates", *TINY, "--resume", cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr.decode()
-    assert "this run was finished after update 6; nothing is left to do" in resumed.stderr.decode()
-    assert b"scored once" in resumed.stderr
-    assert "scored once" in scores.read_text()
-    assert run_here("train", "dates", *TINY, "--overwrite", cwd=tmp_path).returncode == 0
-
-
-def test_an_unknown_metric_is_refused_before_any_work(tmp_path: Path) -> None:
-    for words in ([], ["--dry-run"]):
-        wrong = ("train", "dates", *TINY, "train.early_stopping_metric=blue", *words)
-        assert "early_stopping_metric must be one of loss, bleu, chrf, exact" in refusal(*wrong, cwd=tmp_path)
-
-
-def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
-    (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"a dog\na cat\n" * 20))
-    (tmp_path / "train.de").write_text("ein Hund\neine Katze\n" * 20)
-    (tmp_path / "recipe.toml").write_text(
-        '[data]\ntrain = ["train.en.gz", "train.de"]\nvocab_size = 262\nheld_out = 0\n'
-        "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\n"
-        "[train]\nsteps = 3\nbatch_tokens = 100\n"
-    )
-    trained = run_here("train", "recipe.toml", "--output", "run", cwd=tmp_path)
-    assert trained.returncode == 0
-    assert "No test scores: no pairs were held out (data.test, data.held_out)." in trained.stderr.decode()
-    assert "evaluate run FILE" in trained.stderr.decode()
-    assert len(run_here("translate", "run", stdin=b"a dog\n", cwd=tmp_path).stdout.split(b"\n")) == 2
 
 
 @pytest.mark.parametrize(
@@ -321,22 +190,6 @@ def test_a_trace_is_shown_only_with_debug(saved: Path) -> None:
     assert b"Traceback" not in run_here("translate", saved, stdin=b"X\n").stderr
 
 
-def test_a_decomposed_test_set_is_evaluated_as_a_composed_one(tmp_path: Path) -> None:
-
-    tokenizer = Tokenizer.characters("é")  # it can write nothing else
-    config = ModelConfig(
-        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=4, d_ff=4, heads=1,
-        encoder_layers=1, decoder_layers=1, max_length=9,
-    )  # fmt: skip
-    decode = DecodeConfig(
-        beam=1, min_length=3, max_length=3, repetition_penalty=99.0, copy_untranslatable=False, retry_repetition=False
-    )  # two, and the end
-    Bundle(Transformer(config), tokenizer, tokenizer, decode).save(tmp_path / "bundle")
-    (tmp_path / "test.tsv").write_text("e\u0301\te\u0301e\u0301\n")
-    scored = run_here("evaluate", tmp_path / "bundle", "--pairs", tmp_path / "test.tsv", "--tokenize", "char")
-    assert b"exact match  100.00" in scored.stdout, scored.stdout + scored.stderr
-
-
 def test_one_line_stays_one_line(tmp_path: Path) -> None:
     """A line end that a model writes may not shift the lines after it."""
     from dataclasses import replace
@@ -344,7 +197,7 @@ def test_one_line_stays_one_line(tmp_path: Path) -> None:
     import torch
 
     from allyouneed.bundle import Bundle
-    from allyouneed.config import DecodeConfig, ModelConfig
+    from allyouneed.config import DecodeConfig
     from allyouneed.nn import Transformer
     from allyouneed.text.tokenizer import Tokenizer
 
@@ -362,67 +215,6 @@ def test_one_line_stays_one_line(tmp_path: Path) -> None:
     assert result.stdout.count(b"\n") == 3
 
 
-def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path: Path) -> None:
-    made = run_here("export", saved, tmp_path / "out", "--to", "ctranslate2", "--sentences", 5)
-    assert made.returncode == 0, made.stderr.decode()
-    assert b"5 of 5 sentences translated equally" in made.stdout
-    assert (tmp_path / "out" / "model.bin").is_file()
-    assert b"settings of the search" not in made.stdout
-    bundle = Bundle.load(saved)
-    replace(bundle, decode=replace(bundle.decode, forced_eos=True)).save(tmp_path / "forced")
-    made = run_here("export", tmp_path / "forced", tmp_path / "page", "--to", "html", "--sentences", 1)
-    assert b"does not keep these settings of the search" in made.stdout
-    assert made.stdout.strip().endswith(b"forced_eos=True")
-    other = refusal("export", saved, tmp_path / "other", "--to", "onnx", "--precision", "int8")
-    assert "onnx is exported in float32; got precision 'int8'" in other
-    again = refusal("export", saved, tmp_path / "out", "--to", "ctranslate2")
-    assert again.endswith("exists already; name a new folder")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_export_that_is_asked_to_stop_leaves_nothing(
-    saved: Path, tmp_path: Path, number: signal.Signals, code: int
-) -> None:
-    folder = tmp_path / "folder"
-    words = ["export", str(saved), str(folder / "out"), "--to", "html", "--sentences", "1000000"]
-    process = subprocess.Popen([sys.executable, "-m", "allyouneed", *words], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
-    try:
-        wait_until((folder / ".out.partial").exists, process)
-        process.send_signal(number)
-        assert process.wait(timeout=PATIENCE) == code
-    finally:
-        process.kill()
-        process.wait()
-    assert not folder.exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
-    tmp_path: Path, number: signal.Signals, code: int
-) -> None:
-    words = [
-        *TINY,
-        "train.steps=100000",
-        "train.validate_samples=5",
-        "train.threads=1",
-        "--output",
-        str(tmp_path / "run"),
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "allyouneed", "train", "dates", *words], stderr=subprocess.PIPE, env=ENVIRONMENT
-    )
-    wait_until((tmp_path / "run/config.json").exists, process)
-    process.send_signal(number)
-    last_line = process.communicate(timeout=PATIENCE)[1].decode().splitlines()[-1]
-    assert process.returncode == code
-    assert re.fullmatch(
-        r"allyouneed: stopped after update \d+ and saved; resuming continues from there: .* --resume", last_line
-    )
-    assert (tmp_path / "run/checkpoint.safetensors").is_file()
-
-
 def test_memory_that_runs_out_elsewhere_gets_one_line(tmp_path: Path) -> None:
     code = """
 from allyouneed.apps import cli
@@ -438,32 +230,6 @@ cli.main()
         2,
         1,
     )
-
-
-def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pairs(tmp_path: Path) -> None:
-    data = 'train = "dates:train"\nmax_train_samples = 300\nheld_out = 0\nvocabulary = "characters"\n'
-    (tmp_path / "my.toml").write_text(f"[data]\n{data}")
-    few = ["train.steps=2", "train.threads=1", "train.tensorboard=false"]
-    first = run_here("train", "my.toml", *few, "--auto", "--output", "first", cwd=tmp_path)
-    assert first.returncode == 0, first.stderr.decode()
-    assert b"auto    " not in first.stderr
-    assert b"\nwhy     first/log.txt\n" in first.stderr
-    assert "auto     model.d_model=64" in (tmp_path / "first/log.txt").read_text()
-    assert b"updates of" in first.stderr
-    assert (tmp_path / "first/report.html").is_file()
-    second = run_here(
-        "train",
-        "my.toml",
-        *few,
-        "data.max_train_samples=200",
-        "--init-from",
-        "first",
-        "--output",
-        "second",
-        cwd=tmp_path,
-    )
-    assert second.returncode == 0, second.stderr.decode()
-    assert "starting from first" in (tmp_path / "second/README.md").read_text()
 
 
 def test_a_word_that_no_search_writes_is_null_in_json(tmp_path: Path) -> None:

@@ -88,3 +88,9 @@ def test_keys_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
     path.write_text("no keys")
     assert "is no file of API keys" in refusal("keys", "add", path, "--name", "one")
     assert path.read_text() == "no keys"
+
+
+def test_a_pattern_of_hosts_that_cannot_be_is_refused_in_one_line(saved: Path) -> None:
+    for names in ("a*b", "good.org,*b"):
+        line = refusal("serve", saved, "--allowed-hosts", names)
+        assert "a name may begin with *., for any name below it, or be * alone" in line

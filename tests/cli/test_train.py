@@ -1,5 +1,7 @@
-"""`train --serve`: a page that translates while the model learns, and stays until Ctrl-C."""
+"""`train` as a shell runs it, and `train --serve`: a page that translates while the model learns, until Ctrl-C."""
 
+import gzip
+import json
 import re
 import signal
 import subprocess
@@ -10,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shell import ENVIRONMENT, refusal, run_here
+from shell import ENVIRONMENT, TINY_DATES, refusal, run_here
 from waiting import PATIENCE, wait_until
 
 SMALL = (
@@ -89,3 +91,123 @@ def test_when_the_run_has_ended_its_page_goes_on_and_names_commands_that_work(tm
 
 def test_what_starts_no_run_has_no_page(tmp_path: Path) -> None:
     assert "leave out" in refusal("train", "dates", *SMALL, "--dry-run", "--serve", cwd=tmp_path)
+
+
+def test_what_training_prints_at_its_end_can_be_copied_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    folder = tmp_path / "a run [fast]"
+    screen = run_here("train", "dates", *TINY_DATES, "--output", folder).stderr.decode()
+    assert f"{folder}/report.html" in screen
+    assert f"allyouneed translate '{folder}'" in screen
+
+
+@pytest.mark.slow
+def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
+    assert run_here("train", "dates", *TINY_DATES, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "runs/dates/config.json").is_file()
+    assert "runs/dates already contains a run; resume it" in refusal("train", "dates", *TINY_DATES, cwd=tmp_path)
+    again = run_here("train", "runs/dates/recipe.toml", "--output", "runs/again", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr.decode()
+    first, second = (tmp_path / f"runs/{name}/weights.safetensors" for name in ("dates", "again"))
+    assert first.read_bytes() == second.read_bytes()
+    scores = tmp_path / "runs/dates/test.json"
+    scores.write_text(json.dumps(json.loads(scores.read_text()) | {"notes": ["scored once"]}))
+    resumed = run_here("train", "dates", *TINY_DATES, "--resume", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr.decode()
+    assert "this run was finished after update 6; nothing is left to do" in resumed.stderr.decode()
+    assert b"scored once" in resumed.stderr
+    assert "scored once" in scores.read_text()
+    assert run_here("train", "dates", *TINY_DATES, "--overwrite", cwd=tmp_path).returncode == 0
+
+
+def test_an_unknown_metric_is_refused_before_any_work(tmp_path: Path) -> None:
+    for words in ([], ["--dry-run"]):
+        wrong = ("train", "dates", *TINY_DATES, "train.early_stopping_metric=blue", *words)
+        assert "early_stopping_metric must be one of loss, bleu, chrf, exact" in refusal(*wrong, cwd=tmp_path)
+
+
+def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
+    (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"a dog\na cat\n" * 20))
+    (tmp_path / "train.de").write_text("ein Hund\neine Katze\n" * 20)
+    (tmp_path / "recipe.toml").write_text(
+        '[data]\ntrain = ["train.en.gz", "train.de"]\nvocab_size = 262\nheld_out = 0\n'
+        "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\n"
+        "[train]\nsteps = 3\nbatch_tokens = 100\n"
+    )
+    trained = run_here("train", "recipe.toml", "--output", "run", cwd=tmp_path)
+    assert trained.returncode == 0
+    assert "No test scores: no pairs were held out (data.test, data.held_out)." in trained.stderr.decode()
+    assert "evaluate run FILE" in trained.stderr.decode()
+    assert len(run_here("translate", "run", stdin=b"a dog\n", cwd=tmp_path).stdout.split(b"\n")) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    words = [
+        *TINY_DATES,
+        "train.steps=100000",
+        "train.validate_samples=5",
+        "train.threads=1",
+        "--output",
+        str(tmp_path / "run"),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "allyouneed", "train", "dates", *words], stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
+    wait_until((tmp_path / "run/config.json").exists, process)
+    process.send_signal(number)
+    last_line = process.communicate(timeout=PATIENCE)[1].decode().splitlines()[-1]
+    assert process.returncode == code
+    assert re.fullmatch(
+        r"allyouneed: stopped after update \d+ and saved; resuming continues from there: .* --resume", last_line
+    )
+    assert (tmp_path / "run/checkpoint.safetensors").is_file()
+
+
+def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pairs(tmp_path: Path) -> None:
+    data = 'train = "dates:train"\nmax_train_samples = 300\nheld_out = 0\nvocabulary = "characters"\n'
+    (tmp_path / "my.toml").write_text(f"[data]\n{data}")
+    few = ["train.steps=2", "train.threads=1", "train.tensorboard=false"]
+    first = run_here("train", "my.toml", *few, "--auto", "--output", "first", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr.decode()
+    assert b"auto    " not in first.stderr
+    assert b"\nwhy     first/log.txt\n" in first.stderr
+    assert "auto     model.d_model=64" in (tmp_path / "first/log.txt").read_text()
+    assert b"updates of" in first.stderr
+    assert (tmp_path / "first/report.html").is_file()
+    second = run_here(
+        "train",
+        "my.toml",
+        *few,
+        "data.max_train_samples=200",
+        "--init-from",
+        "first",
+        "--output",
+        "second",
+        cwd=tmp_path,
+    )
+    assert second.returncode == 0, second.stderr.decode()
+    assert "starting from first" in (tmp_path / "second/README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "pairs.tsv is empty; expected pairs in data.train"),
+        (b"a\tb\n", "the corpus is too small to split: of 1 usable pairs"),
+        ("a\tb\nc\td\n".encode("utf-16"), "pairs.tsv is UTF-16, or no text; convert the file to UTF-8 first: iconv"),
+    ],
+)
+def test_a_fault_of_the_file_is_named_before_a_budget_that_is_too_short(
+    tmp_path: Path, content: bytes, fault: str
+) -> None:
+    (tmp_path / "pairs.tsv").write_bytes(content)
+    assert fault in refusal("train", "pairs.tsv", "--minutes", "0.001", cwd=tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_gets_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("a\tb\n" * 9)
+    line = refusal("train", "pairs.tsv", "-o", "/proc/x", cwd=tmp_path)
+    assert line.endswith("could not be written: No such file or directory; name a path in a folder where you may write")

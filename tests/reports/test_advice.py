@@ -98,6 +98,14 @@ def test_few_and_noisy_pairs_are_named() -> None:
     assert len(advise(make_result(), make_run(FLAT), Evidence(seen=50, contradicted=5), pairs=30_000)) == 1
 
 
+def test_a_model_of_a_few_updates_is_only_to_be_trained_longer() -> None:
+    run = make_run([4.0])
+    run.validations[0]["step"] = 40
+    advice = advise(make_result(chrf=5.0), run, Evidence(), pairs=100)
+    assert len(advice) == 1
+    assert "it has had 40 updates, too few to learn much; train longer" in advice[0]
+
+
 def make_timed_run(errors: list[float], metric: str = "exact", **train: Any) -> RunRecord:
     lines = [
         {"seconds": 10.0 * number, "scores": {metric: 100 - error, "bleu": 0.0}, "averaged": 1}

@@ -1,6 +1,9 @@
 """Which two columns of a table are the source and the target, by the names that its first row gives them."""
 
+import re
+import shlex
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
@@ -44,13 +47,14 @@ class PairColumns(NamedTuple):
         return f'"{source}" is the source and "{target}" the target, by the first row{left_out}'
 
 
-def find_columns(first: Sequence[str], columns: Sequence[str], where: str) -> PairColumns:
+def find_columns(first: Sequence[str], columns: Sequence[str], path: Path, line: int = 1) -> PairColumns:
     """The two columns by the first row of a table; `columns` are their names or numbers, if the user gave any.
 
     Without them, a heading with the names of one source and one target, or of two languages, says which; and of a
-    table of two columns the first is the source. `where` is the row in messages. Refuses columns that are not there,
-    and a table that leaves open which they are.
+    table of two columns the first is the source. `path` and `line` are where the row is, for messages. Refuses columns
+    that are not there, and a table that leaves open which they are.
     """
+    where = f"{path}, line {line}"
     names = tuple(" ".join(cell.split()) for cell in first)
     if columns and all(name.isdecimal() for name in columns):
         numbers = [int(name) for name in columns]
@@ -67,7 +71,9 @@ def find_columns(first: Sequence[str], columns: Sequence[str], where: str) -> Pa
             raise unclear_columns(f'{where} is no heading with "{missing}"', names)
         return PairColumns(source, target, names)
     if len(names) < 2:
-        raise DataError(f"{where} has no second column; expected a source and its translation in two of them")
+        raise DataError(
+            f"{where} has no second column; expected a source and its translation in two of them{_parted(first, path)}"
+        )
     if len(names) == 2:
         order = heading_order(names, where)
         return PairColumns(*order, names) if order else PairColumns(0, 1)
@@ -76,6 +82,14 @@ def find_columns(first: Sequence[str], columns: Sequence[str], where: str) -> Pa
     raise unclear_columns(
         f"{where} has {len(names)} column{'s' * (len(names) != 1)}; expected source and target", names
     )
+
+
+def _parted(first: Sequence[str], path: Path) -> str:
+    """How to part the columns of a text file that seems to have blanks between them; nothing for another one."""
+    text = "".join(first).strip()
+    blanks = " {2,}" if re.search(r"\S {2,}\S", text) else " +" if len(text.split()) == 2 else ""
+    files = shlex.join([str(path)]), shlex.quote(f"tabs-{path.stem}.tsv")
+    return f"; put a tab between the columns: perl -pe 's/{blanks}/\\t/' {files[0]} > {files[1]}" if blanks else ""
 
 
 def heading_order(cells: Sequence[str], where: str) -> tuple[int, int] | None:

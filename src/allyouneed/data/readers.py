@@ -89,7 +89,7 @@ def read_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (),
     if ending not in TABLE_ENDINGS:
         return None
     first = next((row for row in table_rows(path, sheet) if not isinstance(row.cells, str)), None)
-    return find_columns(list(first.cells), columns, f"{path}, line {first.line}") if first else None
+    return find_columns(list(first.cells), columns, path, first.line) if first else None
 
 
 def describe_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "") -> str:

@@ -155,7 +155,7 @@ def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Pa
             continue
         if not width:
             width = len(cells)
-            picked = find_columns(cells, columns, f"{path}, line {number}")
+            picked = find_columns(cells, columns, path, number)
             if picked.heading:
                 continue
         if len(cells) == width:

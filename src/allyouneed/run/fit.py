@@ -74,8 +74,6 @@ def run_training(
         settings, starts = preliminary_recipe(recipe).train, not (resume and (output / CHECKPOINT_FILE).exists())
         noted = stopwatch.noted(output / USED_FILE, goes_on=goes_on) if settings.minutes else nullcontext()
         with noted, using_threads(settings.threads):
-            if starts:
-                stopwatch.require_time(settings)
             setup = set_up(
                 recipe, output, callback=callback, evaluate=evaluate, film=film, optimizer_factory=optimizer,
                 stopwatch=stopwatch, report=report, starts=starts, resume=resume,

@@ -79,7 +79,8 @@ def main() -> None:
         code = app(standalone_mode=False)  # raises errors of the call instead of printing them
         sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so
     except _MISUSE as error:
-        if not (message := " ".join(error.format_message().split())):  # called without arguments: the help was printed
+        message = " ".join(error.format_message().split()).replace("Value error, ", "")
+        if not message:  # called without arguments: the help was printed
             sys.exit(2)
         words = _command_words(error.ctx)
         missing = getattr(getattr(error, "param", None), "metavar", None)

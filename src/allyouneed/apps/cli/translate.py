@@ -142,7 +142,7 @@ def translate(
         raise ConfigError("--resume continues the file that --output names, and goes without --overwrite")
     text = None
     if form is None and is_typed_text(file):
-        console.print(f"{file} is no file, so it is translated as a text")
+        console.print(f"{file!r} is no file, so it is translated as a text")
         text, file = file, "-"
     kind = documents.document_kind(file, form)
     about_document = {

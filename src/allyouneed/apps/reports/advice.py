@@ -9,6 +9,7 @@ from math import log
 from statistics import linear_regression
 from typing import Any, NamedTuple
 
+from ...run.state import MIN_UPDATES
 from .record import COPY, MODEL, NEAREST, SCORE_TITLES, SYSTEMS, HeldOutResult, RunRecord
 
 METRIC = "chrf"  # by which a model is compared with the baselines
@@ -44,6 +45,10 @@ def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: 
             return [f"{beside}: both are right on all of these pairs, which need no model."]
         if is_good:
             return [f"{beside}: either these pairs need no model, or longer training helps ({_longer(run)})."]
+        if run.last_step() < MIN_UPDATES:
+            return [
+                f"{beside}: it has had {run.last_step()} updates, too few to learn much; train longer ({_longer(run)})."
+            ]
         first = [f"{beside}: check that {_alignment(run)}; if so, train longer ({_longer(run)})."]
     elif is_good:
         return []

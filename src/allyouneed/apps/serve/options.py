@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ...errors import ConfigError
 from ...settings import COUNT, COUNT_OR_NONE, Checked, Range, setting
 
 _COUNT_OR_AUTO = Range(at_least=-1, at_most=2**31 - 1)
@@ -51,3 +52,11 @@ class ServeConfig(Checked):
 
     reload_every: float = setting(0.0, "seconds; 0: reload on SIGHUP only", Range(at_least=0))
     log_text: bool = setting(False, "log the texts of requests")
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        for name in self.allowed_hosts:
+            if "*" in name.removeprefix("*.") and name != "*":
+                raise ConfigError(
+                    f"allowed_hosts has {name!r}; a name may begin with *., for any name below it, or be * alone"
+                )
