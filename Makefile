@@ -26,7 +26,6 @@ docs: .venv/installed-dev
 	$(BIN)/python docs/make/schema.py
 	$(BIN)/python docs/make/pages.py
 	$(BIN)/python docs/make/notebooks.py
-	$(BIN)/python docs/make/live.py
 	$(BIN)/sphinx-build -qW -d build/doctrees docs build/site
 	@echo "The site is in build/site/index.html"
 

@@ -24,6 +24,7 @@ html_title = "allyouneed"
 html_static_path = ["site"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_use_index = html_domain_indices = False
 html_show_copyright = False
 myst_heading_anchors = 3
 suppress_warnings = ["misc.highlighting_failure"]

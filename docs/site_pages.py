@@ -4,18 +4,28 @@ Equations become MathML, so that a page needs neither a script nor a network; th
 itself, so that its boxes are links; and a file of ours stands beside its notes.
 """
 
+import ast
+import re
 import sys
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
 sys.path.append(str(Path(__file__).parent / "make"))
 import live
 from figure_1 import PAGES, figure_1
+from pages import CIRCLED
 
 
 def visit_math(writer: HTML5Translator, node: nodes.math) -> None:
@@ -25,8 +35,9 @@ def visit_math(writer: HTML5Translator, node: nodes.math) -> None:
 
 
 def visit_displayed_math(writer: HTML5Translator, node: nodes.math_block) -> None:
-    """An equation in lines of its own."""
-    writer.body.append(f'<div class="equation">{convert(node.astext(), display="block")}</div>')
+    """An equation in lines of its own; where several stand side by side, a narrow page puts them below each other."""
+    parts = (convert(part, display="block") for part in node.astext().split(r"\qquad"))
+    writer.body.append(f'<div class="equation">{"".join(parts)}</div>')
     raise nodes.SkipNode
 
 
@@ -59,13 +70,82 @@ def put_parts_into_page(app: Sphinx, tree: nodes.document, page: str) -> None:
 
 
 def put_notes_beside_files(app: Sphinx, tree: nodes.document, page: str) -> None:
-    """Let the style sheet find a file and its notes."""
+    """Put every note of a file beside its line."""
     for code in list(tree.findall(nodes.literal_block)):
         after = iter(code.parent[code.parent.index(code) + 1 :])
         notes = next((node for node in after if not isinstance(node, nodes.raw)), None)
         if isinstance(notes, nodes.enumerated_list) and code["language"] == "py":
             notes.parent.remove(notes)
-            code.replace_self(nodes.container("", code.deepcopy(), notes, classes=["beside"]))
+            code.replace_self(annotated(code.astext(), [note.children for note in notes]))
+
+
+def annotated(code: str, notes: Sequence[Sequence[nodes.Node]]) -> list[nodes.Node]:
+    """A file in pieces: each line with a number and its note in a box, what has no note folded."""
+    lines = highlight(code, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).splitlines()
+    lines = [
+        re.sub(f" ([{CIRCLED}])", "\N{NO-BREAK SPACE}\\1", line) for line in lines
+    ]  # a number is not alone in a line
+    bare = code.splitlines()
+
+    def pre(part: range, kind: str = "") -> str:
+        spans = (f'<span style="--n:{len(bare[i]) - len(bare[i].lstrip())}">{lines[i] or " "}</span>' for i in part)
+        return f'<pre class="{kind}">{"".join(spans)}</pre>' if part else ""
+
+    pieces: list[nodes.Node | str] = ['<div class="beside highlight">']
+    for start, end, names in folded_parts(code):
+        if names:
+            count = sum(1 for line in bare[start:end] if line.strip())
+            title = f"<summary>{count} lines: {escape(', '.join(names))}</summary>"
+            pieces.append(f"<details>{title}{pre(range(start, end))}</details>")
+            continue
+        numbers = [i for i in range(start, end) if number_in(bare[i])]
+        pieces.append(pre(range(start, numbers[0] if numbers else end)))
+        for line, after in pairwise([*numbers, end]):
+            number = number_in(bare[line])
+            pieces.append(f'<div class="noted">{pre(range(line, line + 1), "line")}<div class="note" tabindex="0">')
+            pieces += [f"<b>{number}</b>", *notes[CIRCLED.index(number)], "</div>"]
+            pieces.append(f"{pre(range(line + 1, after))}</div>")
+    pieces.append("</div>")
+    return [nodes.raw("", piece, format="html") if isinstance(piece, str) else piece.deepcopy() for piece in pieces]
+
+
+def number_in(line: str) -> str:
+    """The number of a note at the end of a line, or nothing."""
+    return line[-1] if line and line[-1] in CIRCLED else ""
+
+
+def folded_parts(code: str) -> list[tuple[int, int, list[str]]]:
+    """The file as parts, from line to line: what is open, and what has no note, with the names of what is in it."""
+    lines = code.splitlines()
+    statements: list[tuple[int, int, bool, str]] = []  # a class in its members; each with the lines before it
+    for node in ast.parse(code).body:
+        for member in node.body if isinstance(node, ast.ClassDef) else [node]:
+            start, end = statements[-1][1] if statements else 0, member.end_lineno or 0
+            while end < len(lines) and not lines[end]:
+                end += 1
+            is_open = any(number_in(line) or line.startswith("class ") for line in lines[start:end])
+            statements.append((start, end, is_open, name_of_statement(member)))
+    parts: list[tuple[int, int, list[str]]] = []
+    for is_open, group in groupby(statements, itemgetter(2)):
+        run = list(group)
+        start, end = run[0][0], run[-1][1]
+        names = [] if is_open or end - start < 4 else list(dict.fromkeys(name for *_, name in run))
+        if parts and not names and not parts[-1][2]:
+            start = parts.pop()[0]
+        parts.append((start, end, names))
+    return parts
+
+
+def name_of_statement(node: ast.stmt) -> str:
+    """What a folded statement is called in the line that opens it."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+        case ast.Import() | ast.ImportFrom():
+            return "imports"
+        case ast.Expr():
+            return "docstring"
+    return "constants"
 
 
 def hide_contents(app: Sphinx, tree: nodes.document) -> None:
@@ -82,9 +162,15 @@ def level_captions(app: Sphinx, page: str, template: str, context: dict[str, Any
         )
 
 
+def write_parts(app: Sphinx) -> None:
+    """The scripts of what moves are made before the site's files are copied."""
+    live.write_site()
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register all this."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
+    app.connect("builder-inited", write_parts)
     app.connect("doctree-read", hide_contents)
     app.connect("doctree-resolved", put_maps_into_pages)
     app.connect("doctree-resolved", put_parts_into_page)

@@ -1,8 +1,8 @@
 """The film of the date task, as in the paper and with one part left out at a time: python docs/make/film.py [NAME]…
 
 Trains each variant (ablations.py says how) with a film, and keeps it in docs/make/film.json: less than a minute of
-processor time each; names that are there already are skipped. From that it writes docs/site/film.js, which the site
-plays, and docs/pictures/film.svg, the picture of the README.
+processor time each; names that are there already are skipped. The site plays that; from it this writes
+docs/pictures/film.svg, the picture of the README.
 """
 
 import json
@@ -27,7 +27,7 @@ from allyouneed.files import read_json_lines, write_whole
 from allyouneed.run.film import FILM_FILE
 
 RESULT = Path(__file__).with_name("film.json")
-SITE, PICTURE = (Path(__file__).parent.parent / name for name in ("site", "pictures/film.svg"))
+PICTURE = Path(__file__).parent.parent / "pictures/film.svg"
 BLUE = (0x4A, 0x90, 0xD9)  # readable on light and on dark
 DATES = {"1845-01-05": "January 5, 1845", "1996-09-08": "September 8, 1996", "2026-12-20": "December 20, 2026"}
 FILMED = {  # the name of a variant → how the page calls it
@@ -162,5 +162,4 @@ if __name__ == "__main__":
             print(f"{name:<36}{filmed[name]['frames'][-1]['exact']:6.1f} %", flush=True)
             lines = [f"{json.dumps(name)}: {json.dumps(film, ensure_ascii=False)}" for name, film in filmed.items()]
             RESULT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    write_whole(SITE / "film.js", site_script(filmed))
     write_whole(PICTURE, picture(filmed))

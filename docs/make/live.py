@@ -1,11 +1,15 @@
-"""The model of the walk for the pages of the site: python docs/make/live.py
+"""The model of the walk for the pages of the site, and the film of the first page.
 
-Writes docs/site/model.js, which defines `translator`: the bundle of `allyouneed try`, as the exporter writes it.
-components.js and components.css are the components of `explain`; live.js and closely.js fill the parts of two pages.
+`write_site` is called when the site is built. It writes docs/site/model.js, which defines `translator`: the bundle of
+`allyouneed try`, as the exporter writes it. components.js and components.css are the components of `explain`; film.js,
+live.js and closely.js fill the parts of pages.
 """
 
+import json
 import shutil
 from pathlib import Path
+
+import film
 
 from allyouneed import Bundle
 from allyouneed.apps.cli.demo import DATE_MODEL
@@ -45,12 +49,13 @@ def style() -> str:
 
 
 def write_site() -> None:
-    """Write everything but the film."""
+    """Write everything."""
     write_whole(SITE / "components.js", site_script())
     write_whole(SITE / "components.css", style())
     write_whole(SITE / "model.js", model_script())
     for name in ("live.js", "closely.js"):
         shutil.copy(HERE / name, SITE / name)
+    write_whole(SITE / "film.js", film.site_script(json.loads(film.RESULT.read_text(encoding="utf-8"))))
 
 
 def whole_page(name: str) -> str:
@@ -66,8 +71,3 @@ def whole_page(name: str) -> str:
         f"{style()}</style>"
         f"<main>{markup(name)}</main>{code}"
     )
-
-
-if __name__ == "__main__":
-    write_site()
-    print(SITE)

@@ -29,6 +29,7 @@ _STYLE: Any = {
     "font.size": 10,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
+    "font.monospace": ["DejaVu Sans Mono"],
 }
 
 _BY_ITSELF = "<style>svg{color:#222}@media (prefers-color-scheme:dark){svg{color:#ddd}}</style>"
@@ -58,7 +59,16 @@ def to_svg(figure: "Figure") -> str:
     svg = svg[svg.index("<svg") :]
     # Text without a fill is black in SVG; a fill on the whole drawing changes it too.
     svg = re.sub(r"(stroke|fill): ?#000000", r"\1: currentColor", svg)
-    return svg.replace("<svg ", '<svg fill="currentColor" class="drawing" ', 1)
+    return compact(svg.replace("<svg ", '<svg fill="currentColor" class="drawing" ', 1))
+
+
+def compact(svg: str) -> str:
+    """SVG without what draws nothing, and with coordinates to a hundredth of a point."""
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|\s*\n\s*(?=<)|(?<=>)\n\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
+    used = set(re.findall(r"#(\w+)", svg))
+    svg = re.sub(r' id="(\w+)"', lambda name: name[0] if name[1] in used else "", svg)
+    return re.sub(r"<g/>|(?<= ) +", "", svg)
 
 
 def _without_frames(figure: "Figure") -> None:
