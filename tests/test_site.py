@@ -40,17 +40,8 @@ class Part:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built without a warning, such as that a link leads to no heading."""
     folder = tmp_path_factory.mktemp("site")
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-qW",
-        "--keep-going",
-        "-d",
-        tmp_path_factory.mktemp("trees"),
-        DOCS,
-        folder,
-    ]
+    folders = map(str, (tmp_path_factory.mktemp("trees"), DOCS, folder))
+    command = [sys.executable, "-m", "sphinx", "-qW", "--keep-going", "-d", *folders]
     built = subprocess.run(command, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     assert all((folder / f"reference/{name}.html").exists() for name in program("reference").pages())
@@ -121,5 +112,5 @@ def test_a_file_beside_its_notes_is_whole_and_what_has_no_note_is_folded() -> No
     _, line = text.split('<pre class="line">')
     assert re.sub("<[^>]*>", "", line).split("\n")[0].startswith("        return y  #\N{NO-BREAK SPACE}①")
     assert "about y" in line.partition('<div class="note"')[2]
-    shown = [re.sub("<[^>]*>", "", part.partition("</pre>")[0]) for part in re.split("<pre[^>]*>", text)[1:]]
-    assert "".join(shown).replace("\N{NO-BREAK SPACE}", " ").split() == CODE.split()
+    code = [re.sub("<[^>]*>", "", part.partition("</pre>")[0]) for part in re.split("<pre[^>]*>", text)[1:]]
+    assert "".join(code).replace("\N{NO-BREAK SPACE}", " ").split() == CODE.split()

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from allyouneed import fit
 from allyouneed.apps.explain import trace_translation
-from allyouneed.apps.explain.film import film_frame, film_part
+from allyouneed.apps.explain.film import film_frame
 from allyouneed.apps.explain.trace import alignment_matrix
 from allyouneed.apps.reports.report import write_report
 from allyouneed.errors import AllYouNeedError
@@ -67,7 +67,7 @@ def test_the_report_plays_the_film_of_its_run(tmp_path: Path) -> None:
     run = tmp_path / "run"
     fit(TINY, run, evaluate=None, film=partial(film_frame, text="1845-01-05"))
     frames = read_json_lines(run / FILM_FILE)
-    write_report(run, film=film_part(run))
+    write_report(run)
     with open_page(run / "report.html", width=390, dark=True) as page:  # its policy allows the script
         slider = page.get_by_role("slider", name="Update")
         slider.focus()
@@ -80,4 +80,6 @@ def test_the_report_plays_the_film_of_its_run(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_film_has_none_in_its_report(tmp_path: Path) -> None:
-    assert film_part(tmp_path).html == ""
+    run = tmp_path / "run"
+    fit(TINY, run, evaluate=None)
+    assert "showFilm" not in (run / "report.html").read_text(encoding="utf-8")

@@ -56,10 +56,9 @@ def report(
 
     if other is None:
         from ...run.resume import is_running
-        from ..explain.film import film_part
         from ..reports.report import write_report
 
-        write_report(run, running=is_running(run), path=path, film=film_part(run))
+        write_report(run, running=is_running(run), path=path)
     else:
         from ..reports.comparison import build_comparison_page, compare_runs
 

@@ -231,8 +231,6 @@ def train(
             *([str(prospect)] if (prospect := look_ahead(RunRecord.read(path))) else []),
         ):
             console.print(f"  {line}")
-        if film:
-            _show_film(path)
         budget = Recipe.read(path / "recipe.toml").train.minutes
         if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
             compile_kernels(bundle.model.config, console.print)
@@ -243,14 +241,6 @@ def train(
             console.print(step)
         if page:
             keep_serving(page, path)
-
-
-def _show_film(run: Path) -> None:
-    """Write the report again, with the film."""
-    from ..explain.film import film_part
-    from ..reports.report import write_report
-
-    write_report(run, film=film_part(run))
 
 
 def _preview(recipe: "Recipe | Draft", path: Path) -> None:

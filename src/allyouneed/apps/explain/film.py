@@ -2,8 +2,6 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from html import escape
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,11 +10,6 @@ from torch import Tensor
 from ...bundle import Bundle
 from ...decode import SearchLimits, alignment_layer, greedy_search, make_step
 from ...decode.eval_copy import eval_copy
-from ...files import to_json
-from ...run.film import FILM_FILE
-from ...run.log import read_jsonl_lines
-from ..reports.report_page import NOTHING_MOVES, PagePart
-from .page import explanation_style, film_script
 from .recording import recorded_attention
 
 MAX_TOKENS = 48  # of a translation and of what is drawn: a model that has learned nothing writes on and on
@@ -55,22 +48,6 @@ def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str
         "cross": _pack(seen[cross][0].mean(0)),
         "self": _pack(seen["decoder.layers.0.self_attention"][0].mean(0)),
     }
-
-
-def film_part(run: Path) -> PagePart:
-    """The film in the folder of a run for its report; nothing where it has none."""
-    frames = read_jsonl_lines(run / FILM_FILE)
-    if len(frames) < 2:
-        return NOTHING_MOVES
-    texts = [{"text": frames[0]["text"], "films": [{"name": "", "frames": changes(frames)}]}]
-    data = to_json(texts, separators=(",", ":")).replace("<", "\\u003c")
-    html = (
-        f"<section><h2>From noise to translation</h2><p><bdi>{escape(frames[0]['text'])}</bdi>, translated after "
-        f"{len(frames) - 1} of the updates; in rows what the model writes, in columns what it attends to before.</p>"
-        f'<div class="look film"></div><script type="application/json" id="film">{data}</script></section>'
-    )
-    play = "showFilm(document.querySelector('.film'), JSON.parse(document.getElementById('film').textContent));"
-    return PagePart(html, explanation_style(), f"{{ {film_script()} {play} }}")
 
 
 def changes(frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -12,8 +12,12 @@ from typing import Any
 from ...auto.halving import TrialRecord
 from ...data.report import REASONS, DataReport, PartReport, SourceCount
 from ...errors import AllYouNeedError
-from ...files import write_whole
+from ...files import to_json, write_whole
 from ...run.callback import telling_scores
+from ...run.film import FILM_FILE
+from ...run.log import read_jsonl_lines
+from ..explain.film import changes
+from ..explain.page import explanation_style, film_script
 from .curves import Curve, draw_curves
 from .record import HeldOutResult, Lines, RunRecord, damaged, describe_means, points_over_updates, training_points
 from .report_page import (
@@ -33,17 +37,16 @@ BEST_AND_WORST = 8
 NO_OUTPUTS = "The run has kept no scored translations of validation pairs."
 
 
-def write_report(
-    folder: Path, *, running: bool = False, path: Path | None = None, film: PagePart = NOTHING_MOVES
-) -> None:
+def write_report(folder: Path, *, running: bool = False, path: Path | None = None) -> None:
     """Write the report of the run in a folder, up to now, to `report.html` there or to `path`. Refuses damaged files.
 
-    `film` comes first, where the run has one.
+    The film of the run comes first, where it has one.
 
     The page of a run that is `running` loads itself again every few seconds.
     """
     run = RunRecord.read(folder)
     try:
+        film = _film(folder)
         page = build_report_page(run.name, _sections(run, film), running=running, moving=film)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise damaged(folder, error) from error
@@ -74,6 +77,21 @@ def _sections(run: RunRecord, film: PagePart) -> Iterator[str]:
     yield _environment(run)
     yield _settings(run.settings)
     yield section("Log", details("All messages", f"<pre>{escape(run.log)}</pre>"))
+
+
+def _film(run: Path) -> PagePart:
+    frames = read_jsonl_lines(run / FILM_FILE)
+    if len(frames) < 2:
+        return NOTHING_MOVES
+    texts = [{"text": frames[0]["text"], "films": [{"name": "", "frames": changes(frames)}]}]
+    data = to_json(texts, separators=(",", ":")).replace("<", "\\u003c")
+    html = (
+        f"<section><h2>From noise to translation</h2><p><bdi>{escape(frames[0]['text'])}</bdi>, translated after "
+        f"{len(frames) - 1} of the updates; in rows what the model writes, in columns what it attends to before.</p>"
+        f'<div class="look film"></div><script type="application/json" id="film">{data}</script></section>'
+    )
+    play = "showFilm(document.querySelector('.film'), JSON.parse(document.getElementById('film').textContent));"
+    return PagePart(html, explanation_style(), f"{{ {film_script()} {play} }}")
 
 
 def _summary(validations: Lines) -> str:
