@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import llvmlite.binding as llvm
-import numba
 import numpy as np
 import pytest
 import torch
@@ -17,6 +16,7 @@ from llvmlite import ir
 
 from allyouneed.config import ModelConfig
 from allyouneed.decode import most_likely
+from allyouneed.device import has_vnni
 from allyouneed.errors import ConfigError
 from allyouneed.fast import compiled, kernels
 from allyouneed.fast.engine import AnyEngine, EngineStep
@@ -41,12 +41,28 @@ def test_a_map_of_floats_is_linear(seed: int, rows: int, deep: int, wide: int) -
 def plain_product(rows: int) -> Callable[..., None]:
     """What the instructions do, in NumPy, so that the kernel around them is tested without them, too."""
 
-    def multiply(maps: Any, levels: int, row_bytes: int, weights: int, fours: int, sums: int) -> None:
-        panel = np.ctypeslib.as_array((ctypes.c_int8 * (fours * 256)).from_address(weights)).reshape(fours, 64, 4)
+    def multiply(
+        maps: kernels.Int8Weights,
+        levels: int,
+        row_bytes: int,
+        steps: int,
+        panel: int,
+        fours: int,
+        to: int,
+        to_bytes: int,
+    ) -> None:
+        wide = kernels.panel_outputs(maps)
+        weights = np.ctypeslib.as_array((ctypes.c_int8 * (fours * 4 * wide)).from_address(panel)).reshape(
+            fours, wide, 4
+        )
+        numbers = (ctypes.c_float * (3 * wide)).from_address(panel + weights.size)
+        scale, weight_sum, bias = np.ctypeslib.as_array(numbers).reshape(3, wide)
         for r in range(rows):
             row = np.ctypeslib.as_array((ctypes.c_uint8 * (4 * fours)).from_address(levels + r * row_bytes))
-            result = np.ctypeslib.as_array((ctypes.c_int32 * 64).from_address(sums + r * 256))
-            result[:] = np.einsum("fi,foi->o", row.reshape(fours, 4).astype(np.int32), panel.astype(np.int32))
+            step, low = (ctypes.c_float * 2).from_address(steps + 8 * r)
+            sums = np.einsum("fi,foi->o", row.reshape(fours, 4).astype(np.int32), weights.astype(np.int32))
+            result = np.ctypeslib.as_array((ctypes.c_float * wide).from_address(to + r * to_bytes))
+            result[:] = sums.astype(np.float32) * np.float32(step) * scale + np.float32(low) * weight_sum + bias
 
     return multiply
 
@@ -166,29 +182,20 @@ def test_it_is_used_where_it_is_quicker(
 def test_a_processor_without_these_instructions_is_refused(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "has_vnni", lambda: False)
     monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", dict)
-    with pytest.raises(ConfigError, match='"int8" with compiled=True needs an x86 processor with AVX2; use "float32"'):
+    with pytest.raises(ConfigError, match='"int8" with compiled=True needs AVX2 \\(x86\\) or SDOT \\(ARM\\)'):
         make_engine(model, precision="int8", compiled=True)
 
 
-@numba.njit
-def products(maps: Any, levels: int, row_bytes: int, weights: int, fours: int, sums: int) -> None:
-    kernels.multiply_four_rows(maps, levels, row_bytes, weights, fours, sums)
-
-
-def seven_bit_weights(kind: type[kernels.Int8Weights]) -> kernels.Int8Weights:
-    nothing = np.empty((1, 1), np.float32)
-    return kind(np.empty((1, 1, 1), np.int8), nothing, nothing, nothing, np.float32(127))
-
-
-@pytest.mark.skipif(not compiled.has_vnni(), reason="compiled for a processor without VPDPBUSD")
-def test_avx_vnni_gives_the_integers_of_avx2() -> None:
-    rng = np.random.default_rng(0)
-    levels, panel = rng.integers(0, 128, (4, 24), np.uint8), rng.integers(-127, 128, (6, 64, 4), np.int8)
-    results = np.empty((3, 4, 64), np.int32)
-    for kind, sums in zip((kernels.AVXVNNIWeights, kernels.AVX2Weights), results[:2], strict=True):
-        products(seven_bit_weights(kind), levels.ctypes.data, 24, panel.ctypes.data, 6, sums.ctypes.data)
-    np.einsum("rfi,foi->ro", levels.reshape(4, 6, 4), panel, out=results[2], dtype=np.int32)
-    assert (results == results[2]).all()
+@pytest.mark.skipif(not has_vnni(), reason="compiled for a processor without VPDPBUSD")
+def test_avx_vnni_gives_the_numbers_of_avx2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "greatest_level", lambda: 127)
+    x, weight = torch.randn(5, 22), torch.randn(70, 22)
+    results = torch.empty(2, 5, 70)
+    for kind, result in zip((kernels.AVXVNNIWeights, kernels.AVX2Weights), results, strict=True):
+        monkeypatch.setattr(compiled, "int8_weights", lambda kind=kind: kind)
+        kernels.map_rows(x.numpy(), compiled.pack_int8([(weight, torch.zeros(70))]), result.numpy())
+    assert results[0].equal(results[1])
+    assert results[0].std() > 1
 
 
 @pytest.mark.parametrize(
@@ -197,16 +204,24 @@ def test_avx_vnni_gives_the_integers_of_avx2() -> None:
         (kernels.AVXVNNIWeights, "alderlake", "{vex}\tvpdpbusd"),
         (kernels.AVX2Weights, "haswell", "vpmaddubsw"),
         (kernels.VNNIWeights, "cascadelake", "vpdpbusd"),
+        (kernels.NEONWeights, "neoverse-n1", "sdot"),
     ],
 )
 def test_the_code_for_a_processor_has_its_instruction(
     kind: type[kernels.Int8Weights], processor: str, expected: str
 ) -> None:
     module = ir.Module()
-    register = ir.VectorType(ir.IntType(32), 16 if kind is kernels.VNNIWeights else 8)
+    register = ir.VectorType(ir.IntType(32), kernels.LAYOUTS[kind].lanes)
     builder = ir.IRBuilder(ir.Function(module, ir.FunctionType(register, [register] * 3), "add").append_basic_block())
     builder.ret(kernels._add_products(builder, kind, *builder.function.args))
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu").create_target_machine(cpu=processor)
+    machine = "aarch64" if kind is kernels.NEONWeights else "x86_64"
+    target = llvm.Target.from_triple(f"{machine}-unknown-linux-gnu").create_target_machine(cpu=processor)
     assert expected in target.emit_assembly(llvm.parse_assembly(str(module)))
+
+
+def test_a_processor_with_sdot_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "has_vnni", lambda: False)
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: {"neon": True, "dotprod": True})
+    assert compiled.int8_weights() is kernels.NEONWeights

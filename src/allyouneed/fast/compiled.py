@@ -11,6 +11,7 @@ from typing import Any, cast
 import llvmlite.binding as llvm
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..decode.beam import Best
@@ -31,7 +32,7 @@ from .engine import Precision
 from .fastest_way import FastestWay
 from .kernels import (
     ACTIVATION_NAMES,
-    PANEL,
+    LAYOUTS,
     Array,
     AVX2Weights,
     AVXVNNIWeights,
@@ -41,6 +42,7 @@ from .kernels import (
     EmbeddingWeights,
     FloatWeights,
     Int8Weights,
+    NEONWeights,
     VNNIWeights,
 )
 from .kv_cache import CachedState, KVCache
@@ -257,26 +259,34 @@ def int8_weights() -> type[Int8Weights]:
         return AVXVNNIWeights
     if llvm.get_host_cpu_features().get("avx2", False):
         return AVX2Weights
-    raise ConfigError('precision "int8" with compiled=True needs an x86 processor with AVX2; use "float32"')
+    if llvm.get_host_cpu_features().get("dotprod", False):
+        return NEONWeights
+    raise ConfigError('precision "int8" with compiled=True needs AVX2 (x86) or SDOT (ARM); use "float32"')
 
 
 def pack_float32(maps: Sequence[tuple[Tensor, Tensor]]) -> FloatWeights:
     """Weights and biases of maps of one shape, for `kernels.linear_float32`."""
     weights, biases = zip(*maps, strict=True)
-    return FloatWeights(_array(torch.stack(weights)), _array(torch.stack(biases)))
+    return FloatWeights(_array(torch.stack(weights)), _array(torch.stack(biases)), len(biases[0]))
 
 
 def pack_int8(maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
     """Weights and biases of maps of one shape, for `kernels.linear_int8`."""
+    kind = int8_weights()
+    panel = LAYOUTS[kind].outputs
     pairs = [quantize(weight.detach()) for weight, _ in maps]
     numbers, scale = (torch.stack(part) for part in zip(*pairs, strict=True))
     count, wide, deep = numbers.shape  # N, out, in
-    whole = numbers.new_zeros(count, -(-wide // PANEL) * PANEL, -(-deep // 4) * 4)
-    whole[:, :wide, :deep] = numbers
-    panels = whole.view(count, -1, PANEL, whole.size(2) // 4, 4).transpose(2, 3).flatten(2)
-    total, bias = scale * numbers.sum(2, dtype=torch.float32), torch.stack([bias for _, bias in maps])
-    greatest = np.float32(greatest_level())
-    return int8_weights()(_array(panels), _array(scale), _array(total), _array(bias), greatest)
+    more = -wide % panel
+    whole = F.pad(numbers, (0, -deep % 4, 0, more))
+    weights = whole.view(count, -1, panel, whole.size(2) // 4, 4).transpose(2, 3).flatten(2)
+    bias = torch.stack([bias.detach() for _, bias in maps])
+    floats = [
+        F.pad(part, (0, more)).view(count, -1, panel).view(torch.int8)
+        for part in (scale, scale * numbers.sum(2, dtype=torch.float32), bias)
+    ]
+    panels = torch.cat((weights, *floats), 2)
+    return kind(_array(panels), wide, np.float32(greatest_level()))
 
 
 def _common(settings: Iterable[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 `EagerEngine` is the definition, and a test holds this file to it. Weights are float32 or int8. With int8
 weights the inputs are quantized, too: pairs of bytes are multiplied, and the products added in fours, by one
-instruction (x86, AVX-512 VNNI) or by three (AVX2).
+instruction (AVX-512 VNNI, AVX-VNNI, NEON) or by three (AVX2).
 
 Sums of floats are computed in float64 and rounded to float32 once, so their order, which differs between the engines
 and is up to the compiler, does not change the result (docs/measured/decoding-speed.md). Quantizing is done in float32
@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from ..younger.query_key_norm import EPS
 
 Array = NDArray[Any]
-PANEL = 64  # outputs of a linear map whose int8 weights are stored together
 
 _FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}  # no NaN, sums in any order
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
@@ -39,20 +38,34 @@ class FloatWeights(NamedTuple):
 
     weight: Array  # (N, out, in)
     bias: Array  # (N, out)
+    outputs: int
 
 
 class Int8Weights(NamedTuple):
     """The same linear map of all N blocks, its int8 weights in the order in which the instructions read them.
 
-    A panel holds 64 outputs; the last panel is padded with zeros. For every four inputs it has the four weights
-    of its first output, then those of its second, and so on. The type says which instructions multiply.
+    A panel holds the weights of some outputs; the last panel is padded with zeros. For every four inputs it has the
+    four weights of its first output, then those of its second, and so on. After the weights come, in float32, the
+    scales of its outputs, then of each output scale · the sum of its weights, then the biases. So a panel is read from
+    its first byte to its last. The type says which instructions multiply.
     """
 
-    panels: Array  # (N, out / 64, in · 64), int8; out and in levels up to whole panels and fours
-    scale: Array  # (N, out)
-    total: Array  # (N, out): `scale` · the sum of an output's weights
-    bias: Array  # (N, out)
+    panels: Array  # (N, panels, (in + 12) · outputs of a panel), int8; in up to whole fours
+    outputs: int
     greatest: Any  # float32: the level of the greatest input of a row
+
+
+class Layout(NamedTuple):
+    """How a kind of `Int8Weights` is stored and multiplied."""
+
+    lanes: int  # sums in a register
+    registers: int  # of sums, for a panel
+    at_once: int  # how many of these are computed together for four rows: all sums have to stay in registers
+
+    @property
+    def outputs(self) -> int:
+        """Of a panel."""
+        return self.lanes * self.registers
 
 
 class VNNIWeights(Int8Weights):
@@ -68,6 +81,18 @@ class AVX2Weights(Int8Weights):
 
     VPMADDUBSW adds two products in 16 bits, which 8 bits could overflow: 2 · 255 · 127 > 32,767 > 2 · 127 · 127.
     """
+
+
+class NEONWeights(Int8Weights):
+    """For SDOT on registers of 16 bytes (ARM); inputs have 7 bits, so that they are not negative as signed bytes."""
+
+
+LAYOUTS: dict[type[Int8Weights], Layout] = {
+    VNNIWeights: Layout(lanes=16, registers=4, at_once=4),
+    AVXVNNIWeights: Layout(lanes=8, registers=8, at_once=2),
+    AVX2Weights: Layout(lanes=8, registers=2, at_once=2),
+    NEONWeights: Layout(lanes=4, registers=16, at_once=4),
+}
 
 
 class BlockWeights(NamedTuple):
@@ -121,8 +146,8 @@ def encode_tokens(
     """
     rows = len(x)
     length = rows // sentences
-    qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
-    keys_and_values = np.empty((sentences, length, output_width(stack.qkv) - query_width), np.float32)
+    qkv = np.empty((rows, stack.qkv.outputs), np.float32)
+    keys_and_values = np.empty((sentences, length, stack.qkv.outputs - query_width), np.float32)
     attended = np.empty((rows, keys_and_values.shape[2] - query_width), np.float32)
     in_order = np.empty(0, np.int64)
     positions = np.arange(rows) % length
@@ -167,9 +192,9 @@ def decode_tokens(
     rows = len(x)
     hypotheses = rows // len(positions)
     source_length = padding.shape[1] if len(padding) else memory_shape[1]
-    query = np.empty((rows, output_width(cross.query)), np.float32)
+    query = np.empty((rows, cross.query.outputs), np.float32)
     query_width = query.shape[1]  # H·K
-    qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
+    qkv = np.empty((rows, stack.qkv.outputs), np.float32)
     attended = np.empty((rows, qkv.shape[1] - 2 * query_width), np.float32)
     embed(last, positions, embedding, x)
     for n in range(len(caches)):
@@ -247,7 +272,7 @@ def add_and_norm(
 @_jit
 def feed_forward(x: Array, stack: BlockWeights, n: int, sublayer: int, options: BlockOptions) -> None:
     """The feed-forward network of block `n` (§3.3) with its residual connection and norm, in place."""
-    hidden = np.empty((len(x), output_width(stack.inner)), np.float32)
+    hidden = np.empty((len(x), stack.inner.outputs), np.float32)
     linear(pre_norm(x, stack, n, sublayer, options), stack.inner, n, hidden)
     activate(hidden, options.activation)
     add_and_norm(x, hidden, stack.outer, stack, n, sublayer, options)
@@ -258,12 +283,6 @@ def final_norm(x: Array, stack: BlockWeights, options: BlockOptions) -> None:
     """The norm after the last block of a "pre" stack, in place."""
     if options.norm_first:
         layer_norm_rows(x, stack.closing[0], stack.closing[1], options.eps, x)
-
-
-@_jit
-def output_width(maps: FloatWeights | Int8Weights) -> int:
-    """The number of outputs of a linear map."""
-    return int(maps.bias.shape[1])
 
 
 def linear(x: Array, maps: FloatWeights | Int8Weights, n: int, result: Array) -> None:
@@ -320,35 +339,46 @@ def linear_int8(x: Array, maps: Int8Weights, n: int, result: Array) -> None:
     A number is then about low + step · level, so its product with a weight is low · weight + step · level · weight.
     """
     rows, width = x.shape
-    fours = (width + 3) // 4
+    wide, fours = panel_outputs(maps), (width + 3) // 4
     levels = np.zeros((rows, 4 * fours), np.uint8)
-    steps, lows = np.empty(rows, np.float32), np.empty(rows, np.float32)
+    steps = np.empty((rows, 2), np.float32)  # and lows
     for r in range(rows):
         low, high = minimum_and_maximum(x[r])
         step = max((high - low) / maps.greatest, np.float32(1e-30))
         shrink = np.float32(1) / step
         for i in range(width):
             levels[r, i] = np.uint8(np.int32((x[r, i] - low) * shrink + np.float32(0.5)))
-        steps[r], lows[r] = step, low
-    sums = np.empty((4, PANEL), np.int32)
-    scale, total, bias = maps.scale[n], maps.total[n], maps.bias[n]
+        steps[r, 0], steps[r, 1] = step, low
+    some = np.empty((4, wide), np.float32)
     for panel in range(maps.panels.shape[1]):
         weights = maps.panels[n, panel].ctypes.data
-        begin = PANEL * panel
-        count = min(PANEL, len(scale) - begin)
+        begin = wide * panel
+        count = min(wide, result.shape[1] - begin)
         r = 0
         while r < rows:
             together = 4 if rows - r >= 4 else 1
+            to, to_bytes = some.ctypes.data, 4 * wide
+            if count == wide:
+                to, to_bytes = result[r, begin:].ctypes.data, 4 * result.shape[1]
+            here, scales = levels[r].ctypes.data, steps[r].ctypes.data
             if together == 4:
-                multiply_four_rows(maps, levels[r].ctypes.data, 4 * fours, weights, fours, sums.ctypes.data)
+                multiply_four_rows(maps, here, 4 * fours, scales, weights, fours, to, to_bytes)
             else:
-                multiply_one_row(maps, levels[r].ctypes.data, 4 * fours, weights, fours, sums.ctypes.data)
-            for k in range(together):
-                step, low = steps[r + k], lows[r + k]
-                for o in range(count):
-                    p = begin + o
-                    result[r + k, p] = np.float32(sums[k, o]) * step * scale[p] + low * total[p] + bias[p]
+                multiply_one_row(maps, here, 4 * fours, scales, weights, fours, to, to_bytes)
+            if count < wide:
+                result[r : r + together, begin:] = some[:together, :count]
             r += together
+
+
+def panel_outputs(maps: Int8Weights) -> int:
+    """The number of outputs of a panel."""
+    return LAYOUTS[type(maps)].outputs
+
+
+@overload(panel_outputs, strict=False)
+def _panel_outputs(maps: Any) -> Callable[..., int]:
+    outputs = LAYOUTS[maps.instance_class].outputs
+    return lambda maps: outputs
 
 
 @_jit
@@ -372,54 +402,68 @@ def maximum_integer(numbers: Array, least: Any) -> Any:
 
 
 def _multiply(rows: int) -> Any:
-    """Compiled code for (bytes of `rows` rows) × (a panel of weights) → sums (rows, 64), all given as addresses.
+    """Compiled code for the outputs of a panel of `rows` rows of inputs, all given as addresses.
 
-    sums[r, o] = Σ byte[r, 4 · four + i] · weight[four, o, i] over all fours and i = 0 … 3. The type of `maps` says by
-    which instructions.
+    `steps` has the step and the least number of each row. An output is sum · step · scale + low · total + bias, where
+    sum = Σ level · weight over all inputs. The type of `maps` says by which instructions.
     """
 
     @intrinsic
     def multiply(
-        _: Any, maps: Any, levels: Any, row_bytes: Any, weights: Any, fours: Any, sums: Any
+        _: Any, maps: Any, levels: Any, row_bytes: Any, steps: Any, panel: Any, fours: Any, result: Any, to_bytes: Any
     ) -> tuple[Any, Callable[..., Any]]:
         kind = maps.instance_class
-        lanes = 16 if issubclass(kind, VNNIWeights) else 8  # sums in a register
-        at_once = 4 if lanes == 16 else 8 // rows  # registers of weights: all sums have to stay in registers
+        lanes, registers, at_once_for_four = LAYOUTS[kind]
+        at_once = min(registers, at_once_for_four * 4 // rows)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            _, levels, row_bytes, weights, fours, sums = arguments
-            register = ir.VectorType(ir.IntType(32), lanes)
-            zero = ir.Constant(register, None)
-
-            def at(address: Any, times: Any, size: Any, kind: Any) -> Any:
-                return builder.inttoptr(builder.add(address, builder.mul(times, size)), kind.as_pointer())
+            _, levels, row_bytes, steps, panel, fours, result, to_bytes = arguments
+            levels, steps, panel, result = (
+                builder.inttoptr(address, ir.IntType(8).as_pointer()) for address in (levels, steps, panel, result)
+            )
+            integers, floats = ir.VectorType(ir.IntType(32), lanes), ir.VectorType(ir.FloatType(), lanes)
+            size, zero = 4 * lanes, ir.Constant(integers, None)  # bytes of a register
 
             def number(value: int) -> Any:
                 return ir.Constant(ir.IntType(64), value)
 
-            for first in range(0, PANEL // lanes, at_once):
+            def plus(address: Any, times: Any, many: Any) -> Any:
+                return builder.gep(address, [builder.mul(times, many)])
+
+            def load(address: Any, kind: Any) -> Any:
+                return builder.load(builder.bitcast(address, kind.as_pointer()), align=1)
+
+            def repeat(address: Any, vector: Any) -> Any:
+                empty = ir.Constant(vector, None)
+                one = builder.insert_element(empty, load(address, vector.element), ir.Constant(ir.IntType(32), 0))
+                return builder.shuffle_vector(one, empty, zero)
+
+            numbers = plus(panel, fours, number(size * registers))  # what follows the weights
+            for first in range(0, registers, at_once):
                 totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(at_once)] for _ in range(rows)]  # type: ignore[no-untyped-call]
                 with cgutils.for_range(builder, fours) as loop:
-                    panel = builder.add(weights, builder.mul(loop.index, number(4 * PANEL)))
-                    some = [
-                        builder.load(at(panel, number(first + j), number(4 * lanes), register), align=1)
-                        for j in range(at_once)
-                    ]
-                    here = builder.add(levels, builder.mul(loop.index, number(4)))
+                    weights = plus(panel, loop.index, number(size * registers))
+                    some = [load(plus(weights, number(first + j), number(size)), integers) for j in range(at_once)]
                     for r in range(rows):
-                        four = builder.load(at(here, number(r), row_bytes, ir.IntType(32)), align=4)
-                        repeated = builder.shuffle_vector(
-                            builder.insert_element(zero, four, ir.Constant(ir.IntType(32), 0)), zero, zero
-                        )
+                        row = plus(levels, number(r), row_bytes)
+                        repeated = repeat(plus(row, loop.index, number(4)), integers)
                         for total, one in zip(totals[r], some, strict=True):
                             builder.store(_add_products(builder, kind, builder.load(total), repeated, one), total)
-                for r in range(rows):
-                    for j, total in enumerate(totals[r]):
-                        to = at(sums, number(r * PANEL // lanes + first + j), number(4 * lanes), register)
-                        builder.store(builder.load(total), to, align=4)
+                for j in range(first, first + at_once):
+                    scale, weight_sum, bias = (
+                        load(plus(numbers, number(part * registers + j), number(size)), floats) for part in range(3)
+                    )
+                    for r in range(rows):
+                        step = plus(steps, number(r), number(8))
+                        low = plus(step, number(1), number(4))
+                        sums = builder.sitofp(builder.load(totals[r][j - first]), floats)
+                        scaled = builder.fmul(builder.fmul(sums, repeat(step, floats)), scale)
+                        shifted = builder.fadd(scaled, builder.fmul(repeat(low, floats), weight_sum))
+                        to = plus(plus(result, number(r), to_bytes), number(j), number(size))
+                        builder.store(builder.fadd(shifted, bias), builder.bitcast(to, floats.as_pointer()), align=4)
             return context.get_dummy_value()
 
-        return types.void(maps, *[types.intp] * 5), generate
+        return types.void(maps, *[types.intp] * 7), generate
 
     return multiply
 
@@ -435,8 +479,10 @@ def _add_products(builder: Any, kind: type[Int8Weights], total: Any, levels: Any
         return call("llvm.x86.avx512.vpdpbusd.512", total.type, total, levels, weights)
     if issubclass(kind, AVXVNNIWeights):  # the intrinsic has the name of AVX-512, and AVX-VNNI its own encoding
         return call("llvm.x86.avx512.vpdpbusd.256", total.type, total, levels, weights)
-    bytes_32, pairs = ir.VectorType(ir.IntType(8), 32), ir.VectorType(ir.IntType(16), 16)
-    levels, weights = builder.bitcast(levels, bytes_32), builder.bitcast(weights, bytes_32)
+    register, pairs = ir.VectorType(ir.IntType(8), 4 * total.type.count), ir.VectorType(ir.IntType(16), 16)
+    levels, weights = builder.bitcast(levels, register), builder.bitcast(weights, register)
+    if issubclass(kind, NEONWeights):
+        return call("llvm.aarch64.neon.sdot.v4i32.v16i8", total.type, total, levels, weights)
     sums_of_two = call("llvm.x86.avx2.pmadd.ub.sw", pairs, levels, weights)
     sums_of_four = call("llvm.x86.avx2.pmadd.wd", total.type, sums_of_two, ir.Constant(pairs, [1] * 16))
     return builder.add(total, sums_of_four)
