@@ -7,8 +7,9 @@ Files: all lines of each, sorted by length; with the trained bundle, beam 4, end
 weights (greedy, 25 forced tokens) of the larger size, and of the smaller one if there is no bundle.
 
 The other libraries run in an environment of their own, `--peers`, which is created if it does not exist. Each system
-first tries all its settings (precision, one thread and two, two batches in parallel, for CTranslate2 also MKL or not)
-and its three fastest twice more. The best settings are then timed in alternating rounds, two for whole files, of which
+first tries all its settings (precision, one thread and two; for CTranslate2 also two batches in parallel, MKL or not)
+and its three fastest twice more. With two threads ours translates two batches in parallel, or one in two parts, as
+`allyouneed translate` does. The best settings are then timed in alternating rounds, two for whole files, of which
 Hugging Face translates a sample. Times are medians in milliseconds; a ratio is the median of the ratios of the rounds,
 and above 1 ours is faster. Outputs are compared in float32. A run that was stopped continues with the rows that are in
 `--output`.
@@ -29,6 +30,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +45,7 @@ from allyouneed.fast.compiled import int8_weights
 from allyouneed.fast.engine import AnyEngine, EngineStep
 from allyouneed.fast.selection import make_engine
 from allyouneed.nn import sinusoids
+from allyouneed.translator.segment_translator import MIN_SHARE
 
 PEERS = ("torch==2.13.0", "ctranslate2==4.8.5", "transformers==5.23.0")
 SIZES = {
@@ -89,8 +92,10 @@ def ours(request: dict[str, Any]) -> dict[str, Any]:
         return [hypotheses[0].ids for hypotheses in search(step, engine.start(source), config, limits)]
 
     begin = time.perf_counter()
-    batches = [by_length[start : start + request["batch"]] for start in range(0, len(by_length), request["batch"])]
-    with parallel_map(request["parallel"]) as map_batches:
+    # As `allyouneed translate`: a batch has one thread, so a single one is divided among the threads.
+    size = min(request["batch"], max(MIN_SHARE, ceil(len(sources) / request["threads"])))
+    batches = [by_length[start : start + size] for start in range(0, len(by_length), size)]
+    with parallel_map(min(request["threads"], len(batches))) as map_batches:
         outputs = dict(zip(by_length, chain.from_iterable(map_batches(translate, batches)), strict=True))
     return {"seconds": time.perf_counter() - begin, "outputs": [outputs[i] for i in range(len(sources))]}
 
@@ -147,7 +152,7 @@ def systems(python: Path) -> list[System]:
         ctranslate2 += all_settings(worker, worker({"do": "settings"})["precisions"], True, f", MKL {mkl}")
     huggingface = start_peer(python, "huggingface")
     return [
-        System("ours", all_settings(ours, ("float32", "int8"), True), ""),
+        System("ours", all_settings(ours, ("float32", "int8"), False), ""),
         System("CTranslate2", ctranslate2, "ct2"),
         System("Hugging Face", all_settings(huggingface, huggingface({"do": "settings"})["precisions"], False), ""),
     ]

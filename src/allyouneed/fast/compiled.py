@@ -66,8 +66,9 @@ class CompiledEngine(EagerEngine):
 
     def most_likely(self, log_probabilities: Tensor, sentences: Sequence[int]) -> tuple[Tensor, Tensor]:
         """`decode.greedy.most_likely`, compiled."""
-        best, _parents, tokens = compiled_top_continuations([[0.0]] * len(log_probabilities), log_probabilities, 1)
-        return torch.tensor(best)[:, 0], torch.tensor(tokens)[:, 0]
+        totals = np.zeros((len(log_probabilities), 1), np.float32)
+        best, _parents, tokens = _best_continuations(totals, log_probabilities, 1)
+        return torch.from_numpy(best[:, 0]), torch.from_numpy(tokens[:, 0])
 
     def _dtype(self, precision: Precision) -> torch.dtype:
         return torch.float32  # of the KV cache, which the kernels read
@@ -244,11 +245,15 @@ def compiled_log_softmax(logits: Tensor, banned_ids: Tensor) -> Tensor:
 
 def compiled_top_continuations(totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
     """`decode.beam.top_continuations`, compiled."""
-    before = np.array(totals, np.float32)
-    shape = len(before), min(count, before.shape[1] * log_probabilities.size(1))
-    best, parents, tokens = np.empty(shape, np.float32), np.empty(shape, np.int64), np.empty(shape, np.int64)
-    kernels.top_continuations_rows(before, log_probabilities.numpy(), best, parents, tokens)
+    best, parents, tokens = _best_continuations(np.array(totals, np.float32), log_probabilities, count)
     return best.tolist(), parents.tolist(), tokens.tolist()
+
+
+def _best_continuations(totals: Array, log_probabilities: Tensor, count: int) -> tuple[Array, Array, Array]:
+    shape = len(totals), min(count, totals.shape[1] * log_probabilities.size(1))
+    best, parents, tokens = np.empty(shape, np.float32), np.empty(shape, np.int64), np.empty(shape, np.int64)
+    kernels.top_continuations_rows(totals, log_probabilities.numpy(), best, parents, tokens)
+    return best, parents, tokens
 
 
 def int8_weights() -> type[Int8Weights]:
