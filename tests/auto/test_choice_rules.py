@@ -1,15 +1,17 @@
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from allyouneed.auto import Corpus, Draft
-from allyouneed.auto.choice_rules import EXACT_SIZES, choose_dropout, choose_exact_size, choose_size, expected_epochs
+from allyouneed.auto.choice_rules import Size, choose_dropout, choose_exact_size, choose_size, expected_epochs
 from allyouneed.auto.statistics import measure_pairs
 from allyouneed.auto.task_rules import choose_vocabulary, task_kind
 from allyouneed.data.pairs import Pair
 
 RNG = random.Random(1)
+SPEED = {64: 900_000, 128: 700_000, 192: 400_000, 256: 250_000}  # tokens a minute
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SOUNDS = {letter: f"{letter.upper()}H{number % 3}" for number, letter in enumerate(LETTERS)}
 
@@ -97,29 +99,21 @@ def test_the_statistics_tell_kinds_of_tasks_apart(task: str, kind: str, vocabula
 
 
 @pytest.mark.parametrize(
-    ("task", "minutes", "tokens", "dropout"),
+    ("task", "minutes", "tokens", "expected"),
     [
-        ("sums", 0, 50_000, 0), ("questions", 10, 50_000, 0), ("sounds", 2, 50_000, 0), ("sounds", 10, 50_000, 0.1),
-        ("sounds", 10, 700_000, 0), ("sounds", 30, 350_000, 0.1), ("letters", 0, 700_000, 0.1),
+        ("sums", 0, 50_000, (0, 0)), ("questions", 10, 50_000, (0, 0)), ("sounds", 2, 400_000, (0, 0)),
+        ("sounds", 10, 350_000, (0.1, 0)), ("sounds", 10, 700_000, (0, 0)), ("sounds", 30, 350_000, (0.1, 0)),
+        ("sounds", 2, 10_000, (0.2, 0.1)), ("letters", 0, 700_000, (0.1, 0)), ("letters", 0, 10_000, (0.2, 0.1)),
     ],
 )  # fmt: skip
-def test_where_one_target_is_right_only_long_trainings_of_strings_have_dropout(
-    task: str, minutes: float, tokens: int, dropout: float
+def test_where_one_target_is_right_only_strings_that_are_repeated_are_regularized(
+    task: str, minutes: float, tokens: int, expected: tuple[float, float]
 ) -> None:
     draft = Draft({}).with_statistics(measure_pairs(TASKS[task]))
-    corpus = Corpus(5_000, tokens, 30, has_valid=True, exact=draft.is_exact, gpu=False, minutes=minutes)
-    recipe, _ = draft.complete(corpus)
-    assert (recipe.model.dropout, recipe.train.label_smoothing) == (dropout, 0)
-    assert recipe.train.early_stopping_metric == "exact"
-
-
-@pytest.mark.parametrize(("pairs", "expected"), [(700, (0.2, 0.1)), (8_000, (0.0, 0.0))])
-@pytest.mark.parametrize("minutes", [2, 4])
-def test_few_strings_are_regularized_in_any_budget(pairs: int, expected: tuple[float, float], minutes: float) -> None:
-    draft = Draft({}).with_statistics(measure_pairs(TASKS["sounds"]))
-    corpus = Corpus(pairs, 50_000, 30, has_valid=True, exact=True, gpu=False, minutes=minutes)
-    recipe, _ = draft.complete(corpus)
+    corpus = Corpus(5_000, tokens, 30, has_valid=True, exact=draft.is_exact, gpu=False)
+    recipe, _ = draft.complete(replace(corpus, minutes=minutes, speed=SPEED) if minutes else corpus)
     assert (recipe.model.dropout, recipe.train.label_smoothing) == expected
+    assert recipe.train.early_stopping_metric == "exact"
 
 
 @pytest.mark.parametrize(
@@ -145,40 +139,31 @@ def test_translations_are_chosen_for_as_without_statistics() -> None:
     assert draft.complete(corpus) == Draft({}).complete(corpus)
 
 
-def test_a_longer_budget_buys_a_wider_model() -> None:
-    widths = [
-        choose_exact_size(Corpus(40_000, 400_000, 30, has_valid=True, exact=True, gpu=False, minutes=minutes))[
-            0
-        ].d_model
-        for minutes in (1, 2, 10, 30, 600)
-    ]
-    assert widths == sorted(widths)
-    assert widths[0] == EXACT_SIZES[min(EXACT_SIZES)]["d_model"]
+@pytest.mark.parametrize("choose", [choose_size, choose_exact_size])
+def test_a_longer_budget_buys_a_wider_model(choose: Callable[[Corpus], tuple[Size, str]]) -> None:
+    corpus = Corpus(40_000, 400_000, 30, has_valid=True, exact=True, gpu=False, speed=SPEED)
+    widths = [choose(replace(corpus, minutes=minutes))[0].d_model for minutes in (1, 2, 10, 15, 30, 600)]
+    narrowest = 64 if choose is choose_exact_size else 128
+    assert widths == [narrowest, narrowest, 128, 192, 256, 256]
 
 
-@pytest.mark.parametrize(
-    ("minutes", "gpu", "width"), [(2, False, 128), (10, False, 192), (22, False, 192), (90, False, 256), (2, True, 256)]
-)
-def test_a_short_budget_has_a_narrower_model_of_text_without_a_gpu(minutes: float, gpu: bool, width: int) -> None:
-    size, _ = choose_size(Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=gpu, minutes=minutes))
-    assert size.d_model == width
-
-
-def test_a_budget_counts_as_minutes_of_the_core_that_was_measured() -> None:
-    corpus = Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=False, minutes=10)
-    slow, short = replace(corpus, cores=0.4), replace(corpus, minutes=4)
-    for choose in (choose_size, choose_exact_size):
-        assert choose(slow) == choose(short) != choose(corpus)
-    assert expected_epochs(slow, 128) == expected_epochs(short, 128)
+def test_on_a_gpu_the_pairs_decide_and_a_slow_machine_has_a_narrower_model() -> None:
+    corpus = Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=True, minutes=2)
+    assert choose_size(corpus)[0].d_model == 256
+    slow = {width: speed / 3 for width, speed in SPEED.items()}
+    sizes = [choose_size(replace(corpus, gpu=False, minutes=30, speed=speed))[0] for speed in (SPEED, slow)]
+    assert [(size.d_model, size.layers) for size in sizes] == [(256, 3), (128, 2)]
+    assert expected_epochs(replace(corpus, speed=slow), 100) == pytest.approx(2 * 700_000 / 3 / 500_000)
 
 
 def test_dropout_grows_with_the_epochs_that_a_budget_has_time_for() -> None:
     corpus = Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=False)
+    timed = replace(corpus, speed=SPEED)
     size, _ = choose_size(corpus)
-    rates = [choose_dropout(replace(corpus, minutes=minutes), size, 256)[0] for minutes in (1, 20, 600)]
+    rates = [choose_dropout(replace(timed, minutes=minutes), size, 256)[0] for minutes in (1, 20, 600)]
     assert rates == [0.0, 0.1, size.dropout]
     assert choose_dropout(corpus, size, 256)[0] == size.dropout
-    assert choose_dropout(replace(corpus, minutes=1, tokens=10_000), size, 256)[0] == size.dropout, "of few pairs"
+    assert choose_dropout(replace(timed, minutes=1, tokens=10_000), size, 256)[0] == size.dropout, "of few pairs"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +173,8 @@ def test_dropout_grows_with_the_epochs_that_a_budget_has_time_for() -> None:
 def test_a_model_of_text_is_kept_by_its_loss_if_there_is_time_for_few_epochs(
     minutes: float, gpu: bool, metric: str
 ) -> None:
-    corpus = Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=gpu, minutes=minutes)
+    speed = SPEED if minutes and not gpu else {}
+    corpus = Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=gpu, minutes=minutes, speed=speed)
     assert Draft({}).complete(corpus)[0].train.early_stopping_metric == metric
 
 

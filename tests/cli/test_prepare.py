@@ -102,7 +102,6 @@ def test_the_summary_as_json_and_a_second_call_that_finds_the_pairs(folder: Path
 
 def test_what_makes_no_sense_is_refused(folder: Path) -> None:
     assert "leave out it or --output" in refusal("prepare", "mine.toml", "-o", "run", "data.cache_dir=store")
-    assert "trials may choose another vocabulary" in refusal("prepare", "pairs.tsv", "train.minutes=1")
     assert "does not exist" in refusal("prepare", "mine.toml", "data.train=none.tsv")
     (folder / "run").mkdir()
     (folder / "run/mine.txt").touch()

@@ -45,7 +45,7 @@ def test_times_in_words(seconds: float, words: str) -> None:
     assert format_duration(seconds) == words
 
 
-@pytest.mark.parametrize("minutes", [0, 0.8])  # too few for trials
+@pytest.mark.parametrize("minutes", [0, 0.8])
 def test_a_preview_tells_the_plan_and_leaves_only_prepared_pairs_and_the_speed(tmp_path: Path, minutes: float) -> None:
     draft = Draft({"data": TINY.tables()["data"], "train": {"minutes": minutes, "steps": 20_000, "tensorboard": False}})
     watch = Notebook()

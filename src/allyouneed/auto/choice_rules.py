@@ -10,11 +10,12 @@ the test pairs and the same one without dropout and smoothing on 96 %; a narrowe
 docs/measured/automatic-settings.md.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .statistics import PairStatistics
-from .task_rules import describe_minutes, task_kind
+from .task_rules import task_kind
 
 
 class Size(NamedTuple):
@@ -39,37 +40,22 @@ MODEL_SIZES = (
 )
 LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
 
-# The largest model of text on a CPU, by the time budget: a wide one makes so few updates in two minutes that it learns
-# little. Minutes here are those of one core of an Intel Xeon with AMX (`machine_speed.py`). 2, 7, 10, 22 and 30 of them
-# were measured; the bounds are between, as factors.
-TEXT_SIZES = {
-    8.5: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
-    25.0: {"d_model": 192, "d_ff": 768, "heads": 4, "layers": 3},
-}
+# The models, layers by d_model, among which a time budget without a GPU chooses: the widest for which it has time for
+# UPDATES_PER_WIDTH updates for each unit of its width, by the speed of this machine (`machine_speed.py`). A wide model
+# that is trained for few updates learns little. Without such a speed exact models have the width EXACT_WIDTH.
+BUDGET_SIZES = {64: 2, 128: 2, 192: 3, 256: 3}
+UPDATES_PER_WIDTH = 24
+EXACT_WIDTH, NARROWEST_TEXT = 128, 128
 
-# Tokens that such a core trains on in a minute, roughly, by d_model. They tell how often a budget repeats the pairs.
-TOKENS_PER_MINUTE = {64: 900_000, 128: 700_000, 192: 400_000, 256: 250_000}
 DROPOUT_STEPS = 20  # dropout is rounded down to twentieths
-FEW_EPOCHS = 10  # below, trials may choose dropout
 SOME_EPOCHS = 20  # below, the model of text with the lowest loss is kept
 
-# The width of a model of strings or templates by the time budget: narrow ones are right sooner. 2, 10 and 30 minutes
-# were measured. The first row is that of few pairs too. Without a budget the second row holds.
-EXACT_SIZES = {
-    4.5: {"d_model": 64, "d_ff": 256, "heads": 4, "layers": 2},
-    17.0: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
-    float("inf"): {"d_model": 256, "d_ff": 1024, "heads": 4, "layers": 3},
-}
-SMALL_CORPUS = 3_000
-
-# Strings have dropout if there are at most MANY_STRINGS pairs, and a time budget, if there is one, is longer than
-# SHORT_BUDGET minutes and has MANY_EPOCHS: such a model learns its pairs by heart. 10 minutes repeat sounds 14 to 17
-# times, which gain by dropout, and the sentences of accents 8 to 11 times, which lose:
-# docs/measured/automatic-settings.md.
-STRING_DROPOUT, SHORT_BUDGET, MANY_EPOCHS, MANY_STRINGS = 0.1, 4.5, 12, 200_000
+# Strings are learned by heart if their pairs are repeated often: dropout and label smoothing from so many epochs on.
+# Measured on sounds of words (12 to 40 epochs), on accents (8 to 11, which lose by dropout) and on inflections
+# (hundreds): docs/measured/automatic-settings.md.
+STRING_REGULARIZATION = {50: (0.2, 0.1), 12: (0.1, 0.0), 0: (0.0, 0.0)}
 EXACT_EPOCHS = 30
-# Few strings are repeated hundreds of times in any budget, and learned by heart without more of it.
-FEW_STRINGS_DROPOUT, FEW_STRINGS_SMOOTHING = 0.2, 0.1
+FITS = "this size has time for enough updates"
 
 EXACT_LENGTH_RATIO = 5.0  # most tokens of an output for each of its source
 
@@ -102,7 +88,8 @@ FINE_TUNING = {"epochs": 3.0, "learning_rate_factor": 0.2, "min_steps": 100}
 class Corpus:
     """What the rules depend on. `tokens` counts the longer side; `exact`: one target is right, not several.
 
-    `minutes` is the time budget; 0: none. `cores` is the speed of the machine (`machine_speed.py`).
+    `minutes` is the time budget; 0: none. `speed` is that of the machine, tokens trained on in a minute by d_model
+    (`machine_speed.py`); empty where it was not measured.
     """
 
     pairs: int
@@ -112,12 +99,7 @@ class Corpus:
     exact: bool
     gpu: bool
     minutes: float = 0.0
-    cores: float = 1.0
-
-    @property
-    def core_minutes(self) -> float:
-        """The time budget in minutes of the core for which the rules were measured; 0: none."""
-        return self.minutes * self.cores
+    speed: Mapping[int, float] = field(default_factory=dict)
 
 
 def held_out_share(pairs: int) -> float:
@@ -125,36 +107,43 @@ def held_out_share(pairs: int) -> float:
     return next(share for fewest, share in HELD_OUT_SHARES.items() if pairs >= fewest)
 
 
+def has_time_for(d_model: int, tokens: float) -> bool:
+    """Whether a budget in which the model of this width is trained on so many tokens suits it."""
+    return tokens >= UPDATES_PER_WIDTH * d_model * BATCH_TOKENS["CPU"]
+
+
+def affordable_width(corpus: Corpus, narrowest: int) -> int:
+    """The width of the widest model of `BUDGET_SIZES` for which there is time, at least `narrowest`."""
+    return max(
+        [narrowest, *(width for width, speed in corpus.speed.items() if has_time_for(width, corpus.minutes * speed))]
+    )
+
+
 def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
     """The size of a model of strings or templates, and why."""
-    if corpus.pairs <= SMALL_CORPUS:
-        minutes, why = min(EXACT_SIZES), f"one target is right; {corpus.pairs:,} pairs"
-    elif corpus.minutes:
-        minutes = next(most for most in EXACT_SIZES if corpus.core_minutes <= most)
-        why = f"one target is right; this size suits {describe_minutes(minutes)}"
-    else:
-        minutes, why = sorted(EXACT_SIZES)[1], "one target is right"
-    row = EXACT_SIZES[minutes]
-    return Size(corpus.pairs, **row, dropout=0.0, epochs=EXACT_EPOCHS), why
+    width, why = EXACT_WIDTH, "one target is right"
+    if corpus.speed:
+        width, why = affordable_width(corpus, min(BUDGET_SIZES)), f"{why}; {FITS}"
+    return _sized(Size(corpus.pairs, 0, 0, 0, 0, dropout=0.0, epochs=EXACT_EPOCHS), width), why
 
 
 def choose_exact_regularization(corpus: Corpus, statistics: PairStatistics, d_model: int) -> tuple[float, float, str]:
     """The dropout rate and the label smoothing of a model of strings or templates, and why."""
     kind, why = task_kind(statistics)
-    if kind == "strings" and corpus.pairs <= SMALL_CORPUS:
-        return FEW_STRINGS_DROPOUT, FEW_STRINGS_SMOOTHING, f"{why}; {corpus.pairs:,} pairs are repeated very often"
-    is_short = 0 < corpus.core_minutes <= SHORT_BUDGET or expected_epochs(corpus, d_model) < MANY_EPOCHS
-    if kind == "strings" and not is_short and corpus.pairs <= MANY_STRINGS:
-        return STRING_DROPOUT, 0.0, f"{why}; so long a training repeats the pairs often"
-    return 0.0, 0.0, why
+    if kind != "strings":
+        return 0.0, 0.0, why
+    epochs = expected_epochs(corpus, d_model)
+    if epochs == float("inf"):
+        epochs = max(EXACT_EPOCHS, MIN_STEPS * BATCH_TOKENS["CPU"] / max(1, corpus.tokens))
+    dropout, smoothing = next(rates for fewest, rates in STRING_REGULARIZATION.items() if epochs >= fewest)
+    return dropout, smoothing, f"{why}; about {epochs:.2g} epochs"
 
 
 def choose_size(corpus: Corpus) -> tuple[Size, str]:
     """The row of `MODEL_SIZES` for a corpus, and why."""
     size = next(size for size in MODEL_SIZES if corpus.pairs <= size.pairs)
-    minutes = next((most for most in TEXT_SIZES if corpus.core_minutes <= most), 0.0)
-    if corpus.minutes and minutes and not corpus.gpu and TEXT_SIZES[minutes]["d_model"] < size.d_model:
-        return size._replace(**TEXT_SIZES[minutes]), f"this size suits {describe_minutes(minutes)} without a GPU"
+    if corpus.speed and (width := affordable_width(corpus, NARROWEST_TEXT)) < size.d_model:
+        return _sized(size, width), f"{FITS} without a GPU"
     if not corpus.gpu and size.d_model > LARGEST_WITHOUT_GPU.d_model:
         return LARGEST_WITHOUT_GPU._replace(dropout=size.dropout, epochs=size.epochs), (
             f"{corpus.pairs:,} pairs are enough for d_model={size.d_model}, but there is no GPU here"
@@ -162,12 +151,16 @@ def choose_size(corpus: Corpus) -> tuple[Size, str]:
     return size, f"{corpus.pairs:,} pairs; this size suits up to {size.pairs:,.0f}"
 
 
+def _sized(size: Size, width: int) -> Size:
+    return size._replace(d_model=width, d_ff=4 * width, heads=4, layers=BUDGET_SIZES[width])
+
+
 def expected_epochs(corpus: Corpus, d_model: int) -> float:
-    """How often a time budget repeats the pairs, roughly; infinity without a budget or on a GPU."""
-    if corpus.gpu or not corpus.minutes:
+    """How often a time budget repeats the pairs, roughly; infinity where the speed was not measured."""
+    if not corpus.speed:
         return float("inf")
-    width = min((width for width in TOKENS_PER_MINUTE if d_model <= width), default=max(TOKENS_PER_MINUTE))
-    return corpus.core_minutes * TOKENS_PER_MINUTE[width] / max(1, corpus.tokens)
+    width = min((width for width in corpus.speed if d_model <= width), default=max(corpus.speed))
+    return corpus.minutes * corpus.speed[width] / max(1, corpus.tokens)
 
 
 def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str]:

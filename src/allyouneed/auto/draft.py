@@ -60,8 +60,7 @@ class Draft:
 
     `model` holds the sizes of the model that the run is initialized from, if there is one, and `inherited` its settings
     of the search and its license, by section. `chosen` are choices that are in the tables already, `statistics` those
-    of the pairs, if they were measured, `cores` is the speed of the machine, as that of `Corpus`, and `outcome` says
-    what trials gave.
+    of the pairs, if they were measured, and `speed` is that of the machine, as in `Corpus`.
     """
 
     tables: Mapping[str, Mapping[str, Any]]
@@ -69,8 +68,7 @@ class Draft:
     chosen: tuple[Choice, ...] = ()
     statistics: PairStatistics | None = None
     inherited: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    outcome: str = ""
-    cores: float = 1.0
+    speed: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any], *, resumed: Recipe | None = None) -> Self:
@@ -147,10 +145,6 @@ class Draft:
             for choice in self.chosen
         )
         return replace(self, tables=tables, chosen=tuple(choice for choice in earlier if choice.settings))
-
-    def with_trials(self, settings: Mapping[str, object], outcome: str) -> Self:
-        """The draft with the settings of the best trial, if it differs from the rules, and what the trials gave."""
-        return replace(self.with_choice(settings, "better in trials than the rules' choice"), outcome=outcome)
 
     def complete(self, corpus: Corpus) -> tuple[Recipe, list[Choice]]:
         """The whole recipe, and each choice that was made for it."""

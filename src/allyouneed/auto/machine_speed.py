@@ -1,12 +1,12 @@
-"""How fast this machine trains, in cores of the one on which the rules were measured.
+"""How fast this machine trains: tokens in a minute, by the width of the model.
 
-The rules go by the minutes of one core of an Intel Xeon with AMX. A slower machine learns less in the same minutes, and
-one with more cores more, so a time budget counts as that many minutes of such a core.
+What a time budget buys follows from it: how wide a model can be, and how often the pairs are repeated.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -17,58 +17,68 @@ from ..data.batch import Batch
 from ..device import using_threads
 from ..fast.projected import projected_loss
 from ..files import parse_json, to_json, write_whole
-from ..nn import Transformer
 from ..train.gradients import add_gradients
+from ..younger import build_model
 from ..younger.muon import build_optimizer
-from .choice_rules import TOKENS_PER_MINUTE
+from .choice_rules import BUDGET_SIZES, has_time_for
 
-MODEL = ModelConfig(vocab_size=4_000, d_model=128, d_ff=512, heads=4, encoder_layers=2, decoder_layers=2)
+MODEL = ModelConfig(vocab_size=4_000, heads=4, positions="rotary", query_key_norm=True)
 SENTENCES, LENGTH = 32, 33  # a batch of 1,024 tokens to predict
 # WARM_UP updates are not timed; then at least FEWEST are timed, for at least SECONDS.
-WARM_UP, FEWEST, SECONDS = 1, 3, 0.5
-MORE_WORKERS = 0.6  # what each further worker adds, of which two were measured
+WARM_UP, FEWEST, SECONDS = 1, 3, 0.3
+MORE_WORKERS = 0.6  # what each further worker adds to the speed of one: docs/measured/training-speed.md
 SPEED = "speed.json"  # in the folder of a run
 
 
-def recorded_speed(folder: Path, workers: int) -> float:
+def recorded_speed(folder: Path, minutes: float, workers: int) -> dict[int, float]:
     """The speed with so many workers that the folder of a run has; measured and written there, if it has none.
 
     So what is chosen stays the same when a run that has not begun is started again.
     """
-    path = folder / SPEED
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    path, conditions = folder / SPEED, {"minutes": minutes, "workers": workers}
+    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         recorded = parse_json(path.read_bytes())
-        if recorded["workers"] == workers and recorded["cores"] > 0:
-            return float(recorded["cores"])
-    cores = measure_speed(workers)
+        speed = {int(width): float(tokens) for width, tokens in recorded["tokens_per_minute"].items()}
+        if recorded["conditions"] == conditions and min(speed.values()) > 0:
+            return speed
+    speed = measure_speed(minutes, workers)
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(path, to_json({"cores": cores, "workers": workers}) + "\n")
-    return cores
+    write_whole(path, to_json({"conditions": conditions, "tokens_per_minute": speed}) + "\n")
+    return speed
 
 
-def measure_speed(workers: int, now: Callable[[], float] = time.perf_counter) -> float:
-    """The speed of this machine with so many workers, in cores of the reference: tokens trained on in a minute.
+def measure_speed(minutes: float, workers: int, now: Callable[[], float] = time.perf_counter) -> dict[int, float]:
+    """The tokens on which this machine trains in a minute, by d_model.
 
-    Takes about a second, on one thread; the random numbers of the caller stay as they are. `now` is a clock.
+    The models of `BUDGET_SIZES`, the narrowest first, up to the first for which `minutes` are too few. Takes seconds,
+    on one thread; the random numbers of the caller stay as they are. `now` is a clock.
     """
+    speed = dict[int, float]()
+    for width, layers in BUDGET_SIZES.items():
+        model = replace(MODEL, d_model=width, d_ff=4 * width, encoder_layers=layers, decoder_layers=layers)
+        tokens = SENTENCES * (LENGTH - 1) * 60 / _seconds_an_update(model, now)
+        speed[width] = round(tokens * (1 + MORE_WORKERS * (workers - 1)))
+        if not has_time_for(width, minutes * speed[width]):
+            break
+    return speed
+
+
+def _seconds_an_update(config: ModelConfig, now: Callable[[], float]) -> float:
     with torch.random.fork_rng(devices=[]), using_threads(1):
-        ids = torch.randint(1, MODEL.vocab_size, (2, SENTENCES, LENGTH))
-        batch, config = Batch(ids[0], ids[1]), TrainConfig(optimizer="muon", precision="auto", steps=1)
-        model = Transformer(MODEL).train()
-        optimizer, times = build_optimizer(model, config), list[float]()
+        ids = torch.randint(1, config.vocab_size, (2, SENTENCES, LENGTH))
+        batch, train = Batch(ids[0], ids[1]), TrainConfig(optimizer="muon", precision="auto", steps=1)
+        model = build_model(config).train()
+        optimizer, times = build_optimizer(model, train), list[float]()
         while len(times) < WARM_UP + FEWEST or sum(times[WARM_UP:]) < SECONDS:
             begin = now()
-            add_gradients(model, [batch], config, projected_loss)
+            add_gradients(model, [batch], train, projected_loss)
             optimizer.step()
             optimizer.zero_grad()
             times.append(now() - begin)
-    tokens = SENTENCES * (LENGTH - 1) * 60 / median(times[WARM_UP:])
-    return round(tokens / TOKENS_PER_MINUTE[MODEL.d_model] * (1 + MORE_WORKERS * (workers - 1)), 2)
+    return median(times[WARM_UP:])
 
 
-def describe_speed(minutes: float, cores: float) -> str:
-    """What a time budget amounts to."""
-    return (
-        f"--minutes {minutes:g} counts as {minutes * cores:,.1f} minutes of one core of an Intel Xeon with AMX, "
-        "on which the rules were measured"
-    )
+def describe_speed(speed: Mapping[int, float]) -> str:
+    """The speed in a line."""
+    widths = ", ".join(f"{tokens:,.0f} with d_model={width}" for width, tokens in speed.items())
+    return f"tokens that this machine trains on in a minute: {widths}"

@@ -103,8 +103,3 @@ def _are_phrases(statistics: PairStatistics) -> bool:
     sides, target = (statistics.source, statistics.target), statistics.target
     has_words = target.words >= TEXT_WORDS and target.word_length >= WORD_LETTERS
     return has_words and max(side.alphabet for side in sides) <= MOST_ALPHABET
-
-
-def describe_minutes(most: float) -> str:
-    """A row of a table of time budgets."""
-    return f"up to {most:g} minutes of a core" if most < float("inf") else "longer budgets"

@@ -55,15 +55,10 @@ def prepare_pairs(
 def prepare_only(recipe: Recipe | Draft, output: Path, *, progress: ProgressCallback, ray: str = "") -> RunPairs:
     """The pairs with which `run_training` would train, in the same folder, without a model.
 
-    Refuses a folder with a run and, for a draft, a time budget: its trials may choose another vocabulary.
+    Refuses a folder with a run.
     """
     if isinstance(recipe, Draft):
-        if recipe.preliminary.train.minutes:
-            raise ConfigError(
-                "with a time budget, trials may choose another vocabulary; leave out train.minutes, or name the "
-                "vocabulary in a recipe"
-            )
-        recipe = choose_from_pairs(recipe, output, evaluate=None, device=torch.device("cpu"), progress=progress)
+        recipe = choose_from_pairs(recipe, output, device=torch.device("cpu"))
     plan = preliminary_recipe(recipe)
     in_output = nullcontext() if plan.data.cache_dir else locked(output, what=str(output))
     with in_output:

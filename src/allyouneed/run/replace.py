@@ -18,7 +18,7 @@ WRITTEN = (
     "snapshots/[0-9]*.safetensors", "snapshots/.*.partial",
     "config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json", "README.md", "SHA256SUMS",
     "data-report.json", "metrics.jsonl", "updates.jsonl", "samples.jsonl", "validation.jsonl", "environment.jsonl",
-    "speed.json", "trials.jsonl", "log.txt", "report.html", "test.json", "test-samples.txt", "tensorboard/events.*",
+    "speed.json", "log.txt", "report.html", "test.json", "test-samples.txt", "tensorboard/events.*",
     "cross_attention.png", "baseline.json", ".*.partial", "pairs/*.jsonl", "pairs/*.json", "pairs/.*.partial",
     ".data.lock", "adaptation.json", "film.jsonl", "plans.jsonl", "used_seconds.txt",
     *(f"{folder}/{name}" for folder in ("data", ".data.partial") for name in PREPARED),

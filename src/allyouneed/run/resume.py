@@ -25,7 +25,7 @@ MAY_CHANGE = {
 
 
 # What is in a folder before a run has started.
-UNSTARTED = ("data", ".data.lock", "pairs", "speed.json", "trials.jsonl", USED_FILE)
+UNSTARTED = ("data", ".data.lock", "pairs", "speed.json", USED_FILE)
 
 
 def has_run(output: Path) -> bool:
@@ -51,7 +51,7 @@ def refuse_a_run(output: Path, *, remedy: str = "overwrite it (--overwrite)") ->
         raise OutputError(f"{output} already contains a run; resume it, name another folder, or {remedy}").mended_by(
             "--resume"
         )
-    # A process killed right after its start leaves only prepared pairs, trials and a .partial file.
+    # A process killed right after its start leaves only prepared pairs, the speed of the machine and a .partial file.
     if output.exists() and not (
         output.is_dir()
         and all(path.suffix == ".partial" or path.name in UNSTARTED for path in output.iterdir())

@@ -90,9 +90,8 @@ def set_up(
     progress = within_budget(plan.train, stopwatch, callback.on_prepare) if starts else callback.on_prepare
     if isinstance(recipe, Draft):
         recipe = choose_from_pairs(
-            recipe, output, evaluate=evaluate, device=device, progress=progress,
-            workers=most_workers(plan.train, threads, is_standard=is_standard),
-        )  # fmt: skip
+            recipe, output, device=device, workers=most_workers(plan.train, threads, is_standard=is_standard)
+        )
         plan = recipe.preliminary
     pairs = prepare_pairs(plan, output, starts=starts, resume=resume, progress=progress)
     data, initial = pairs.data, pairs.initial
@@ -102,8 +101,7 @@ def set_up(
     messages += [("tokens", line) for line in data.describe_sides()]
     if isinstance(recipe, Draft):
         messages += [("statistics", recipe.statistics.describe())] if recipe.statistics else []
-        messages += [("speed", describe_speed(plan.train.minutes, recipe.cores))] if recipe.cores != 1 else []
-        messages += [("trials", recipe.outcome)] if recipe.outcome else []
+        messages += [("speed", describe_speed(recipe.speed))] if recipe.speed else []
         plan, choices = recipe.complete(_corpus(recipe, data, device))
         messages += [("auto", str(choice)) for choice in choices]
 
@@ -152,7 +150,7 @@ def _corpus(draft: Draft, data: PreparedData, device: torch.device) -> Corpus:
         exact=draft.is_exact,
         gpu=device.type != "cpu",
         minutes=draft.preliminary.train.minutes,
-        cores=draft.cores,
+        speed=draft.speed,
     )
 
 

@@ -23,7 +23,7 @@ console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_
 
 # The topics of messages that say why, besides those that say what is trained on, which model and how long.
 WHY_TOPICS = {
-    "vocabulary", "tokens", "statistics", "speed", "trials", "auto", "exports", "program", "workers", "memory",
+    "vocabulary", "tokens", "statistics", "speed", "auto", "exports", "program", "workers", "memory",
     "budget",
 }  # fmt: skip
 

@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from ...auto.halving import TrialRecord
-from ...auto.trial_records import read_trials
 from ...data.report import DataReport
 from ...errors import ConfigError, DataError
 from ...files import parse_json, read_whole, to_json, write_whole
@@ -108,7 +106,6 @@ class RunRecord:
     data: DataReport | None
     log: str
     test: HeldOutResult | None = None
-    trials: Sequence[TrialRecord] = ()
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -135,7 +132,6 @@ class RunRecord:
             samples=read_jsonl_lines(folder / "samples.jsonl"),
             outputs=read_jsonl_lines(folder / "validation.jsonl"),
             environment=read_jsonl_lines(folder / "environment.jsonl"),
-            trials=read_trials(folder),
             data=DataReport.from_table(parse_json(read_whole(report))) if report.exists() else None,
             log=log.read_text(encoding="utf-8", errors="replace") if log.exists() else "",
             # That of a model before a resumed run went on says nothing about the model there is now.

@@ -9,7 +9,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ...auto.halving import TrialRecord
 from ...data.report import REASONS, DataReport, PartReport, SourceCount
 from ...errors import AllYouNeedError
 from ...files import to_json, write_whole
@@ -72,7 +71,6 @@ def _sections(run: RunRecord, film: PagePart) -> Iterator[str]:
     yield _validations(run)
     yield from _best_and_worst(run.outputs)
     yield _translations(run.samples)
-    yield _trials(run.trials)
     yield _data(run.data)
     yield _environment(run)
     yield _settings(run.settings)
@@ -280,25 +278,6 @@ def _translations(validations: Lines) -> str:
         table = pairs_table([*rows, ("reference", sample["reference"])])
         parts.append(details(sample["source"], table, is_open=number == 0))
     return section("Translations during training", *parts)
-
-
-def _trials(records: Sequence[TrialRecord]) -> str:
-    """The short trainings that decided between settings."""
-    if not records:
-        return ""
-    header = ["settings", "round", "seconds", "updates", records[0].metric, "loss of a pair"]
-
-    def row(record: TrialRecord) -> list[str]:
-        settings = ", ".join(f"{name}={value}" for name, value in record.settings.items())
-        values = ["" if value is None else f"{value:.4g}" for value in (record.score, record.loss)]
-        times = [f"{record.round + 1}", f"{record.seconds:.1f}", f"{record.updates:,}"]
-        return [settings or "those of the rules", *times, *values]
-
-    note = paragraph(
-        "Short trainings of narrower models, which decided between these settings: of every round the better half was "
-        "tried for longer. The loss is that of the validation pairs, in nats."
-    )
-    return section("Trials", note, wide_table("Trials", header, map(row, records)))
 
 
 def _data(report: DataReport | None) -> str:
