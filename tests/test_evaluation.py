@@ -173,13 +173,15 @@ def test_a_score_of_an_evaluator_keeps_the_best_model(tmp_path: Path) -> None:
     fit(recipe, tmp_path / "run", evaluate=count, callback=notebook)
     assert [validation.scores["mine"] for validation in notebook.validations] == [1.0, 3.0, 2.0]
     other = replace(recipe, train=replace(recipe.train, early_stopping_metric="other"))
-    with pytest.raises(ConfigError, match='early_stopping_metric="other" is no score of this run; it has loss, mine'):
+    with pytest.raises(
+        ConfigError, match='early_stopping_metric="other" is no score of this run; it has loss, accuracy, mine'
+    ):
         fit(other, tmp_path / "other", evaluate=lambda bundle, pairs: Evaluation({"mine": 1.0}))
 
 
 def test_an_unknown_metric_is_refused_before_any_work(tmp_path: Path) -> None:
     recipe = replace(TINY, train=replace(TINY.train, patience=5, early_stopping_metric="blue"))
-    with pytest.raises(ConfigError, match='must be one of loss, bleu, chrf, exact, or "module:function"'):
+    with pytest.raises(ConfigError, match='must be one of loss, accuracy, bleu, chrf, exact, or "module:function"'):
         fit(recipe, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -231,7 +233,7 @@ def test_a_metric_that_gives_no_number_is_refused(tmp_path: Path, metric: UserMe
         ("nowhere_to_be:f", '"nowhere_to_be:f" could not be imported: ModuleNotFoundError'),
         ("math:fun", '"math:fun" could not be imported: AttributeError'),
         ("math:pi", '"math:pi" is no function'),
-        ("blue", 'must be one of loss, bleu, chrf, exact, or "module:function"; got "blue"'),
+        ("blue", 'must be one of loss, accuracy, bleu, chrf, exact, or "module:function"; got "blue"'),
     ],
 )
 def test_a_metric_that_is_not_there_is_refused_before_any_work(tmp_path: Path, name: str, message: str) -> None:

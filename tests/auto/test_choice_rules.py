@@ -113,7 +113,7 @@ def test_where_one_target_is_right_only_strings_that_are_repeated_are_regularize
     corpus = Corpus(5_000, tokens, 30, has_valid=True, exact=draft.is_exact, gpu=False)
     recipe, _ = draft.complete(replace(corpus, minutes=minutes, speed=SPEED) if minutes else corpus)
     assert (recipe.model.dropout, recipe.train.label_smoothing) == expected
-    assert recipe.train.early_stopping_metric == "exact"
+    assert recipe.train.early_stopping_metric == "accuracy"
 
 
 @pytest.mark.parametrize(

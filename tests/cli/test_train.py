@@ -122,7 +122,7 @@ def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
 def test_an_unknown_metric_is_refused_before_any_work(tmp_path: Path) -> None:
     for words in ([], ["--dry-run"]):
         wrong = ("train", "dates", *TINY_DATES, "train.early_stopping_metric=blue", *words)
-        assert "early_stopping_metric must be one of loss, bleu, chrf, exact" in refusal(*wrong, cwd=tmp_path)
+        assert "early_stopping_metric must be one of loss, accuracy, bleu, chrf, exact" in refusal(*wrong, cwd=tmp_path)
 
 
 def test_two_files_make_a_translation_run(tmp_path: Path) -> None:

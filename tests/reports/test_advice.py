@@ -144,6 +144,9 @@ def test_a_run_that_gains_nothing_or_shows_no_curve_is_not_told_to_go_on(run: Ru
     assert look_ahead(run) is None
 
 
-def test_where_the_loss_decides_chrf_is_extrapolated() -> None:
-    run = make_timed_run(power_law(0.5), metric="chrf", early_stopping_metric="loss")
-    assert "in chrF2" in str(look_ahead(run))
+@pytest.mark.parametrize(
+    ("decides", "metric", "title"), [("loss", "chrf", "chrF2"), ("accuracy", "exact", "exact match")]
+)
+def test_where_a_measure_of_tokens_decides_a_score_is_extrapolated(decides: str, metric: str, title: str) -> None:
+    run = make_timed_run(power_law(0.5), metric=metric, early_stopping_metric=decides)
+    assert f"in {title}" in str(look_ahead(run))

@@ -6,7 +6,8 @@ from typing import Any
 
 import runs
 from allyouneed import Recipe, fit
-from allyouneed.run import Evaluation
+from allyouneed.run import Evaluation, Validation
+from allyouneed.run.best_model import is_best
 from allyouneed.run.state import TrainState
 
 
@@ -44,6 +45,15 @@ def test_of_equal_scores_the_one_of_lower_loss_is_the_best() -> None:
         best.append(state.update_best(100.0, loss=loss))
     assert best == [True, True, False]
     assert (state.best_step, state.best_loss) == (2, 0.1)
+
+
+def test_the_accuracy_of_tokens_may_decide() -> None:
+    recipe = replace(runs.TINY, train=replace(runs.TINY.train, patience=2, early_stopping_metric="accuracy"))
+    state, best = TrainState(), []
+    for state.step, accuracy in enumerate((70.0, 90.0, 80.0), start=200):
+        validation = Validation(state.step, None, 0.1, valid_loss=1.0, accuracy=accuracy, scores={"exact": 5.0})
+        best.append(is_best(validation, recipe, state, has_valid=True))
+    assert best == [True, True, False]
 
 
 def test_a_short_run_with_patience_keeps_its_last_model(tmp_path: Path) -> None:

@@ -84,9 +84,10 @@ class TrainConfig(Checked):
     )
     early_stopping_metric: str = setting(
         "loss",
-        "validation metric that early stopping uses: loss, bleu, chrf, exact, a metric or a score of the `evaluate` "
-        "function that `fit` is called with, or module:function, a function of the current folder or an installed "
-        "package that takes translations and references and returns a number, higher for the better",
+        "validation metric that early stopping uses: loss, accuracy (of tokens), bleu, chrf, exact, a metric or a "
+        "score of the `evaluate` function that `fit` is called with, or module:function, a function of the current "
+        "folder or an installed package that takes translations and references and returns a number, higher for the "
+        "better",
     )
     validate_samples: int = setting(
         500, "validation pairs to translate at each validation, for BLEU and chrF; 0: none", COUNT_OR_NONE

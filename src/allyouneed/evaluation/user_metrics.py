@@ -12,12 +12,13 @@ from ..data.pairs import Pair
 from ..errors import ConfigError, TrainingError
 from ..metrics import QUICK_METRICS
 from ..run import Evaluation, Evaluator, Validation
+from ..run.best_model import WITHOUT_TRANSLATIONS
 from .model_scores import evaluate_greedily
 
 # Translations and their references → a score, higher is better.
 UserMetric = Callable[[Sequence[str], Sequence[str]], float]
 
-MEASURED = ("loss", *QUICK_METRICS)  # in every run
+MEASURED = (*WITHOUT_TRANSLATIONS, *QUICK_METRICS)  # in every run
 RECORDED = {*MEASURED, "perplexity", *(recorded.name for recorded in fields(Validation))}
 
 

@@ -6,6 +6,8 @@ from ..errors import ConfigError
 from .callback import Evaluator, Validation
 from .state import MIN_UPDATES, TrainState
 
+WITHOUT_TRANSLATIONS = ("loss", "accuracy")  # metrics of the tokens of all validation pairs
+
 
 def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, has_valid: bool) -> bool:
     """Whether the model of a validation replaces that of earlier ones; counts the validation in `state`.
@@ -24,8 +26,10 @@ def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, has_va
 def _metric_value(validation: Validation, metric: str) -> float:
     if metric == "loss":
         return float("-inf") if validation.valid_loss is None else -validation.valid_loss
+    if metric == "accuracy":
+        return float("-inf") if validation.accuracy is None else validation.accuracy
     if metric not in validation.scores:
-        known = ", ".join(["loss", *validation.scores])
+        known = ", ".join([*WITHOUT_TRANSLATIONS, *validation.scores])
         raise ConfigError(f'train.early_stopping_metric="{metric}" is no score of this run; it has {known}')
     return validation.scores[metric]
 
@@ -37,7 +41,9 @@ def refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate:
         return
     if data.valid is None:
         raise ConfigError(f"train.patience={settings.patience} needs validation pairs; name them in data.valid")
-    if settings.early_stopping_metric != "loss" and (evaluate is None or not settings.validate_samples):
+    if settings.early_stopping_metric not in WITHOUT_TRANSLATIONS and (
+        evaluate is None or not settings.validate_samples
+    ):
         raise ConfigError(
             f'train.early_stopping_metric="{settings.early_stopping_metric}" needs translations of validation pairs: '
             "set train.validate_samples to more than 0 and, from Python, give `fit` an `evaluate` function; or use "

@@ -173,11 +173,11 @@ class Prospect(NamedTuple):
 def look_ahead(run: RunRecord) -> Prospect | None:
     """What TIMES the minutes would reach; None if nothing is to be gained, or the run has no budget or no curve.
 
-    The error falls with a power of the time. It is 100 less the score by which the best model is kept, or less chrF if
-    the loss decides.
+    The error falls with a power of the time. It is 100 less the score by which the best model is kept; less exact match
+    if the accuracy of tokens decides, and less chrF if the loss does.
     """
     minutes, metric = run.setting("train", "minutes", 0.0), run.setting("train", "early_stopping_metric", "")
-    metric = metric if metric in SCORE_TITLES else "chrf"
+    metric = "exact" if metric == "accuracy" else metric if metric in SCORE_TITLES else "chrf"
     lines = [line for line in run.checkpoints() if metric in line["scores"]]
     curve = [(line["seconds"], 100 - line["scores"][metric]) for line in lines]
     curve = [(seconds, error) for seconds, error in curve if seconds >= BEGIN * curve[-1][0] and error > 0]
