@@ -5,6 +5,7 @@ itself, so that its boxes are links; and a file of ours stands beside its notes.
 """
 
 import ast
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -19,11 +20,13 @@ from latex2mathml.converter import convert
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
 sys.path.append(str(Path(__file__).parent / "make"))
 import live
+import notebooks
 from figure_1 import PAGES, figure_1
 from pages import CIRCLED
 
@@ -148,6 +151,14 @@ def name_of_statement(node: ast.stmt) -> str:
     return "constants"
 
 
+def put_colab_beside_notebook(app: Sphinx, tree: nodes.document, page: str) -> None:
+    """Where the address of the repository is known, and Colab can open its notebooks, link to that, too."""
+    address = notebooks.colab_address(Path(page).name, os.environ.get("PROJECT_URL", ""))
+    for link in list(tree.findall(addnodes.download_reference)):
+        if address and link["reftarget"].endswith(".ipynb"):
+            link.parent += [nodes.Text(" · "), nodes.reference("", "Open in Colab", refuri=address)]
+
+
 def hide_contents(app: Sphinx, tree: nodes.document) -> None:
     """A page with a file and its notes needs the space at its right for these."""
     if app.env.docname.startswith("walk/"):
@@ -175,5 +186,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", put_maps_into_pages)
     app.connect("doctree-resolved", put_parts_into_page)
     app.connect("doctree-resolved", put_notes_beside_files)
+    app.connect("doctree-resolved", put_colab_beside_notebook)
     app.connect("html-page-context", level_captions, priority=900)  # after the theme
     return {"parallel_read_safe": True}

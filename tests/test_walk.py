@@ -135,19 +135,32 @@ def test_a_note_about_code_that_is_gone_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(notebooks.pages()))
-def test_a_notebook_is_made_from_its_page_and_runs(name: str, demo: Demo) -> None:
+def test_a_notebook_is_made_from_its_page_and_prints_what_is_in_it(name: str, demo: Demo) -> None:
     text = (DOCS / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")
-    assert text == notebooks.notebook(name, notebooks.pages()[name]), "python docs/make/notebooks.py"
-    cells = nbformat.reads(text, as_version=4).cells
     nbformat.validate(json.loads(text))
+    read = nbformat.reads(text, as_version=4)
+    made = notebooks.notebook(name, notebooks.pages()[name], read.metadata.repository)
+    assert text == made, "python docs/make/notebooks.py"
+    pictures = [name for cell in read.cells for name in re.findall(r"\(attachment:([^)]+)\)", cell.source)]
+    assert sorted(pictures) == sorted(name for cell in read.cells for name in cell.get("attachments", {}))
     names: dict[str, object] = {"__name__": "notebook"}
-    with contextlib.chdir(demo.folder), contextlib.redirect_stdout(io.StringIO()) as printed:
-        for cell in cells:
+    with contextlib.chdir(demo.folder):
+        for cell in read.cells:
             if cell.cell_type == "code":
-                exec(compile(cell.source, name, "exec"), names)
-    assert len(printed.getvalue().splitlines()) == sum(
-        cell.source.count("\nprint(") for cell in cells if cell.cell_type == "code"
-    )
+                with contextlib.redirect_stdout(io.StringIO()) as printed:
+                    exec(compile(cell.source, name, "exec"), names)
+                assert printed.getvalue() == "".join(output.text for output in cell.outputs)
+
+
+def test_a_notebook_of_a_repository_on_github_installs_from_it_and_opens_in_colab() -> None:
+    url = "https://github.com/someone/allyouneed"
+    made = notebooks.notebook("5-masks", notebooks.pages()["5-masks"], url)
+    first, prepare, *cells = nbformat.reads(made, as_version=4).cells
+    address = "https://colab.research.google.com/github/someone/allyouneed/blob/HEAD/docs/notebooks/5-masks.ipynb"
+    assert f"]({address})" in first.source
+    assert f'"git+{url}"' in prepare.source
+    assert not any("](../" in cell.source for cell in [first, *cells])
+    assert notebooks.colab_address("5-masks", "https://example.org/someone/allyouneed") == ""
 
 
 @pytest.fixture(scope="module")
