@@ -20,20 +20,13 @@ TITLES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
 def adapt(
     bundle: BundleFolder,
     corrections: Annotated[
-        Path,
-        typer.Argument(
-            help="A file of pairs of any kind that train reads, or of allyouneed serve --suggestions.",
-            show_default=False,
-        ),
+        Path, typer.Argument(help="A file of pairs of any kind that train reads, or of allyouneed serve --suggestions.")
     ],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="SECTION.KEY=VALUE", help="Settings to change.", show_default=False)
+        list[str] | None, typer.Argument(metavar="SECTION.KEY=VALUE", help="Settings to change.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="The folder of the new model; default: BUNDLE-adapted.", show_default=False
-        ),
+        Path | None, typer.Option("--output", "-o", help="The folder of the new model; default: BUNDLE-adapted.")
     ] = None,
     mix: Annotated[
         float,
@@ -46,15 +39,11 @@ def adapt(
         Path | None,
         typer.Option(
             help="Texts of the kind that the model translates, one a line: mix in its own translations of these, "
-            "instead of the pairs that it was trained on.",
-            show_default=False,
+            "instead of the pairs that it was trained on."
         ),
     ] = None,
     columns: Annotated[
-        str | None,
-        typer.Option(
-            help='Source and target column of the corrections: "en,it" or, counted from 1, "2,4".', show_default=False
-        ),
+        str | None, typer.Option(help='Source and target column of the corrections: "en,it" or, counted from 1, "2,4".')
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted adaptation; start it if there is none.")

@@ -12,14 +12,12 @@ from .command import OptionalBundleFolder
 def check(
     bundle: OptionalBundleFolder = None,
     config: Annotated[
-        str | None,
-        typer.Option(help="Check an untrained model of this recipe (a TOML file or a name).", show_default=False),
+        str | None, typer.Option(help="Check an untrained model of this recipe (a TOML file or a name).")
     ] = None,
     save_baseline: Annotated[
         Path | None,
         typer.Option(
-            help="Store the translations of the lines of this file (at most 100); later checks compare with them.",
-            show_default=False,
+            help="Store the translations of the lines of this file (at most 100); later checks compare with them."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,

@@ -9,12 +9,10 @@ import typer
 
 def config(
     what: Annotated[
-        str | None,
-        typer.Argument(metavar="KEY|SECTION|RECIPE", help="What to print; default: every setting.", show_default=False),
+        str | None, typer.Argument(metavar="KEY|SECTION|RECIPE", help="What to print; default: every setting.")
     ] = None,
     overrides: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SECTION.KEY=VALUE", help="For a recipe: settings to change.", show_default=False),
+        list[str] | None, typer.Argument(metavar="SECTION.KEY=VALUE", help="For a recipe: settings to change.")
     ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors.")] = False,
 ) -> None:

@@ -35,23 +35,17 @@ _PANEL = "Documents"
 
 
 def _option(name: str, text: str, metavar: str | None = None) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        name, help=text, metavar=metavar, show_default=False, rich_help_panel=_PANEL
-    )
+    option: typer.models.OptionInfo = typer.Option(name, help=text, metavar=metavar, rich_help_panel=_PANEL)
     return option
 
 
-DocumentFormat = Annotated[
-    str | None,
-    _option("--format", f"{LINES}, {', '.join(FORMATS)}."),
-]
+DocumentFormat = Annotated[str | None, _option("--format", f"{LINES}, {', '.join(FORMATS)}.")]
 TargetLanguage = Annotated[str, _option("--target-language", "Such as pt-BR. Default: the bundle's.")]
 Encoding = Annotated[str, _option("--encoding", "Default: as the file says, else UTF-8.")]
 Column = Annotated[str, _option("--column", "Of a table: what to translate, by name or number.")]
 Into = Annotated[str, _option("--into", "Where to. Default: the translation replaces it.")]
 Keys = Annotated[
-    list[str] | None,
-    _option("--key", "In JSON: a path, as menu.*.title. May be repeated.", metavar="PATH"),
+    list[str] | None, _option("--key", "In JSON: a path, as menu.*.title. May be repeated.", metavar="PATH")
 ]
 Numbers = Annotated[bool, _option("--numbers", "Also translate texts without a letter: 1990-05-12.")]
 MinConfidence = Annotated[float | None, _option("--min-confidence", "Below it, review a unit. Default: -1.")]

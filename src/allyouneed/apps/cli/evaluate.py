@@ -35,40 +35,17 @@ def evaluate_command(
     bundle: BundleFolders,
     more: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[BUNDLE|PAIRS]",
-            help="Another model, to compare with; a file of pairs.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="[BUNDLE|PAIRS]", help="Another model, to compare with; a file of pairs."),
     ] = None,
-    source: Annotated[
-        Path | None, typer.Option(help="The text to translate, a sentence a line.", show_default=False)
-    ] = None,
-    target: Annotated[
-        Path | None, typer.Option(help="The reference translations, a sentence a line.", show_default=False)
-    ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            help="Both: source, tab, one or more references.",
-            show_default=False,
-        ),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(help='Columns of --pairs: "en,it", or by number "2,4".', show_default=False),
-    ] = None,
+    source: Annotated[Path | None, typer.Option(help="The text to translate, a sentence a line.")] = None,
+    target: Annotated[Path | None, typer.Option(help="The reference translations, a sentence a line.")] = None,
+    pairs: Annotated[Path | None, typer.Option(help="Both: source, tab, one or more references.")] = None,
+    columns: Annotated[str | None, typer.Option(help='Columns of --pairs: "en,it", or by number "2,4".')] = None,
     metrics: MetricsOption = None,
     tokenize: TokenizeOption = "13a",
     as_json: JsonOption = False,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the translations; to .jsonl with scores.",
-            show_default=False,
-        ),
+        Path | None, typer.Option("--output", "-o", help="Write the translations; to .jsonl with scores.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     wrong: WrongOption = "",

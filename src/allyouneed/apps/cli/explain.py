@@ -31,17 +31,11 @@ def explain_command(
         typer.Argument(
             metavar="[BUNDLE] TEXT",
             help="A second model, to compare with, or a snapshot of its run; the text to translate and explain.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The page, or the folder of pictures; default: explained.html.",
-            show_default=False,
-        ),
+        typer.Option("--output", "-o", help="The page, or the folder of pictures; default: explained.html."),
     ] = None,
     form: Annotated[
         Form, typer.Option("--format", help="One page, a picture for each figure, or the numbers.")

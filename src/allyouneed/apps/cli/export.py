@@ -30,14 +30,13 @@ class WeightPrecision(StrEnum):
 
 def export(
     bundle: BundleFolder,
-    output: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.", show_default=False)],
-    to: Annotated[Format, typer.Option(help="The format to write.", show_default=False)],
+    output: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.")],
+    to: Annotated[Format, typer.Option(help="The format to write.")],
     precision: Annotated[
         WeightPrecision | None,
         typer.Option(
             help="Of the weights: ctranslate2 and html have all three, huggingface float32 and float16, onnx float32. "
-            "Default: float32; html: float16 for small models, int8 for others.",
-            show_default=False,
+            "Default: float32; html: float16 for small models, int8 for others."
         ),
     ] = None,
     sentences: Annotated[int, typer.Option(help="Random sentences for the comparison.", min=1)] = 50,
@@ -87,9 +86,7 @@ def export(
 
 
 def import_command(
-    checkpoint: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder of the checkpoint.", show_default=False)
-    ],
+    checkpoint: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the checkpoint.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="BUNDLE", help="The folder to write.")],
     source_language: Annotated[str, typer.Option(help="Language of the sources, as a BCP 47 tag.")] = "",
     target_language: Annotated[str, typer.Option(help="Language of the targets, likewise.")] = "",
@@ -112,10 +109,8 @@ def import_command(
 
 
 def average(
-    bundles: Annotated[
-        list[Path], typer.Argument(metavar="BUNDLE…", help="Folders of two or more models.", show_default=False)
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", show_default=False)],
+    bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE…", help="Folders of two or more models.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
 ) -> None:
     """Make a model whose weights are the mean of those of several models of the same sizes and vocabulary.
 

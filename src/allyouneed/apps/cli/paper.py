@@ -15,35 +15,21 @@ def paper(
         typer.Option(
             metavar="DATA",
             help="Train every row, scaled down, on a file of pairs, or on the data of a recipe and from its model.",
-            show_default=False,
         ),
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(
-            min=0.01,
-            help="For --ablate: approximate training time of all rows together (default: 60).",
-            show_default=False,
-        ),
+        typer.Option(min=0.01, help="For --ablate: approximate training time of all rows together (default: 60)."),
     ] = None,
-    rows: Annotated[
-        str | None, typer.Option(help="Only these rows, for example base,A1,E.", show_default=False)
-    ] = None,
-    figures: Annotated[
-        Path | None,
-        typer.Option(metavar="BUNDLE", help="Draw figures 3 to 5 with this model.", show_default=False),
-    ] = None,
+    rows: Annotated[str | None, typer.Option(help="Only these rows, for example base,A1,E.")] = None,
+    figures: Annotated[Path | None, typer.Option(metavar="BUNDLE", help="Draw figures 3 to 5 with this model.")] = None,
     sentences: Annotated[
-        Path | None,
-        typer.Option(help="For --figures: a file of sentences; the clearest ones are drawn.", show_default=False),
+        Path | None, typer.Option(help="For --figures: a file of sentences; the clearest ones are drawn.")
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output",
-            "-o",
-            help="The folder for --ablate (default: runs/ablation) or --figures (default: figures).",
-            show_default=False,
+            "--output", "-o", help="The folder for --ablate (default: runs/ablation) or --figures (default: figures)."
         ),
     ] = None,
 ) -> None:

@@ -30,22 +30,18 @@ def prepare_command(
             "-o",
             help="The folder of the run that will train on the pairs, which go into its folder data; "
             "default: runs/NAME.",
-            show_default=False,
         ),
     ] = None,
     columns: ColumnsOption = "",
     sheet: SheetOption = "",
     auto: Annotated[
-        bool,
-        typer.Option("--auto", help="Choose the vocabulary by what the pairs are like, as `train --auto` does."),
+        bool, typer.Option("--auto", help="Choose the vocabulary by what the pairs are like, as `train --auto` does.")
     ] = False,
     ray: Annotated[
         str,
         typer.Option(
-            "--ray",
             metavar="ADDRESS",
             help="Clean and encode on the Ray cluster at this address; local: on one of this machine.",
-            show_default=False,
         ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,

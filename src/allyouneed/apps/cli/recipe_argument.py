@@ -12,33 +12,21 @@ if TYPE_CHECKING:
 
 
 PairsOrRecipe = Annotated[
-    str,
-    typer.Argument(
-        metavar="PAIRS|RECIPE",
-        help="A file of pairs, a TOML file, or the name of a shipped recipe.",
-        show_default=False,
-    ),
+    str, typer.Argument(metavar="PAIRS|RECIPE", help="A file of pairs, a TOML file, or the name of a shipped recipe.")
 ]
 SecondFileOrSettings = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="SECTION.KEY=VALUE",
-        help="Settings to change; before them, the second of two aligned files.",
-        show_default=False,
+        metavar="SECTION.KEY=VALUE", help="Settings to change; before them, the second of two aligned files."
     ),
 ]
 ColumnsOption = Annotated[
     str,
     typer.Option(
-        "--columns",
-        metavar="SOURCE,TARGET",
-        help="The two columns of a table, by name or number; default: by its first row.",
-        show_default=False,
+        metavar="SOURCE,TARGET", help="The two columns of a table, by name or number; default: by its first row."
     ),
 ]
-SheetOption = Annotated[
-    str, typer.Option("--sheet", help="The sheet of a spreadsheet; default: the first.", show_default=False)
-]
+SheetOption = Annotated[str, typer.Option(help="The sheet of a spreadsheet; default: the first.")]
 
 
 def recipe_from_arguments(

@@ -10,17 +10,12 @@ if TYPE_CHECKING:
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)],
-    other: Annotated[
-        Path | None, typer.Argument(metavar="RUN", help="Another run, to compare the first with.", show_default=False)
-    ] = None,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    other: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare the first with.")] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output",
-            "-o",
-            help="The file of the page; default: report.html in the run; of two runs compared.html.",
-            show_default=False,
+            "--output", "-o", help="The file of the page; default: report.html in the run; of two runs compared.html."
         ),
     ] = None,
     test: Annotated[

@@ -26,32 +26,24 @@ from .scores import (
 def score(
     target: Annotated[
         list[Path],
-        typer.Option(
-            help="The translations, a sentence a line; with --reference twice, to compare two systems.",
-            show_default=False,
-        ),
+        typer.Option(help="The translations, a sentence a line; with --reference twice, to compare two systems."),
     ],
     bundle: Annotated[
         str | None,
         typer.Argument(
             metavar="BUNDLE",
             help="The folder of a trained model; several, separated by commas, are an ensemble. Not with --reference.",
-            show_default=False,
         ),
     ] = None,
-    source: Annotated[Path | None, typer.Option(help="The texts, a sentence a line.", show_default=False)] = None,
+    source: Annotated[Path | None, typer.Option(help="The texts, a sentence a line.")] = None,
     reference: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Score against these translations, a sentence a line, without a model. May be repeated.",
-            show_default=False,
-        ),
+        typer.Option(help="Score against these translations, a sentence a line, without a model. May be repeated."),
     ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json",
-            help="A JSON object a line, with the log-probability of every token; with --reference one object.",
+            "--json", help="A JSON object a line, with the log-probability of every token; with --reference one object."
         ),
     ] = False,
     metrics: MetricsOption = None,
@@ -62,7 +54,7 @@ def score(
     at_most: AtMostOption = None,
     no_worse: NoWorseOption = False,
     comet: CometOption = None,
-    batch_size: Annotated[int | None, typer.Option(help="Pairs scored together.", show_default=False)] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Pairs scored together.")] = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Score existing translations.

@@ -15,49 +15,19 @@ if TYPE_CHECKING:
 
 TokenizeOption = Annotated[str, typer.Option(help='Of BLEU, by sacrebleu; "none": text is tokenized.')]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-WrongOption = Annotated[
-    str,
-    typer.Option(
-        "--wrong",
-        metavar="N|FILE",
-        help="List the N worst translations, or all in FILE.",
-        show_default=False,
-    ),
-]
+WrongOption = Annotated[str, typer.Option(metavar="N|FILE", help="List the N worst translations, or all in FILE.")]
 MetricsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--metrics",
-        metavar="METRIC,…",
-        help="Of bleu, chrf, chrf++, ter, cer, wer, exact.",
-        show_default=False,
-    ),
+    str | None, typer.Option(metavar="METRIC,…", help="Of bleu, chrf, chrf++, ter, cer, wer, exact.")
 ]
 AtLeastOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--at-least",
-        metavar="METRIC=NUMBER",
-        help="Exit with 1 if this score is lower. Repeatable.",
-        show_default=False,
-    ),
+    list[str] | None, typer.Option(metavar="METRIC=NUMBER", help="Exit with 1 if this score is lower. Repeatable.")
 ]
 AtMostOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--at-most",
-        metavar="METRIC=NUMBER",
-        help="Exit with 1 if this error rate is higher.",
-        show_default=False,
-    ),
+    list[str] | None, typer.Option(metavar="METRIC=NUMBER", help="Exit with 1 if this error rate is higher.")
 ]
-NoWorseOption = Annotated[
-    bool,
-    typer.Option("--no-worse", help="Exit with 1 if the second is worse (p < 0.05)."),
-]
+NoWorseOption = Annotated[bool, typer.Option("--no-worse", help="Exit with 1 if the second is worse (p < 0.05).")]
 CometOption = Annotated[
-    Path | None,
-    typer.Option(metavar="CHECKPOINT", help="COMET too, by this model and comet-score.", show_default=False),
+    Path | None, typer.Option(metavar="CHECKPOINT", help="COMET too, by this model and comet-score.")
 ]
 
 

@@ -25,12 +25,7 @@ SERVE_PANELS = {
 @with_search()
 def serve(
     bundles: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="BUNDLE",
-            help="Folders of models; BUNDLE=en-it, A,B for an ensemble.",
-            show_default=False,
-        ),
+        list[str], typer.Argument(metavar="BUNDLE", help="Folders of models; BUNDLE=en-it, A,B for an ensemble.")
     ],
     *,
     options: dict[str, Any],
@@ -99,12 +94,10 @@ suggestions = typer.Typer(
 @suggestions.command("export", cls=Command)
 @with_debug
 def export_suggestions(
-    store: Annotated[
-        Path, typer.Argument(metavar="STORE", help="The file of allyouneed serve --suggestions.", show_default=False)
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file of pairs, .tsv.", show_default=False)],
-    source: Annotated[str, typer.Option("--source", help="Source language, if the store has several pairs.")] = "",
-    target: Annotated[str, typer.Option("--target", help="Target language, likewise.")] = "",
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The file of allyouneed serve --suggestions.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file of pairs, .tsv.")],
+    source: Annotated[str, typer.Option(help="Source language, if the store has several pairs.")] = "",
+    target: Annotated[str, typer.Option(help="Target language, likewise.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the latest suggestion for each text as a pair: text, tab, translation.
@@ -129,20 +122,16 @@ def export_suggestions(
 
 keys = typer.Typer(name="keys", help="Make, list and remove the API keys of a server.", no_args_is_help=True)
 
-KeysFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of keys.", show_default=False)]
+KeysFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of keys.")]
 
 
 @keys.command("add", cls=Command)
 @with_debug
 def add_entry(
     file: KeysFile,
-    name: Annotated[str, typer.Option("--name", "-n", help="Whose key it is.", show_default=False)],
-    requests_per_minute: Annotated[
-        int, typer.Option("--requests-per-minute", help="Requests in any minute; 0: the limit of the server.")
-    ] = 0,
-    characters_per_day: Annotated[
-        int, typer.Option("--characters-per-day", help="Characters in a day (UTC); 0: no limit.")
-    ] = 0,
+    name: Annotated[str, typer.Option("--name", "-n", help="Whose key it is.")],
+    requests_per_minute: Annotated[int, typer.Option(help="Requests in any minute; 0: the limit of the server.")] = 0,
+    characters_per_day: Annotated[int, typer.Option(help="Characters in a day (UTC); 0: no limit.")] = 0,
 ) -> None:
     """Make a key and write it to standard output.
 
@@ -186,7 +175,7 @@ def list_entries(file: KeysFile) -> None:
 @with_debug
 def remove_entry(
     file: KeysFile,
-    name: Annotated[str, typer.Option("--name", "-n", help="Whose key it is.", show_default=False)],
+    name: Annotated[str, typer.Option("--name", "-n", help="Whose key it is.")],
 ) -> None:
     """Remove a key.
 

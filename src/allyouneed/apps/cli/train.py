@@ -35,37 +35,23 @@ def train(
     what: PairsOrRecipe,
     more: SecondFileOrSettings = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="The folder of the run and its model; default: runs/NAME.", show_default=False
-        ),
+        Path | None, typer.Option("--output", "-o", help="The folder of the run and its model; default: runs/NAME.")
     ] = None,
     init_from: Annotated[
-        str,
-        typer.Option(
-            "--init-from",
-            metavar="BUNDLE",
-            help="Start with the weights and the vocabulary of this model.",
-            show_default=False,
-        ),
+        str, typer.Option(metavar="BUNDLE", help="Start with the weights and the vocabulary of this model.")
     ] = "",
     tokenizer: Annotated[
         list[str] | None,
         typer.Option(
-            "--tokenizer",
             metavar="FILE",
             help="Use the vocabulary of this tokenizer.json, SentencePiece model or bundle; "
             "twice: of the source and of the target.",
-            show_default=False,
         ),
     ] = None,
     languages: Annotated[
         str,
         typer.Option(
-            "--languages",
-            metavar="en-it",
-            help="What the model translates from and into, for its card and for `allyouneed serve`.",
-            show_default=False,
+            metavar="en-it", help="What the model translates from and into, for its card and for `allyouneed serve`."
         ),
     ] = "",
     columns: ColumnsOption = "",
@@ -73,10 +59,8 @@ def train(
     teacher: Annotated[
         str,
         typer.Option(
-            "--teacher",
             metavar="BUNDLE",
             help="Train on translations of the training sources by this model, or by an ensemble, A,B.",
-            show_default=False,
         ),
     ] = "",
     auto: Annotated[
@@ -89,26 +73,21 @@ def train(
     minutes: Annotated[
         float | None,
         typer.Option(
-            "--minutes",
             metavar="N",
             help="A time budget: the whole run ends within N minutes, with the learning rate at zero; "
             "the same as train.minutes=N.",
-            show_default=False,
         ),
     ] = None,
     film: Annotated[
         str,
         typer.Option(
-            "--film",
             metavar="TEXT",
             help="Film how the model learns to translate this text: its output and attention, from the first update "
             "to the last, in the report.",
-            show_default=False,
         ),
     ] = "",
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print the settings, the plan and the time of the run, and stop."),
+        bool, typer.Option("--dry-run", help="Print the settings, the plan and the time of the run, and stop.")
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print every setting with its reason; log.txt has them in any case.")

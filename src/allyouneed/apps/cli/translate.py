@@ -30,59 +30,29 @@ def translate(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|TEXT",
-            help="Lines of text, a document, - for standard input, or a text.",
-            show_default=False,
+            metavar="FILE|TEXT", help="Lines of text, a document, - for standard input, or a text.", show_default=False
         ),
     ] = "-",
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The file to write; until complete, FILE.partial.", show_default=False),
+        Path | None, typer.Option("--output", "-o", help="The file to write; until complete, FILE.partial.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted output.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")] = False,
     skip_refused: Annotated[
-        bool,
-        typer.Option(
-            "--skip-refused",
-            help="Leave out what is refused, and exit with 3.",
-        ),
+        bool, typer.Option("--skip-refused", help="Leave out what is refused, and exit with 3.")
     ] = False,
-    json: Annotated[
-        bool,
-        typer.Option("--json", help="Print an object a line."),
-    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print an object a line.")] = False,
     align: Annotated[
         str | None,
-        typer.Option(
-            "--alignments",
-            metavar="words|tokens",
-            help="Add which are aligned, after a tab, as i-j.",
-            show_default=False,
-        ),
+        typer.Option("--alignments", metavar="words|tokens", help="Add which are aligned, after a tab, as i-j."),
     ] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Show each word at once.")] = False,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
     compiled: CompiledOption = None,
-    ray: Annotated[
-        str,
-        typer.Option(
-            "--ray",
-            metavar="ADDRESS",
-            help="On this Ray cluster; local: on one started here.",
-            show_default=False,
-        ),
-    ] = "",
+    ray: Annotated[str, typer.Option(metavar="ADDRESS", help="On this Ray cluster; local: on one started here.")] = "",
     glossary: GlossaryOption = None,
-    prefix: Annotated[
-        str,
-        typer.Option(
-            help="The beginning of every translation.",
-            show_default=False,
-            rich_help_panel="Search",
-        ),
-    ] = "",
+    prefix: Annotated[str, typer.Option(help="The beginning of every translation.", rich_help_panel="Search")] = "",
     alternatives: Annotated[
         int,
         typer.Option(
