@@ -112,7 +112,7 @@ def test_a_document_may_be_translated_as_lines(saved: Path, tmp_path: Path) -> N
         (["{page}", "--output", "{page}", "--overwrite"], "is named twice"),
         (["{page}", "--output", "out.html", "--json", "--nbest", "2"], "leave out --json, --nbest"),
         (["{page}", "--output", "out.html", "--format", "pdf"], "--format must be lines or one of txt, "),
-        (["-", "--column", "2"], "--column is for documents"),
+        (["-", "--column", "2"], "this is text, a sentence a line (see --format); leave out --column"),
         (["a.html.gz", "--output", "out"], "is a packed document; unpack it first"),
         (["a.PDF"], "is a document of a format that is not known; known are txt, "),
         (["a.TMX"], "is a translation memory, which has translations already: train on it with allyouneed train"),

@@ -218,13 +218,13 @@ def test_several_references_count(texts: Path) -> None:
 def test_a_call_of_score_that_makes_no_sense_is_refused(texts: Path, saved: Path) -> None:
     (texts / "short").write_text("a\n")
     assert "name BUNDLE, --source and one --target" in refusal("score", "--target", "bad")
-    assert "--metrics, --tokenize, --overwrite: this compares with references" in refusal(
+    assert "without --reference nothing is compared; leave out --metrics, --tokenize, --overwrite" in refusal(
         "score", "x", "--source", "source", "--target", "good", "--metrics", "bleu", "--tokenize", "none", "--overwrite"
     )
-    assert "--batch-size: this is for a model; leave out --reference" in refusal(
+    assert "--reference scores without a model; leave out --batch-size" in refusal(
         "score", "--target", "good", "--reference", "reference", "--batch-size", "3"
     )
-    assert "--at-least: this compares with references" in refusal(
+    assert "without --reference nothing is compared; leave out --at-least" in refusal(
         "score", saved, "--source", "source", "--target", "bad", "--at-least", "chrf=3"
     )
     assert "--reference scores without a model; leave out" in refusal(

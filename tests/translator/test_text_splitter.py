@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from allyouneed.apps.cli.document import translate_file
+from allyouneed.apps.cli.document import DocumentSettings, translate_file
 from allyouneed.apps.documents import read_document
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
@@ -193,7 +193,5 @@ def test_documents_keep_what_the_pairs_changed(exact: Bundle, tmp_path: Path) ->
     assert len({text[:2] for text in texts}) == 2
     document = read_document(json.dumps(texts).encode(), "json")
     output = tmp_path / "out.json"
-    translate_file(
-        document, Translator(exact), output, min_confidence=None, review=None, skip_refused=False, numbers=False
-    )
+    translate_file(document, Translator(exact), output, DocumentSettings(), skip_refused=False)
     assert json.loads(output.read_text()) == Translator(exact).using(**OFF).translate(texts)

@@ -2,17 +2,18 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, fields
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from ...config import DecodeConfig
+from ...errors import ConfigError
 from ...settings import Checked, apply_overrides, refuse_unknown
 from ...versions import versions
 
@@ -95,11 +96,56 @@ def with_debug(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(debug: bool, **arguments: Any) -> None:
         command(**arguments)
 
-    original = signature(command)
-    debug = Parameter("debug", Parameter.KEYWORD_ONLY, annotation=_HiddenDebug, default=False)
-    wrapped.__dict__["__signature__"] = original.replace(parameters=[*original.parameters.values(), debug])
-    wrapped.__annotations__ = {**command.__annotations__, "debug": _HiddenDebug}
     wrapped.__doc__ = help_text(command.__doc__ or "")
+    return _with_parameters(wrapped, command, {"debug": (_HiddenDebug, False)})
+
+
+def with_options(kind: type[Any], parameter: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command with an option for each field of the dataclass `kind`, whose types are as those of arguments.
+
+    The command gets them as one value, its parameter called `parameter`.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    options = {field.name: (hints[field.name], field.default) for field in fields(kind)}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def wrapped(**arguments: Any) -> None:
+            value = kind(**{name: arguments.pop(name) for name in options})
+            command(**arguments, **{parameter: value})
+
+        return _with_parameters(wrapped, command, options, without=parameter)
+
+    return decorate
+
+
+def refuse_options(values: object, why: str, *, besides: Collection[str] = ()) -> None:
+    """Refuse options that are set, those of a mapping by their names or of `with_options`, but not those `besides`."""
+    if isinstance(values, Mapping):
+        names = [name for name, value in values.items() if value]
+    else:
+        known = {field.name: field.default for field in fields(cast(Any, values))}
+        hints = get_type_hints(type(values), include_extras=True)
+        names = [
+            next(iter(hints[name].__metadata__[0].param_decls or ()), f"--{name.replace('_', '-')}")
+            for name, default in known.items()
+            if getattr(values, name) != default
+        ]
+    if wrong := [name for name in names if name not in besides]:
+        raise ConfigError(f"{why}; leave out {', '.join(wrong)}")
+
+
+def _with_parameters(
+    wrapped: Callable[..., None], command: Callable[..., None], added: Mapping[str, tuple[Any, Any]], without: str = ""
+) -> Callable[..., None]:
+    """`wrapped`, which Typer sees with the parameters of `command` and with others: of each, its type and default."""
+    before = [one for name, one in signature(command).parameters.items() if name != without]
+    more = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=one, default=value) for name, (one, value) in added.items()
+    ]
+    wrapped.__dict__["__signature__"] = signature(command).replace(parameters=[*before, *more])
+    annotations = {name: kind for name, kind in command.__annotations__.items() if name != without}
+    wrapped.__annotations__ = annotations | {name: kind for name, (kind, _) in added.items()}
     return wrapped
 
 
@@ -140,6 +186,7 @@ def with_config_options(
     options = {name: _option(field, panels, variables) for name, field in known.items()}
     if section:
         options["settings"] = Annotated[list[str] | None, typer.Option("--set", hidden=True)]
+    added = {name: (option, None) for name, option in options.items()}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -150,14 +197,7 @@ def with_config_options(
             chosen = {name: _parse(known[name], value) for name, value in values.items() if value is not None}
             command(**arguments, **{parameter: table | chosen})
 
-        before = [one for name, one in signature(command).parameters.items() if name != parameter]
-        added = [
-            Parameter(name, Parameter.KEYWORD_ONLY, annotation=option, default=None) for name, option in options.items()
-        ]
-        wrapped.__dict__["__signature__"] = signature(command).replace(parameters=[*before, *added])
-        annotations = {name: kind for name, kind in command.__annotations__.items() if name != parameter}
-        wrapped.__annotations__ = {**annotations, **options}
-        return wrapped
+        return _with_parameters(wrapped, command, added, without=parameter)
 
     return decorate
 

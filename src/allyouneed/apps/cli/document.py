@@ -1,9 +1,9 @@
 """`allyouneed translate` for documents: read whole, translated, and written whole or not at all."""
 
 import sys
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,25 +31,26 @@ COPIED = ("urls", "emails", "placeholders", "emoji")
 _EMOJI = "\N{SLIGHTLY SMILING FACE}\N{RIGHTWARDS ARROW}"
 _SHOWN = 20  # units to review, on the screen
 
-_PANEL = "Documents"
+
+def _option(name: str, text: str, metavar: str | None = None) -> Any:
+    return typer.Option(name, help=text, metavar=metavar, rich_help_panel="Documents")
 
 
-def _option(name: str, text: str, metavar: str | None = None) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(name, help=text, metavar=metavar, rich_help_panel=_PANEL)
-    return option
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DocumentSettings:
+    """The options that are for documents."""
 
-
-DocumentFormat = Annotated[str | None, _option("--format", f"{LINES}, {', '.join(FORMATS)}.")]
-TargetLanguage = Annotated[str, _option("--target-language", "Such as pt-BR. Default: the bundle's.")]
-Encoding = Annotated[str, _option("--encoding", "Default: as the file says, else UTF-8.")]
-Column = Annotated[str, _option("--column", "Of a table: what to translate, by name or number.")]
-Into = Annotated[str, _option("--into", "Where to. Default: the translation replaces it.")]
-Keys = Annotated[
-    list[str] | None, _option("--key", "In JSON: a path, as menu.*.title. May be repeated.", metavar="PATH")
-]
-Numbers = Annotated[bool, _option("--numbers", "Also translate texts without a letter: 1990-05-12.")]
-MinConfidence = Annotated[float | None, _option("--min-confidence", "Below it, review a unit. Default: -1.")]
-Review = Annotated[Path | None, _option("--review", "Write what to review to this file of JSON Lines.")]
+    form: Annotated[str | None, _option("--format", f"{LINES}, {', '.join(FORMATS)}.")] = None
+    target_language: Annotated[str, _option("--target-language", "Such as pt-BR. Default: the bundle's.")] = ""
+    encoding: Annotated[str, _option("--encoding", "Default: as the file says, else UTF-8.")] = ""
+    column: Annotated[str, _option("--column", "Of a table: what to translate, by name or number.")] = ""
+    into: Annotated[str, _option("--into", "Where to. Default: the translation replaces it.")] = ""
+    keys: Annotated[
+        list[str] | None, _option("--key", "In JSON: a path, as menu.*.title. May be repeated.", metavar="PATH")
+    ] = None
+    numbers: Annotated[bool, _option("--numbers", "Also translate texts without a letter: 1990-05-12.")] = False
+    min_confidence: Annotated[float | None, _option("--min-confidence", "Below it, review a unit. Default: -1.")] = None
+    review: Annotated[Path | None, _option("--review", "Write what to review to this file of JSON Lines.")] = None
 
 
 def document_kind(file: str, form: str | None) -> str | None:
@@ -91,29 +92,13 @@ def open_document(file: str, kind: str, options: DocumentOptions) -> Document:
         return read_document(stream.read(), kind, options, name=file)
 
 
-def refuse_beside_document(output: Path | None, options: Mapping[str, object]) -> None:
-    """Refuse a document without an output file, and options that are for lines of text."""
-    if output is None:
-        raise ConfigError("a document is translated into a file: name it with --output")
-    if conflicting := [name for name, value in options.items() if value]:
-        raise ConfigError(f"a document is translated as a whole; leave out {', '.join(conflicting)}")
-
-
-def refuse_without_document(options: Mapping[str, object]) -> None:
-    """Refuse options that are for documents."""
-    if set_here := [name for name, value in options.items() if value]:
-        raise ConfigError(f"{', '.join(set_here)} is for documents; this is text, a sentence a line (see --format)")
-
-
 def translate_file(
     document: Document,
     translator: "Translator",
     output: Path,
+    settings: DocumentSettings,
     *,
-    min_confidence: float | None,
-    review: Path | None,
     skip_refused: bool,
-    numbers: bool,
 ) -> int:
     """Translate a document into a file and print what to review; returns the exit code."""
     from ..documents.document_translation import MIN_CONFIDENCE, finish_document, plan_document, translate_plan
@@ -123,15 +108,15 @@ def translate_file(
     plan = plan_document(document)
     with progress("translating", total=len(plan.aligned) + len(plan.plain)) as done:
         answers = translate_plan(plan, translator, on_progress=done, skip_refused=skip_refused)
-    threshold = MIN_CONFIDENCE if min_confidence is None else min_confidence
+    threshold = MIN_CONFIDENCE if settings.min_confidence is None else settings.min_confidence
     result = finish_document(plan, answers, min_confidence=threshold)
     write_whole(output, result.data)
-    if review is not None:
-        write_whole(review, "".join(f"{to_json(item._asdict())}\n" for item in result.review))
+    if settings.review is not None:
+        write_whole(settings.review, "".join(f"{to_json(item._asdict())}\n" for item in result.review))
     if result.units == result.kept:
-        console.print(f"{output}: {_nothing(document, result.units, numbers=numbers)}; it is a copy")
+        console.print(f"{output}: {_nothing(document, result.units, numbers=settings.numbers)}; it is a copy")
         return 0
-    _print_summary(result, output, review)
+    _print_summary(result, output, settings.review)
     return 3 if result.refused else 0
 
 

@@ -8,29 +8,24 @@ import typer
 
 from ...errors import ConfigError, DataError, InputError
 from ...files import check_output_file, named_folders
-from .command import BundleFolders, CompiledOption, DeviceOption, PrecisionOption, SearchSettings, with_search
-from .recipe_argument import parse_columns
-from .scores import (
-    AtLeastOption,
-    AtMostOption,
-    CometOption,
-    JsonOption,
-    MetricsOption,
-    NoWorseOption,
-    TokenizeOption,
-    WrongOption,
-    check_wrong_file,
-    make_chosen_metrics,
-    parse_limits,
-    refuse_few_pairs,
-    warn_of_tokenized,
+from .command import (
+    BundleFolders,
+    CompiledOption,
+    DeviceOption,
+    PrecisionOption,
+    SearchSettings,
+    with_options,
+    with_search,
 )
+from .recipe_argument import parse_columns
+from .scores import Scoring
 
 if TYPE_CHECKING:
     from ...data.pairs import Pair
 
 
 @with_search("beam", "batch_size")
+@with_options(Scoring, "scoring")
 def evaluate_command(
     bundle: BundleFolders,
     more: Annotated[
@@ -41,22 +36,14 @@ def evaluate_command(
     target: Annotated[Path | None, typer.Option(help="The reference translations, a sentence a line.")] = None,
     pairs: Annotated[Path | None, typer.Option(help="Both: source, tab, one or more references.")] = None,
     columns: Annotated[str | None, typer.Option(help='Columns of --pairs: "en,it", or by number "2,4".')] = None,
-    metrics: MetricsOption = None,
-    tokenize: TokenizeOption = "13a",
-    as_json: JsonOption = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the translations; to .jsonl with scores.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
-    wrong: WrongOption = "",
-    at_least: AtLeastOption = None,
-    at_most: AtMostOption = None,
-    no_worse: NoWorseOption = False,
-    comet: CometOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
     compiled: CompiledOption = None,
     *,
+    scoring: Scoring,
     decode: SearchSettings,
 ) -> None:
     """Translate a test set and score the result: BLEU, chrF2, chrF++, TER, character error rate and exact match.
@@ -74,31 +61,24 @@ def evaluate_command(
 
       allyouneed evaluate runs/mine --source a.en --target a.de decode.alpha=1.4
     """
-    from ...metrics import refuse_unknown_tokenizer
     from .evaluate import read_test_set
-    from .scores import count_and_show
     from .screen import announce_pipes, console, progress
 
-    refuse_unknown_tokenizer(tokenize)
     chosen = parse_columns(columns)
     models, pairs = _split_arguments(bundle, more or [], pairs)
     if chosen and not pairs:
         raise ConfigError(f"--columns names two columns of --pairs; got {columns!r} without --pairs")
-    if no_worse and len(models) == 1:
+    if scoring.no_worse and len(models) == 1:
         raise ConfigError("--no-worse compares two models; name a second one")
     if output:
         check_output_file(
-            output, what="the translations", overwrite=overwrite, inputs=filter(None, (source, target, pairs))
+            output, what="the translations", overwrite=scoring.overwrite, inputs=filter(None, (source, target, pairs))
         )
-    check_wrong_file(wrong, overwrite=overwrite, others=[source, target, pairs, output])
+    scoring.check(others=[source, target, pairs, output])
     announce_pipes(source, target, pairs)
     groups = [named_folders(model) for model in models]
     name, sources, references = read_test_set(groups, source, target, pairs, chosen)
-    counted = make_chosen_metrics(metrics, comet, sources, tokenize=tokenize)
-    warn_of_tokenized(references, tokenize)
-    if no_worse:
-        refuse_few_pairs(len(sources))
-    limits = parse_limits(counted, at_least, at_most)
+    metrics, limits = scoring.prepare(sources, references)
     if not (source or pairs):
         console.print(f"{len(sources):,} test pairs that {' and '.join(models)}{' both' * (len(models) - 1)} held out")
 
@@ -119,7 +99,7 @@ def evaluate_command(
                 translated.append(translate_set(translator, rows, name=model, on_progress=done))
         except InputError as error:
             raise InputError(f"{name}, line {error.line}: {error}") from error
-    count_and_show(translated, counted, limits, as_json=as_json, wrong=wrong, no_worse=no_worse, output=output)
+    scoring.show(translated, metrics, limits, output)
 
 
 def _split_arguments(bundle: str, more: Sequence[str], pairs: Path | None) -> tuple[list[str], Path | None]:

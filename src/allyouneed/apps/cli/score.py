@@ -6,23 +6,11 @@ from typing import Annotated
 
 import typer
 
-from .command import DeviceOption
-from .scores import (
-    AtLeastOption,
-    AtMostOption,
-    CometOption,
-    MetricsOption,
-    NoWorseOption,
-    TokenizeOption,
-    WrongOption,
-    check_wrong_file,
-    make_chosen_metrics,
-    parse_limits,
-    refuse_few_pairs,
-    warn_of_tokenized,
-)
+from .command import DeviceOption, refuse_options, with_options
+from .scores import Scoring
 
 
+@with_options(Scoring, "scoring")
 def score(
     target: Annotated[
         list[Path],
@@ -40,22 +28,10 @@ def score(
         list[Path] | None,
         typer.Option(help="Score against these translations, a sentence a line, without a model. May be repeated."),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="A JSON object a line, with the log-probability of every token; with --reference one object."
-        ),
-    ] = False,
-    metrics: MetricsOption = None,
-    tokenize: TokenizeOption = "13a",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-    wrong: WrongOption = "",
-    at_least: AtLeastOption = None,
-    at_most: AtMostOption = None,
-    no_worse: NoWorseOption = False,
-    comet: CometOption = None,
     batch_size: Annotated[int | None, typer.Option(help="Pairs scored together.")] = None,
     device: DeviceOption = "auto",
+    *,
+    scoring: Scoring,
 ) -> None:
     """Score existing translations.
 
@@ -80,46 +56,36 @@ def score(
 
     announce_pipes(source, *target, *(reference or ()))
     if not reference:
-        for_references = {
-            "--wrong": wrong, "--at-least": at_least, "--at-most": at_most, "--no-worse": no_worse, "--comet": comet,
-            "--metrics": metrics, "--tokenize": tokenize != "13a", "--overwrite": overwrite,
-        }  # fmt: skip
-        if useless := [name for name, value in for_references.items() if value]:
-            raise ConfigError(f"{', '.join(useless)}: this compares with references; name them by --reference")
+        why = "without --reference nothing is compared"
+        refuse_options(scoring, why, besides=["--json"])
         if not bundle or not source or len(target) != 1:
             raise ConfigError(
                 "name BUNDLE, --source and one --target for log-probabilities, or --target and --reference for BLEU "
                 "and other metrics"
             )
-        _score_with_model(bundle, source, target[0], as_json=as_json, batch_size=batch_size, device=device)
+        _score_with_model(bundle, source, target[0], as_json=scoring.as_json, batch_size=batch_size, device=device)
         return
-    if useless := [name for name, value in {"--batch-size": batch_size, "--device": device != "auto"}.items() if value]:
-        raise ConfigError(f"{', '.join(useless)}: this is for a model; leave out --reference")
+    refuse_options({"--batch-size": batch_size, "--device": device != "auto"}, "--reference scores without a model")
     if bundle:
         raise ConfigError(f"--reference scores without a model; leave out {bundle} (evaluate translates and scores)")
-    if len(target) > 2 or (no_worse and len(target) == 1):
+    if len(target) > 2 or (scoring.no_worse and len(target) == 1):
         raise ConfigError(f"--reference scores one --target, or compares two; got {len(target)}")
-    check_wrong_file(wrong, overwrite=overwrite, others=[source, *target, *reference])
+    scoring.check(others=[source, *target, *reference])
 
     from ...data.readers import pair_lines
     from ...evaluation import TranslatedSet
-    from .scores import count_and_show
 
-    if comet and not source:
+    if scoring.comet and not source:
         raise ConfigError("COMET reads the source too; name it by --source")
     pairs = pair_lines(target[0], reference[0])
     outputs = [[pair.source for pair in pairs], *(_aligned_lines(path, len(pairs)) for path in target[1:])]
     others = [_aligned_lines(path, len(pairs)) for path in reference[1:]]
     references = list(zip([pair.target for pair in pairs], *others, strict=True))
     sources = _aligned_lines(source, len(pairs)) if source else [""] * len(pairs)
-    counted = make_chosen_metrics(metrics, comet, sources, tokenize=tokenize)
-    warn_of_tokenized(references, tokenize)
-    if no_worse:
-        refuse_few_pairs(len(sources))
-    limits = parse_limits(counted, at_least, at_most)
+    metrics, limits = scoring.prepare(sources, references)
     names = [str(path) for path in target]
     systems = [TranslatedSet(name, sources, references, texts) for name, texts in zip(names, outputs, strict=True)]
-    count_and_show(systems, counted, limits, as_json=as_json, wrong=wrong, no_worse=no_worse)
+    scoring.show(systems, metrics, limits)
 
 
 def _aligned_lines(path: Path, count: int) -> list[str]:

@@ -13,23 +13,6 @@ if TYPE_CHECKING:
     from ...metrics import Metric, PairedScore, References
     from ...run import Sample
 
-TokenizeOption = Annotated[str, typer.Option(help='Of BLEU, by sacrebleu; "none": text is tokenized.')]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-WrongOption = Annotated[str, typer.Option(metavar="N|FILE", help="List the N worst translations, or all in FILE.")]
-MetricsOption = Annotated[
-    str | None, typer.Option(metavar="METRIC,…", help="Of bleu, chrf, chrf++, ter, cer, wer, exact.")
-]
-AtLeastOption = Annotated[
-    list[str] | None, typer.Option(metavar="METRIC=NUMBER", help="Exit with 1 if this score is lower. Repeatable.")
-]
-AtMostOption = Annotated[
-    list[str] | None, typer.Option(metavar="METRIC=NUMBER", help="Exit with 1 if this error rate is higher.")
-]
-NoWorseOption = Annotated[bool, typer.Option("--no-worse", help="Exit with 1 if the second is worse (p < 0.05).")]
-CometOption = Annotated[
-    Path | None, typer.Option(metavar="CHECKPOINT", help="COMET too, by this model and comet-score.")
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ScoreLimit:
@@ -44,42 +27,6 @@ class ScoreLimit:
             return ""
         option = "--at-least" if metric.higher_is_better else "--at-most"
         return f"{metric.title} of {system} is {score:.2f}, and {option} asks for {self.value:g}"
-
-
-def make_chosen_metrics(
-    names: str | None, comet: Path | None, sources: Sequence[str], *, tokenize: str
-) -> "dict[str, Metric]":
-    """The metrics that an option names, or all; and COMET if its checkpoint is named."""
-    from ...metrics import METRICS, make_metrics
-
-    chosen = METRICS if names is None else [name.strip() for name in names.split(",")]
-    metrics = make_metrics(chosen, tokenize=tokenize)
-    if comet:
-        from ...evaluation.comet import make_comet
-
-        metrics["comet"] = make_comet(comet, sources)
-    return metrics
-
-
-def warn_of_tokenized(references: "References", tokenize: str) -> None:
-    """A warning if the references are tokenized already, and BLEU would tokenize them again."""
-    from ...metrics import looks_tokenized
-    from .screen import console
-
-    if tokenize != "none" and looks_tokenized(references):
-        console.print(
-            'the references have spaces before their full stops, as if tokenized already; with "--tokenize none" BLEU '
-            "does not tokenize them again"
-        )
-
-
-def refuse_few_pairs(count: int) -> None:
-    """Refuse to compare by a test what is too little for one."""
-    from ...errors import ConfigError
-    from ...metrics import FEWEST
-
-    if count < FEWEST:
-        raise ConfigError(f"--no-worse needs at least {FEWEST} pairs to tell a difference from chance; got {count}")
 
 
 def parse_limits(
@@ -103,18 +50,6 @@ def parse_limits(
     return limits
 
 
-def check_wrong_file(wrong: str, *, overwrite: bool, others: Iterable[Path | None]) -> None:
-    """Refuse what is a number but no count, and a file that exists already or is one of `others`."""
-    from ...errors import ConfigError
-    from ...files import check_output_file
-
-    if not wrong or wrong.isdecimal():
-        return
-    if wrong.startswith("-") or isfinite(_number(wrong)):
-        raise ConfigError(f"--wrong takes a whole number from 0 or a file; got {wrong}")
-    check_output_file(Path(wrong), what="the list", overwrite=overwrite, inputs=filter(None, others))
-
-
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -125,55 +60,117 @@ def _number(text: str) -> float:
 _COLUMNS = ("source", "reference", "chrF2")  # of the list of wrong translations, besides the names of the systems
 
 
-def count_and_show(
-    translated: "Sequence[TranslatedSet]",
-    metrics: "Mapping[str, Metric]",
-    limits: Sequence[ScoreLimit],
-    *,
-    as_json: bool,
-    wrong: str,
-    no_worse: bool,
-    output: Path | None = None,
-) -> None:
-    """Score one system, or compare two, print the scores, write `output`, and exit with code 1 if a limit is missed."""
-    from ...evaluation import ScoredSet
-    from ...files import to_json
-    from ...metrics import FEWEST
-    from .screen import console
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scoring:
+    """How a command scores translations: its options, checked, and what they ask for."""
 
-    pairs = len(translated[0].sources)
-    with console.status("counting"):  # TER takes long for long lines
-        systems = [ScoredSet.count(one, metrics) for one in translated]
-        comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
-    count = int(wrong) if wrong.isdecimal() else 0
-    rows = list(_wrong_rows(systems)) if wrong else []
-    last = systems[-1]
-    name = last.translated.name
-    missed = [limit.missed(last.counts[limit.name].score, last.metrics[limit.name], name) for limit in limits]
-    worse = [score.name for score in comparison.values() if score.better == 0]
-    if no_worse and worse:
-        missed.append(f"{name} is significantly worse by {', '.join(worse)}")
-    missed = list(filter(None, missed))
-    if as_json:
-        table = {**_as_table(systems, comparison), "missed": missed} | (
-            {"wrong": rows[:count]} if wrong.isdecimal() else {}
-        )
-        print(to_json(table))
-    else:
-        print(*_lines(systems, comparison), sep="\n")
-        width = max((len(name) for row in rows[:1] for name in row), default=0) + 2
-        for row in rows[:count]:
-            print("\n" + "\n".join(f"{name:<{width}}{value}" for name, value in row.items() if value))
-    if pairs < FEWEST:
-        verdict = ", and none is called better" if comparison else ""
-        console.print(f"Fewer than {FEWEST} pairs ({pairs}): the intervals are too narrow{verdict}.")
-    if output:
-        _write_translations(output, translated)
-    if wrong and not wrong.isdecimal():
-        _write_rows(Path(wrong), rows)
-    if missed:
-        console.print(f"allyouneed: {'; '.join(missed)}")
-        raise typer.Exit(1)
+    metrics: Annotated[
+        str | None, typer.Option(metavar="METRIC,…", help="Of bleu, chrf, chrf++, ter, cer, wer, exact.")
+    ] = None
+    tokenize: Annotated[str, typer.Option(help='Of BLEU, by sacrebleu; "none": text is tokenized.')] = "13a"
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False
+    wrong: Annotated[str, typer.Option(metavar="N|FILE", help="List the N worst translations, or all in FILE.")] = ""
+    at_least: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC=NUMBER", help="Exit with 1 if this score is lower. Repeatable."),
+    ] = None
+    at_most: Annotated[
+        list[str] | None, typer.Option(metavar="METRIC=NUMBER", help="Exit with 1 if this error rate is higher.")
+    ] = None
+    no_worse: Annotated[bool, typer.Option("--no-worse", help="Exit with 1 if the second is worse (p < 0.05).")] = False
+    comet: Annotated[
+        Path | None, typer.Option(metavar="CHECKPOINT", help="COMET too, by this model and comet-score.")
+    ] = None
+
+    def check(self, *, others: Iterable[Path | None]) -> None:
+        """Refuse an unknown tokenizer; as `wrong` a number that is no count, a file that exists, and one of `others`."""
+        from ...errors import ConfigError
+        from ...files import check_output_file
+        from ...metrics import refuse_unknown_tokenizer
+
+        refuse_unknown_tokenizer(self.tokenize)
+        if not self.wrong or self.wrong.isdecimal():
+            return
+        if self.wrong.startswith("-") or isfinite(_number(self.wrong)):
+            raise ConfigError(f"--wrong takes a whole number from 0 or a file; got {self.wrong}")
+        check_output_file(Path(self.wrong), what="the list", overwrite=self.overwrite, inputs=filter(None, others))
+
+    def prepare(
+        self, sources: Sequence[str], references: "References"
+    ) -> "tuple[dict[str, Metric], Sequence[ScoreLimit]]":
+        """The metrics that are chosen, or all, and COMET if its checkpoint is named; and the limits of their scores.
+
+        Refuses to compare by a test what is too little for one. Warns of references that are tokenized already, which
+        BLEU would tokenize again.
+        """
+        from ...errors import ConfigError
+        from ...metrics import FEWEST, METRICS, looks_tokenized, make_metrics
+        from .screen import console
+
+        chosen = METRICS if self.metrics is None else [name.strip() for name in self.metrics.split(",")]
+        metrics = make_metrics(chosen, tokenize=self.tokenize)
+        if self.comet:
+            from ...evaluation.comet import make_comet
+
+            metrics["comet"] = make_comet(self.comet, sources)
+        if self.tokenize != "none" and looks_tokenized(references):
+            console.print(
+                'the references have spaces before their full stops, as if tokenized already; with "--tokenize none" '
+                "BLEU does not tokenize them again"
+            )
+        if self.no_worse and len(sources) < FEWEST:
+            raise ConfigError(
+                f"--no-worse needs at least {FEWEST} pairs to tell a difference from chance; got {len(sources)}"
+            )
+        return metrics, parse_limits(metrics, self.at_least, self.at_most)
+
+    def show(
+        self,
+        translated: "Sequence[TranslatedSet]",
+        metrics: "Mapping[str, Metric]",
+        limits: Sequence[ScoreLimit],
+        output: Path | None = None,
+    ) -> None:
+        """Score one system, or compare two, print the scores, write `output`, and exit with 1 if a limit is missed."""
+        from ...evaluation import ScoredSet
+        from ...files import to_json
+        from ...metrics import FEWEST
+        from .screen import console
+
+        pairs = len(translated[0].sources)
+        with console.status("counting"):  # TER takes long for long lines
+            systems = [ScoredSet.count(one, metrics) for one in translated]
+            comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
+        count = int(self.wrong) if self.wrong.isdecimal() else 0
+        rows = list(_wrong_rows(systems)) if self.wrong else []
+        last = systems[-1]
+        name = last.translated.name
+        missed = [limit.missed(last.counts[limit.name].score, last.metrics[limit.name], name) for limit in limits]
+        worse = [score.name for score in comparison.values() if score.better == 0]
+        if self.no_worse and worse:
+            missed.append(f"{name} is significantly worse by {', '.join(worse)}")
+        missed = list(filter(None, missed))
+        if self.as_json:
+            table = {**_as_table(systems, comparison), "missed": missed} | (
+                {"wrong": rows[:count]} if self.wrong.isdecimal() else {}
+            )
+            print(to_json(table))
+        else:
+            print(*_lines(systems, comparison), sep="\n")
+            width = max((len(name) for row in rows[:1] for name in row), default=0) + 2
+            for row in rows[:count]:
+                print("\n" + "\n".join(f"{name:<{width}}{value}" for name, value in row.items() if value))
+        if pairs < FEWEST:
+            verdict = ", and none is called better" if comparison else ""
+            console.print(f"Fewer than {FEWEST} pairs ({pairs}): the intervals are too narrow{verdict}.")
+        if output:
+            _write_translations(output, translated)
+        if self.wrong and not self.wrong.isdecimal():
+            _write_rows(Path(self.wrong), rows)
+        if missed:
+            console.print(f"allyouneed: {'; '.join(missed)}")
+            raise typer.Exit(1)
 
 
 def _lines(systems: "Sequence[ScoredSet]", comparison: "Mapping[str, PairedScore]") -> Iterator[str]:

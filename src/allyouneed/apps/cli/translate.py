@@ -15,6 +15,8 @@ from .command import (
     GlossaryOption,
     PrecisionOption,
     SearchSettings,
+    refuse_options,
+    with_options,
     with_search,
 )
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 
 @with_search("beam", "nbest", "sample", "max_length", "batch_size")
+@with_options(documents.DocumentSettings, "about")
 def translate(
     bundle: BundleFolders,
     file: Annotated[
@@ -63,16 +66,8 @@ def translate(
             rich_help_panel="Search",
         ),
     ] = 0,
-    form: documents.DocumentFormat = None,
-    target_language: documents.TargetLanguage = "",
-    encoding: documents.Encoding = "",
-    column: documents.Column = "",
-    into: documents.Into = "",
-    keys: documents.Keys = None,
-    numbers: documents.Numbers = False,
-    min_confidence: documents.MinConfidence = None,
-    review: documents.Review = None,
     *,
+    about: documents.DocumentSettings,
     decode: SearchSettings,
 ) -> None:
     """Translate text line by line, or a document whole, which keeps its structure.
@@ -101,32 +96,27 @@ def translate(
     from .screen import announce_pipes, console, progress, prompt
 
     prefix = prefix.strip()
+    lines_only = {
+        "--json": json, "--alignments": align, "--alternatives": alternatives, "--prefix": prefix, "--ray": ray,
+        "--nbest": decode.get("nbest"),
+    }  # fmt: skip
     if stream:
-        _refuse_beside_stream(
-            {"--output": output, "--json": json, "--alignments": align, "--alternatives": alternatives,
-             "--prefix": prefix,
-             "--ray": ray,
-             **{f"--{name.replace('_', '-')}": decode.get(name) for name in ("nbest", "beam", "beam_groups")}}
-        )  # fmt: skip
+        greedy = {"--output": output, "--beam": decode.get("beam"), "--beam-groups": decode.get("beam_groups")}
+        refuse_options(lines_only | greedy, "--stream shows one greedy translation as it is written")
     if resume and (output is None or overwrite):
         raise ConfigError("--resume continues the file that --output names, and goes without --overwrite")
     text = None
-    if form is None and is_typed_text(file):
+    if about.form is None and is_typed_text(file):
         console.print(f"{file!r} is no file, so it is translated as a text")
         text, file = file, "-"
-    kind = documents.document_kind(file, form)
-    about_document = {
-        "--target-language": target_language, "--encoding": encoding, "--column": column, "--into": into,
-        "--key": keys, "--numbers": numbers, "--min-confidence": min_confidence, "--review": review,
-    }  # fmt: skip
+    kind = documents.document_kind(file, about.form)
     if kind is None:
-        documents.refuse_without_document(about_document)
+        refuse_options(about, "this is text, a sentence a line (see --format)", besides=["--format"])
+    elif output is None:
+        raise ConfigError("a document is translated into a file: name it with --output")
     else:
-        documents.refuse_beside_document(
-            output,
-            {"--stream": stream, "--json": json, "--alignments": align, "--alternatives": alternatives,
-             "--prefix": prefix, "--ray": ray, "--resume": resume, "--nbest": decode.get("nbest")},
-        )  # fmt: skip
+        others = {"--stream": stream, "--resume": resume}
+        refuse_options(lines_only | others, "a document is translated as a whole")
     inputs = [0 if file == "-" else Path(file), *filter(None, [glossary])]
     folders = named_folders(bundle)
     models = [path for folder in folders for ending in ("json", "safetensors") for path in folder.glob(f"*.{ending}")]
@@ -134,10 +124,9 @@ def translate(
     if output and resume and output.is_file():
         console.print(f"{output} is whole already; there is nothing to go on with")
         return
-    if review is not None:
-        check_output_file(
-            review, what="the list", overwrite=overwrite, inputs=[*inputs, *models, *filter(None, [output])]
-        )
+    if about.review is not None:
+        written = filter(None, [output])
+        check_output_file(about.review, what="the list", overwrite=overwrite, inputs=[*inputs, *models, *written])
     announce_pipes(glossary, output, *([] if file == "-" else [Path(file)]))
     terms = Glossary.read(glossary) if glossary else None
 
@@ -158,15 +147,13 @@ def translate(
     )
     if kind and output:
         options = DocumentOptions(
-            target_language or read_languages(folders[0])[1], encoding, column, into, tuple(keys or ()), numbers=numbers
-        )
+            about.target_language or read_languages(folders[0])[1], about.encoding, about.column, about.into,
+            tuple(about.keys or ()), numbers=about.numbers,
+        )  # fmt: skip
         document = documents.open_document(file, kind, options)  # refuses it before the model is loaded
         translator = load()
         _suggest_compiling(translator, compiled)
-        code = documents.translate_file(
-            document, translator, output, min_confidence=min_confidence, review=review, skip_refused=skip_refused,
-            numbers=numbers,
-        )  # fmt: skip
+        code = documents.translate_file(document, translator, output, about, skip_refused=skip_refused)
         raise typer.Exit(code)
 
     translator = load()
@@ -248,10 +235,3 @@ def _streamed(
                 chunk.refused[number] = str(error)
             file.write(b"\n")
         yield chunk
-
-
-def _refuse_beside_stream(options: dict[str, object]) -> None:
-    from ...errors import ConfigError
-
-    if conflicting := [name for name, value in options.items() if value]:
-        raise ConfigError(f"--stream shows one greedy translation as it is written; leave out {', '.join(conflicting)}")

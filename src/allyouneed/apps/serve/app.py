@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -16,13 +16,13 @@ from ...device import retain_freed_memory
 from ...errors import ConfigError
 from . import deepl, deepl_glossaries, libretranslate, native, uploads, web_page
 from .access import Access
+from .bodies import ERRORS
 from .document_processes import DocumentProcesses
 from .glossary_store import GlossaryStore
 from .languages import Detector
-from .libretranslate_schema import ERROR_ANSWERS
 from .middleware import add_middleware
-from .models import ModelSource, ModelStore, Reloader
-from .monitoring import Monitoring
+from .models import ModelSource, ModelStore, in_background, reload_models
+from .monitoring import LoadedModels, Monitoring
 from .options import ServeConfig
 from .refusals import install_error_handlers
 from .scheduler import Scheduler
@@ -91,8 +91,7 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
     scheduler = Scheduler(
         models, monitoring, workers=config.workers, max_queue=config.max_queue, timeout=config.request_timeout
     )
-    monitoring.watch_models(lambda: {str(key): size for key, size in models.memory().items()})
-    reloader = Reloader(models, every=config.reload_every)
+    monitoring.registry.register(LoadedModels(models.memory))
     stored = StoredFiles(lifetime=config.file_lifetime, max_size=config.max_files_size)
     server = ServerState(
         config,
@@ -116,10 +115,12 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
         if len(models.pairs()) == 1:
             for key in models.pairs():
                 await asyncio.to_thread(models.load, key)
-        async with reloader, stored, server.documents, server.jobs:
-            monitoring.status = "ready"
-            yield
-            monitoring.drain()
+        reloading, sweeping = reload_models(models, every=config.reload_every), stored.sweep()
+        with closing(stored):
+            async with in_background(reloading), in_background(sweeping), server.documents, server.jobs:
+                monitoring.status = "ready"
+                yield
+                monitoring.drain()
         await asyncio.to_thread(scheduler.close)
         server.glossaries.close()
 
@@ -134,9 +135,9 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
     app.state.server = server
     install_error_handlers(app)
     add_middleware(app, config, monitoring)
-    app.include_router(router, responses=ERROR_ANSWERS)
+    app.include_router(router, responses=ERRORS)
     for api in (libretranslate, uploads, native, deepl, deepl_glossaries, web_page):
-        app.include_router(api.router, responses=ERROR_ANSWERS)
+        app.include_router(api.router, responses=ERRORS)
     if training:
         app.include_router(import_module(".training", __package__).router)
     return app

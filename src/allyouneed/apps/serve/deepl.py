@@ -7,18 +7,35 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from ...language_tags import language_name
 from ..documents.unit import TagRules
-from . import deepl_schema as schema
 from .access import Client, QuotaRefusal
 from .batching import TranslationOptions
+from .bodies import (
+    DEEPL_ERRORS,
+    FILE,
+    HANDLE,
+    STATUS,
+    TARGET_LANGUAGE,
+    TEXTS,
+    USAGE,
+    DeepLBody,
+    DocumentKeyBody,
+    LanguagesBody,
+    OptionsBody,
+    TextsBody,
+    UploadBody,
+    described,
+    many,
+)
 from .languages import ModelKey, base_language, find_code
 from .refusals import Refusal
-from .request_fields import Fields, checked_terms, read_fields, refuse_too_much
+from .request_fields import checked_terms, read_fields, refuse_too_much
 from .request_texts import Markup, detect_sources, translate_each
 from .server_state import OwnPages, Server, ServerState
 from .translated_documents import DocumentJob
@@ -33,7 +50,8 @@ from .uploads import (
     translate_upload,
 )
 
-router = APIRouter(prefix="/v2", tags=["DeepL"])
+router = APIRouter(prefix="/v2", tags=["DeepL"], responses=DEEPL_ERRORS)
+AnyBody = TypeVar("AnyBody", bound=DeepLBody)
 
 # DeepL writes English and Portuguese as targets with a region.
 _TARGET_VARIANTS = {
@@ -43,46 +61,39 @@ _TARGET_VARIANTS = {
 UNLIMITED = 10**12  # characters, as DeepL writes a limit that nobody reaches
 
 
-@router.post("/translate", **schema.DEEPL_TRANSLATE)
+@router.post("/translate", **described(TEXTS, TextsBody))
 async def translate_deepl(request: Request, server: Server) -> JSONResponse:
     """Translate texts."""
-    fields, client = await read_deepl_request(request, server)
-    texts = fields.all_texts("text")
-    if not texts:
-        raise Refusal(400, "Bad request: Value for 'text' not specified.")
+    body, client = await read_deepl(request, server, TextsBody)
+    texts = body.text
     refuse_too_much(texts, server.config)
-    target = require_deepl_code(server, fields, "target_lang")
-    source = require_deepl_code(server, fields, "source_lang") if fields.text("source_lang") else ""
-    how = read_sentence_options(fields)
-    refuse_unsupported(fields)
-    terms = await read_terms(server, client, fields, source, target)
+    source, target = read_pair(server, body)
+    how = read_sentence_options(body)
+    refuse_unsupported(body)
+    terms = await read_terms(server, client, body, source, target)
     charge(server, client, cost=len(texts), characters=sum(map(len, texts)))
     sources = [source] * len(texts) if source else [one.language for one in await detect_sources(server, texts, target)]
     answers = await translate_each(
         server, how.prepared(texts), sources, target, TranslationOptions(glossary=terms), markup=how.markup,
         split_sentences=how.split_sentences,
     )  # fmt: skip
-    billed = fields.flag("show_billed_characters")
     return JSONResponse(
         {
             "translations": [
                 {"detected_source_language": base_language(code).upper(), "text": answer.text}
-                | ({"billed_characters": len(text)} if billed else {})
+                | ({"billed_characters": len(text)} if body.show_billed_characters else {})
                 for code, answer, text in zip(sources, answers, texts, strict=True)
             ]
         }
     )
 
 
-@router.get("/languages", **schema.DEEPL_LANGUAGES)
+@router.get("/languages", **described(many(TARGET_LANGUAGE)))
 async def list_deepl_languages(request: Request, server: Server) -> JSONResponse:
     """List the languages that texts may have (`type=source`), or that they can be translated into (`type=target`)."""
-    fields, _ = await read_deepl_request(request, server)
-    kind = fields.text("type") or "source"
-    if kind not in ("source", "target"):
-        raise Refusal(400, "Bad request: Value for 'type' not supported.")
+    body, _ = await read_deepl(request, server, LanguagesBody)
     languages = server.models.languages()
-    if kind == "source":
+    if body.type == "source":
         return JSONResponse([{"language": one.code.upper(), "name": one.name} for one in languages])
     targets = dict.fromkeys(code for one in languages for code in one.targets)
     variants = [
@@ -91,29 +102,36 @@ async def list_deepl_languages(request: Request, server: Server) -> JSONResponse
     return JSONResponse([{"language": code, "name": name, "supports_formality": False} for code, name in variants])
 
 
-@router.get("/usage", **schema.DEEPL_USAGE)
+@router.get("/usage", **described(USAGE))
 async def show_usage(request: Request, server: Server) -> JSONResponse:
     """Count the characters that this key has sent today, and say how many it may."""
-    _, client = await read_deepl_request(request, server)
-    charge(server, client, cost=1, characters=0)
+    _, client = await read_deepl(request, server, DeepLBody, cost=1)
     limit = client.key.characters_per_day if client.key else 0
     return JSONResponse(
         {"character_count": server.access.characters_today(client), "character_limit": limit or UNLIMITED}
     )
 
 
-async def read_deepl_request(request: Request, server: ServerState) -> tuple[Fields, Client]:
-    """The fields of a request and its client. Refuses a missing or wrong key with DeepL's status and text."""
+async def read_deepl(
+    request: Request, server: ServerState, kind: type[AnyBody], *, cost: int = 0
+) -> tuple[AnyBody, Client]:
+    """The body of a request and its client. Refuses a missing or wrong key with DeepL's status and text.
+
+    A `cost` is charged before the body is looked into.
+    """
     fields = await read_fields(request)
     try:
-        return fields, server.access.identify(request, fields.text("auth_key"))
+        client = server.access.identify(request, fields.text("auth_key"))
     except Refusal as refusal:
         if refusal.status in (400, 403) and refusal.retry_after is None:
             raise Refusal(403, "Forbidden. The API key is missing or unknown.") from None
         raise
+    if cost:
+        charge(server, client, cost=cost)
+    return kind.parse(fields), client
 
 
-def charge(server: ServerState, client: Client, *, cost: int, characters: int) -> None:
+def charge(server: ServerState, client: Client, *, cost: int, characters: int = 0) -> None:
     """Count a request of a client; a used-up day has DeepL's status 456."""
     try:
         server.access.charge(client, cost=cost, characters=characters)
@@ -121,25 +139,26 @@ def charge(server: ServerState, client: Client, *, cost: int, characters: int) -
         raise refusal.as_deepl() from None
 
 
-def require_deepl_code(server: ServerState, fields: Fields, name: str) -> str:
-    """The served code of a language field. Refuses a missing one, and languages that are not served."""
-    code = fields.text(name)
-    if not code:
-        raise Refusal(400, f"Bad request: Value for '{name}' not specified.")
-    match = find_code(code, server.models.codes())
-    if match is None:
-        raise Refusal(400, f"Bad request: Value for '{name}' not supported.")
-    return match
+def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
+    """The served codes of source and target; the source is "" if it is to be detected. Refuses languages not served."""
+    codes: list[str] = []
+    for name in ("source_lang", "target_lang"):
+        code = getattr(body, name)
+        match = find_code(code, server.models.codes()) if code else ""
+        if match is None:
+            raise body.refusal(name)
+        codes.append(match)
+    return codes[0], codes[1]
 
 
 async def read_terms(
-    server: ServerState, client: Client, fields: Fields, source: str, target: str
+    server: ServerState, client: Client, body: OptionsBody, source: str, target: str
 ) -> tuple[tuple[str, str], ...]:
     """The terms of the glossaries that a request names; of two with the same term the one named first counts.
 
     Refuses a glossary without a source language, and one that has no terms for the two languages.
     """
-    names = fields.all_texts("glossary_ids") or ([name] if (name := fields.text("glossary_id")) else [])
+    names = body.glossary_ids or list(filter(None, [body.glossary_id]))
     if names and not source:
         raise Refusal(400, "Bad request: Use of a glossary requires the source_lang parameter to be specified")
     pair = ModelKey(base_language(source), base_language(target))
@@ -147,11 +166,6 @@ async def read_terms(
     for name in ",".join(names).split(",") if names else []:
         terms = await asyncio.to_thread(server.glossaries.terms, client.account, name, pair) | terms
     return checked_terms(terms, server.config)
-
-
-# Left out, these would change a translation in a way that its reader may not notice.
-_UNSUPPORTED = ("custom_instructions", "style_id", "translation_memory_id")
-_MODES = {"": "", "1": "1", "True": "1", "0": "0", "False": "0", "nonewlines": "nonewlines"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,73 +181,54 @@ class SentenceOptions:
         return [text if self.split_lines or self.markup else re.sub(r"\r\n?|\n", " ", text) for text in texts]
 
 
-def read_sentence_options(fields: Fields) -> SentenceOptions:
+def read_sentence_options(body: TextsBody) -> SentenceOptions:
     """How the texts of /v2/translate are split, and what their tags mean, which DeepL's options for tags say.
 
     Without `tag_handling` a tag is text like any other, and the options for tags have no meaning.
     """
-    split_sentences, handling = fields.get("split_sentences"), fields.text("tag_handling")
-    if handling not in ("", "html", "xml"):
-        raise Refusal(400, "Bad request: Value for 'tag_handling' not supported.")
-    mode = _MODES.get("" if split_sentences is None else str(split_sentences))
-    if mode is None:
-        raise Refusal(400, "Bad request: Value for 'split_sentences' not supported.")
+    mode, handling = body.split_sentences, body.tag_handling
     split_lines, split_sentences = mode == "1" or (mode == "" and handling != "html"), mode != "0"
     if not handling:
         return SentenceOptions(split_lines, split_sentences, None)
-    outline = fields.get("outline_detection") in (None, "") or fields.flag("outline_detection")
-    ignored, splitting, non_splitting = (
-        _names(fields, name) for name in ("ignore_tags", "splitting_tags", "non_splitting_tags")
-    )
-    rules = TagRules(ignored, splitting, non_splitting, outline)
-    markup = Markup("html" if handling == "html" else "xml", rules, keep_lines=split_lines)
-    return SentenceOptions(split_lines, split_sentences, markup)
+    ignored, splitting, apart = map(frozenset, (body.ignore_tags, body.splitting_tags, body.non_splitting_tags))
+    rules = TagRules(ignored, splitting, apart, body.outline_detection)
+    return SentenceOptions(split_lines, split_sentences, Markup(handling, rules, keep_lines=split_lines))
 
 
-def refuse_unsupported(fields: Fields) -> None:
-    """Refuse what no model here can do. `prefer_more` and `prefer_less` accept a language without formality."""
-    formality = fields.text("formality")
-    if formality in ("more", "less"):
+def refuse_unsupported(body: OptionsBody) -> None:
+    """Refuse what no model here can do, and what would change a translation in a way that its reader may not notice.
+
+    `prefer_more` and `prefer_less` accept a language without formality.
+    """
+    if body.formality in ("more", "less"):
         raise Refusal(400, "Bad request: 'formality' is not supported for given 'target_lang'.")
-    if formality not in ("", "default", "prefer_more", "prefer_less"):
-        raise Refusal(400, "Bad request: Value for 'formality' not supported.")
-    for name in _UNSUPPORTED:
-        if fields.get(name) not in (None, "", []):
+    for name in ("custom_instructions", "style_id", "translation_memory_id"):
+        if getattr(body, name) is not None:
             raise Refusal(400, f"Bad request: '{name}' is not supported by this server.")
 
 
-def _names(fields: Fields, name: str) -> frozenset[str]:
-    """The names of tags in a field: a list, or in a form also separated by commas."""
-    names = (part.strip() for value in fields.all_texts(name) or () for part in value.split(","))
-    return frozenset(filter(None, names))
-
-
-@router.post("/document", dependencies=[OwnPages], **schema.UPLOAD_DOCUMENT)
+@router.post("/document", dependencies=[OwnPages], **described(HANDLE, UploadBody))
 async def upload_document(request: Request, server: Server) -> JSONResponse:
     """Translate a document; the answer has the identifier and the key to ask for it."""
-    fields, client = await read_deepl_request(request, server)
+    body, client = await read_deepl(request, server, UploadBody)
     if not server.config.max_file:
         raise Refusal(403, DISABLED)
-    upload = fields.upload("file")
-    if upload is None:
-        raise Refusal(400, "Bad request: Value for 'file' not specified.")
-    target = require_deepl_code(server, fields, "target_lang")
-    source = require_deepl_code(server, fields, "source_lang") if fields.text("source_lang") else ""
+    source, target = read_pair(server, body)
     languages = document_languages(server, source or "auto", target)
-    filename, content = upload
-    checked = check_upload(server, fields.text("filename") or filename, content)
-    refuse_unsupported(fields)
-    if fields.text("output_format").lower() not in ("", checked.rpartition(".")[2].lower()):
-        raise Refusal(400, "Bad request: Value for 'output_format' not supported.")
-    terms = await read_terms(server, client, fields, source, target)
-    charge(server, client, cost=file_cost(server, content), characters=0)
-    document = await read_upload(server, checked, content, languages, read_document_options(fields))
+    filename, content = body.file
+    checked = check_upload(server, body.filename or filename, content)
+    refuse_unsupported(body)
+    if body.output_format.lower() not in ("", checked.rpartition(".")[2].lower()):
+        raise body.refusal("output_format")
+    terms = await read_terms(server, client, body, source, target)
+    charge(server, client, cost=file_cost(server, content))
+    document = await read_upload(server, checked, content, languages, read_document_options(body))
     charge(server, client, cost=0, characters=document.characters)
     identifier, key = server.jobs.start(translate_upload(server, document, terms), characters=document.characters)
     return JSONResponse({"document_id": identifier, "document_key": key})
 
 
-@router.post("/document/{document}", dependencies=[OwnPages], **schema.DOCUMENT_STATUS)
+@router.post("/document/{document}", dependencies=[OwnPages], **described(STATUS, DocumentKeyBody))
 async def show_document_status(document: str, request: Request, server: Server) -> JSONResponse:
     """Say whether a document is translated."""
     job = await _find_job(document, request, server)
@@ -247,7 +242,7 @@ async def show_document_status(document: str, request: Request, server: Server) 
     return JSONResponse(answer)
 
 
-@router.post("/document/{document}/result", dependencies=[OwnPages], **schema.DOCUMENT_RESULT)
+@router.post("/document/{document}/result", dependencies=[OwnPages], **described(FILE, DocumentKeyBody))
 async def fetch_document(document: str, request: Request, server: Server) -> Response:
     """Fetch a translated document."""
     job = await _find_job(document, request, server)
@@ -255,5 +250,5 @@ async def fetch_document(document: str, request: Request, server: Server) -> Res
 
 
 async def _find_job(document: str, request: Request, server: ServerState) -> DocumentJob:
-    fields, _ = await read_deepl_request(request, server)
-    return server.jobs.find(document, fields.text("document_key"))
+    body, _ = await read_deepl(request, server, DocumentKeyBody)
+    return server.jobs.find(document, body.document_key)

@@ -8,170 +8,164 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from . import deepl_schema as schema
 from .access import Client
-from .deepl import charge, read_deepl_request
+from .bodies import (
+    DEEPL_ERRORS,
+    DICTIONARY,
+    ENTRIES,
+    GLOSSARIES_OF_PAIR,
+    GLOSSARIES_OF_PAIRS,
+    GLOSSARY_OF_PAIR,
+    GLOSSARY_OF_PAIRS,
+    PAIRS,
+    ChangesBody,
+    DeepLBody,
+    DictionariesBody,
+    Dictionary,
+    DictionaryBody,
+    GlossaryBody,
+    PairBody,
+    described,
+)
+from .deepl import read_deepl
 from .glossary_store import Entries, LanguagePair, StoredGlossary
 from .languages import base_language
 from .refusals import Refusal
-from .request_fields import Fields, checked_terms, require_code
+from .request_fields import checked_terms, require_code
 from .server_state import OwnPages, Server, ServerState
 
-router = APIRouter(tags=["DeepL"], dependencies=[OwnPages])
+router = APIRouter(tags=["DeepL"], dependencies=[OwnPages], responses=DEEPL_ERRORS)
+_DELETED = {"description": "deleted"}
+_TSV = {
+    "description": "a term, a tab and its translation on each line",
+    "content": {"text/tab-separated-values": {"schema": {"type": "string"}}},
+}
 
-_MAX_DICTIONARIES = 50
-_MAX_NAME = 1_000  # characters
 
-
-@router.get("/v2/glossary-language-pairs", **schema.GLOSSARY_PAIRS)
+@router.get("/v2/glossary-language-pairs", **described(PAIRS))
 async def list_glossary_pairs(request: Request, server: Server) -> JSONResponse:
     """List the pairs of languages that glossaries can have: those that are served."""
-    await _admit(request, server)
+    await read_deepl(request, server, DeepLBody, cost=1)
     return JSONResponse({"supported_languages": [_languages(pair) for pair in _served_pairs(server)]})
 
 
-@router.post("/v2/glossaries", status_code=201, **schema.CREATE_GLOSSARY)
+@router.post("/v2/glossaries", **described(GLOSSARY_OF_PAIR, GlossaryBody, status=201))
 async def create_glossary(request: Request, server: Server) -> JSONResponse:
     """Make a glossary of one pair of languages."""
-    fields, client = await _admit(request, server)
-    values = {name: fields.get(name) for name in ("source_lang", "target_lang", "entries", "entries_format")}
-    pair, terms = _read_dictionary(server, values)
-    glossary = await asyncio.to_thread(server.glossaries.create, client.account, _name(fields), {pair: terms})
+    body, client = await read_deepl(request, server, GlossaryBody, cost=1)
+    dictionaries = _read_dictionaries(server, [body])
+    glossary = await asyncio.to_thread(server.glossaries.create, client.account, body.name, dictionaries)
     return JSONResponse(_describe_v2(glossary), 201)
 
 
-@router.get("/v2/glossaries", **schema.LIST_GLOSSARIES)
+@router.get("/v2/glossaries", **described(GLOSSARIES_OF_PAIR))
 async def list_glossaries(request: Request, server: Server) -> JSONResponse:
     """List the glossaries of this key that have one pair of languages."""
-    _, client = await _admit(request, server)
+    _, client = await read_deepl(request, server, DeepLBody, cost=1)
     glossaries = await asyncio.to_thread(server.glossaries.list_all, client.account)
     return JSONResponse({"glossaries": [_describe_v2(one) for one in glossaries if len(one.counts) == 1]})
 
 
-@router.get("/v2/glossaries/{glossary}", **schema.SHOW_GLOSSARY)
+@router.get("/v2/glossaries/{glossary}", **described(GLOSSARY_OF_PAIR))
 async def show_glossary(glossary: str, request: Request, server: Server) -> JSONResponse:
     """Describe a glossary."""
-    _, client = await _admit(request, server)
+    _, client = await read_deepl(request, server, DeepLBody, cost=1)
     return JSONResponse(_describe_v2(await _with_one_pair(server, client, glossary)))
 
 
-@router.get("/v2/glossaries/{glossary}/entries", **schema.SHOW_ENTRIES)
+@router.get("/v2/glossaries/{glossary}/entries", **described(_TSV))
 async def show_glossary_entries(glossary: str, request: Request, server: Server) -> Response:
     """Write the terms of a glossary, one a line."""
-    _, client = await _admit(request, server)
+    _, client = await read_deepl(request, server, DeepLBody, cost=1)
     (pair,) = (await _with_one_pair(server, client, glossary)).counts
     terms = await asyncio.to_thread(server.glossaries.terms, client.account, glossary, pair)
     return Response(_write_tsv(terms), media_type="text/tab-separated-values")
 
 
-@router.delete("/v2/glossaries/{glossary}", status_code=204, **schema.DELETE)
-@router.delete("/v3/glossaries/{glossary}", status_code=204, **schema.DELETE)
+@router.delete("/v2/glossaries/{glossary}", **described(_DELETED, status=204))
+@router.delete("/v3/glossaries/{glossary}", **described(_DELETED, status=204))
 async def delete_glossary(glossary: str, request: Request, server: Server) -> Response:
     """Delete a glossary."""
-    _, client = await _admit(request, server)
+    _, client = await read_deepl(request, server, DeepLBody, cost=1)
     await asyncio.to_thread(server.glossaries.delete, client.account, glossary)
     return Response(status_code=204)
 
 
-@router.post("/v3/glossaries", status_code=201, **schema.CREATE_MULTILINGUAL)
+@router.post("/v3/glossaries", **described(GLOSSARY_OF_PAIRS, DictionariesBody, status=201))
 async def create_multilingual_glossary(request: Request, server: Server) -> JSONResponse:
     """Make a glossary of several pairs of languages."""
-    fields, client = await _admit(request, server)
-    dictionaries = _read_dictionaries(server, fields)
-    if not dictionaries:
-        raise Refusal(400, "Bad request: Value for 'dictionaries' not specified.")
-    glossary = await asyncio.to_thread(server.glossaries.create, client.account, _name(fields), dictionaries)
+    body, client = await read_deepl(request, server, DictionariesBody, cost=1)
+    dictionaries = _read_dictionaries(server, body.dictionaries)
+    glossary = await asyncio.to_thread(server.glossaries.create, client.account, body.name, dictionaries)
     return JSONResponse(_describe_v3(glossary), 201)
 
 
-@router.get("/v3/glossaries", **schema.LIST_MULTILINGUAL)
+@router.get("/v3/glossaries", **described(GLOSSARIES_OF_PAIRS))
 async def list_multilingual_glossaries(request: Request, server: Server) -> JSONResponse:
     """List the glossaries of this key."""
-    _, client = await _admit(request, server)
+    _, client = await read_deepl(request, server, DeepLBody, cost=1)
     glossaries = await asyncio.to_thread(server.glossaries.list_all, client.account)
     return JSONResponse({"glossaries": [_describe_v3(one) for one in glossaries]})
 
 
-@router.get("/v3/glossaries/{glossary}", **schema.SHOW_MULTILINGUAL)
+@router.get("/v3/glossaries/{glossary}", **described(GLOSSARY_OF_PAIRS))
 async def show_multilingual_glossary(glossary: str, request: Request, server: Server) -> JSONResponse:
     """Describe a glossary."""
-    _, client = await _admit(request, server)
+    _, client = await read_deepl(request, server, DeepLBody, cost=1)
     return JSONResponse(_describe_v3(await asyncio.to_thread(server.glossaries.find, client.account, glossary)))
 
 
-@router.patch("/v3/glossaries/{glossary}", **schema.CHANGE_MULTILINGUAL)
+@router.patch("/v3/glossaries/{glossary}", **described(GLOSSARY_OF_PAIRS, ChangesBody))
 async def change_multilingual_glossary(glossary: str, request: Request, server: Server) -> JSONResponse:
     """Rename a glossary, or add terms to it."""
-    fields, client = await _admit(request, server)
-    name, dictionaries = None if fields.get("name") is None else _name(fields), _read_dictionaries(server, fields)
-    changed = await asyncio.to_thread(server.glossaries.change, client.account, glossary, name, dictionaries)
+    body, client = await read_deepl(request, server, ChangesBody, cost=1)
+    dictionaries = _read_dictionaries(server, body.dictionaries)
+    changed = await asyncio.to_thread(server.glossaries.change, client.account, glossary, body.name, dictionaries)
     return JSONResponse(_describe_v3(changed))
 
 
-@router.get("/v3/glossaries/{glossary}/entries", **schema.SHOW_DICTIONARY)
+@router.get("/v3/glossaries/{glossary}/entries", **described(ENTRIES))
 async def show_dictionary(glossary: str, request: Request, server: Server) -> JSONResponse:
     """Write the terms of a glossary for one pair of languages."""
-    fields, client = await _admit(request, server)
-    pair = _read_pair(server, fields.get("source_lang"), fields.get("target_lang"))
+    body, client = await read_deepl(request, server, PairBody, cost=1)
+    pair = _read_pair(server, body)
     terms = await asyncio.to_thread(server.glossaries.terms, client.account, glossary, pair)
     dictionary = {**_languages(pair), "entries": _write_tsv(terms), "entries_format": "tsv"}
     return JSONResponse({"dictionaries": [dictionary]})
 
 
-@router.put("/v3/glossaries/{glossary}/dictionaries", **schema.REPLACE_DICTIONARY)
+@router.put("/v3/glossaries/{glossary}/dictionaries", **described(DICTIONARY, DictionaryBody))
 async def replace_dictionary(glossary: str, request: Request, server: Server) -> JSONResponse:
     """Replace the terms of a glossary for one pair of languages."""
-    fields, client = await _admit(request, server)
-    values = {name: fields.get(name) for name in ("source_lang", "target_lang", "entries", "entries_format")}
-    pair, terms = _read_dictionary(server, values)
+    body, client = await read_deepl(request, server, DictionaryBody, cost=1)
+    ((pair, terms),) = _read_dictionaries(server, [body]).items()
     await asyncio.to_thread(server.glossaries.replace_terms, client.account, glossary, pair, terms)
     return JSONResponse({**_languages(pair), "entry_count": len(terms)})
 
 
-@router.delete("/v3/glossaries/{glossary}/dictionaries", status_code=204, **schema.DELETE)
+@router.delete("/v3/glossaries/{glossary}/dictionaries", **described(_DELETED, status=204))
 async def delete_dictionary(glossary: str, request: Request, server: Server) -> Response:
     """Delete the terms of a glossary for one pair of languages."""
-    fields, client = await _admit(request, server)
-    pair = _read_pair(server, fields.get("source_lang"), fields.get("target_lang"))
+    body, client = await read_deepl(request, server, PairBody, cost=1)
+    pair = _read_pair(server, body)
     await asyncio.to_thread(server.glossaries.delete_terms, client.account, glossary, pair)
     return Response(status_code=204)
 
 
-async def _admit(request: Request, server: ServerState) -> tuple[Fields, Client]:
-    fields, client = await read_deepl_request(request, server)
-    charge(server, client, cost=1, characters=0)
-    return fields, client
-
-
-def _name(fields: Fields) -> str:
-    name = fields.text("name")
-    if not name.strip() or len(name) > _MAX_NAME:
-        raise Refusal(400, f"Bad request: the name of a glossary has 1 to {_MAX_NAME} characters")
-    return name
-
-
-def _read_dictionaries(server: ServerState, fields: Fields) -> dict[LanguagePair, Entries]:
-    values = fields.get("dictionaries") or []
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise Refusal(400, "Bad request: 'dictionaries' must be a list of objects")
-    if len(values) > _MAX_DICTIONARIES:
-        raise Refusal(400, f"Bad request: a glossary has at most {_MAX_DICTIONARIES} dictionaries")
+def _read_dictionaries(server: ServerState, values: Sequence[Dictionary]) -> dict[LanguagePair, Entries]:
     dictionaries: dict[LanguagePair, Entries] = {}
     for value in values:
-        pair, terms = _read_dictionary(server, value)
+        pair = _read_pair(server, value)
+        if pair not in _served_pairs(server):
+            raise Refusal(400, f"Bad request: no model here translates {'-'.join(pair)}, so that it has no glossaries")
         if pair in dictionaries:
             raise Refusal(400, f"Bad request: 'dictionaries' has {'-'.join(pair)} twice; join their entries")
-        dictionaries[pair] = terms
+        dictionaries[pair] = dict(checked_terms(_read_entries(value), server.config))
     return dictionaries
 
 
-def _read_dictionary(server: ServerState, values: dict[str, object]) -> tuple[LanguagePair, Entries]:
-    pair = _read_pair(server, values.get("source_lang"), values.get("target_lang"))
-    if pair not in _served_pairs(server):
-        raise Refusal(400, f"Bad request: no model here translates {'-'.join(pair)}, so that it has no glossaries")
-    entries, form = values.get("entries"), values.get("entries_format") or "tsv"
-    if not isinstance(entries, str) or form not in ("tsv", "csv"):
-        raise Refusal(400, "Bad request: 'entries' must be a string, and 'entries_format' must be tsv or csv")
+def _read_entries(dictionary: Dictionary) -> Entries:
+    entries, form = dictionary.entries, dictionary.entries_format
     rows: Sequence[Sequence[str]]
     if form == "csv":
         try:
@@ -192,14 +186,12 @@ def _read_dictionary(server: ServerState, values: dict[str, object]) -> tuple[La
         terms[term] = row[1].strip()
     if not terms:
         raise Refusal(400, "Bad request: Value for 'entries' not specified.")
-    return pair, dict(checked_terms(terms, server.config))
+    return terms
 
 
-def _read_pair(server: ServerState, source: object, target: object) -> LanguagePair:
-    if not (isinstance(source, str) and source and isinstance(target, str) and target):
-        raise Refusal(400, "Bad request: Value for 'source_lang' or 'target_lang' not specified.")
+def _read_pair(server: ServerState, body: PairBody | Dictionary) -> LanguagePair:
     codes = server.models.codes()
-    return base_language(require_code(source, codes)), base_language(require_code(target, codes))
+    return base_language(require_code(body.source_lang, codes)), base_language(require_code(body.target_lang, codes))
 
 
 def _served_pairs(server: ServerState) -> list[LanguagePair]:

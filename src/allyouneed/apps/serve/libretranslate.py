@@ -6,71 +6,75 @@ them: `scores`, `alignments`, `flags` and `glossary`. docs/http-api.md lists the
 
 import asyncio
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from ...language_tags import language_name
 from ..documents import readable_endings
-from . import libretranslate_schema as schema
 from .access import Client
 from .batching import TranslationOptions
+from .bodies import (
+    DETECTED,
+    SETTINGS,
+    SOURCE_LANGUAGE,
+    STORED,
+    TRANSLATED,
+    DetectBody,
+    LibreBody,
+    SuggestBody,
+    TranslateBody,
+    described,
+    many,
+)
 from .languages import Detection
 from .refusals import Refusal
-from .request_fields import (
-    Fields,
-    read_count,
-    read_fields,
-    read_glossary,
-    refuse_too_much,
-    require_code,
-    require_text,
-    require_texts,
-)
+from .request_fields import checked_count, checked_terms, read_fields, refuse_too_much, require_code
 from .request_texts import Answer, Markup, detect_sources, translate_each
 from .server_state import OwnPages, Server, ServerState
 
 router = APIRouter(tags=["LibreTranslate"])
+AnyBody = TypeVar("AnyBody", bound=LibreBody)
 
 
-@router.post("/translate", **schema.TRANSLATE)
+@router.post("/translate", **described(TRANSLATED, TranslateBody))
 async def translate_texts(request: Request, server: Server) -> JSONResponse:
     """Translate one text or a list of texts."""
-    fields, client = await read_request(request, server)
-    texts, is_batch = require_texts(fields, server.config)
-    source, target = require_text(fields, "source"), require_text(fields, "target")
-    alternatives = read_count(fields, "alternatives", limit=server.config.max_alternatives)
-    form = fields.text("format") or "text"
-    codes = server.models.codes()
-    is_auto = source.strip().lower() == "auto"
-    sources = [] if is_auto else [require_code(source, codes)] * len(texts)
-    target = require_code(target, codes)
-    if form not in ("text", "html"):
-        raise Refusal(400, f"{form[:40]} format is not supported")
+    body, client = await read_libre(request, server, TranslateBody)
+    texts = [body.q] if isinstance(body.q, str) else body.q
+    refuse_too_much(texts, server.config)
+    alternatives = checked_count(max(0, body.alternatives), "alternatives", limit=server.config.max_alternatives)
+    codes, is_auto = server.models.codes(), body.source.strip().lower() == "auto"
+    sources = [] if is_auto else [require_code(body.source, codes)] * len(texts)
+    target = require_code(body.target, codes)
+    if body.format not in ("text", "html"):
+        raise Refusal(400, f"{body.format[:40]} format is not supported")
     options = TranslationOptions(
         alternatives=alternatives,
-        align="words" if fields.flag("alignments") else None,
-        glossary=read_glossary(fields.get("glossary"), server.config),
+        align="words" if body.alignments else None,
+        glossary=checked_terms(body.glossary, server.config),
     )
-    server.access.charge(client, cost=max(1, len(texts)), characters=sum(map(len, texts)))
+    server.access.charge(client, cost=len(texts), characters=sum(map(len, texts)))
     detected = await detect_sources(server, texts, target) if is_auto else []
     sources = sources or [one.language for one in detected]
-    answers = await translate_each(server, texts, sources, target, options, markup=Markup() if form == "html" else None)
-    return JSONResponse(_describe(fields, answers, detected, is_batch=is_batch))
+    markup = Markup() if body.format == "html" else None
+    answers = await translate_each(server, texts, sources, target, options, markup=markup)
+    return JSONResponse(_describe(body, answers, detected))
 
 
-@router.post("/detect", **schema.DETECT)
+@router.post("/detect", **described(many(DETECTED), DetectBody))
 async def detect_language(request: Request, server: Server) -> JSONResponse:
     """Tell which language a text is in, of those that can be translated."""
-    fields, client = await read_request(request, server)
-    texts, _ = require_texts(fields, server.config)
+    body, client = await read_libre(request, server, DetectBody)
+    texts = [body.q] if isinstance(body.q, str) else body.q
+    refuse_too_much(texts, server.config)
     server.access.charge(client, cost=len(texts))
     detections = await asyncio.to_thread(server.detector.detect, "\n".join(texts))
     return JSONResponse([one._asdict() for one in detections or [Detection("en", 0.0)]])
 
 
-@router.get("/languages", **schema.LANGUAGES)
+@router.get("/languages", **described(many(SOURCE_LANGUAGE)))
 async def list_languages(server: Server) -> JSONResponse:
     """List the languages, and into which others each can be translated."""
     targets = {language.code: language.targets for language in server.models.languages()}
@@ -82,25 +86,23 @@ async def list_languages(server: Server) -> JSONResponse:
     )
 
 
-@router.post("/suggest", dependencies=[OwnPages], **schema.SUGGEST)
+@router.post("/suggest", dependencies=[OwnPages], **described(STORED, SuggestBody))
 async def suggest_translation(request: Request, server: Server) -> JSONResponse:
     """Store a better translation of a text."""
     if server.suggestions is None:
         raise Refusal(403, "Suggestions are disabled on this server.")
-    fields, client = await read_request(request, server)
-    text, better = require_text(fields, "q"), require_text(fields, "s")
-    if not (text.strip() and better.strip()):
+    body, client = await read_libre(request, server, SuggestBody)
+    if not (body.q.strip() and body.s.strip()):
         raise Refusal(400, "Invalid request: q and s parameters must have text")
-    refuse_too_much([text, better], server.config)
+    refuse_too_much([body.q, body.s], server.config)
     codes = server.models.codes()
-    source, target = (require_text(fields, name) for name in ("source", "target"))
-    key = server.models.pair(require_code(source, codes), require_code(target, codes))
+    key = server.models.pair(require_code(body.source, codes), require_code(body.target, codes))
     server.access.charge(client)
-    await asyncio.to_thread(server.suggestions.add, text, better, *key)
+    await asyncio.to_thread(server.suggestions.add, body.q, body.s, *key)
     return JSONResponse({"success": True})
 
 
-@router.get("/frontend/settings", **schema.SETTINGS)
+@router.get("/frontend/settings", **described(SETTINGS))
 async def frontend_settings(server: Server) -> JSONResponse:
     """Tell a page which limits and features this server has."""
     config = server.config
@@ -128,23 +130,24 @@ async def frontend_settings(server: Server) -> JSONResponse:
     )
 
 
-async def read_request(request: Request, server: ServerState) -> tuple[Fields, Client]:
-    """The fields of a request and the client that may send it, by `api_key` or the Authorization header."""
+async def read_libre(request: Request, server: ServerState, kind: type[AnyBody]) -> tuple[AnyBody, Client]:
+    """The body of a request and the client that may send it, by `api_key` or the Authorization header."""
     fields = await read_fields(request)
-    return fields, server.access.identify(request, fields.text("api_key"))
+    client = server.access.identify(request, fields.text("api_key"))
+    return kind.parse(fields), client
 
 
-def _describe(fields: Fields, answers: list[Answer], detected: list[Detection], *, is_batch: bool) -> dict[str, Any]:
+def _describe(body: TranslateBody, answers: list[Answer], detected: list[Detection]) -> dict[str, Any]:
     """The answer to /translate: lists for a batch, else single values; optional fields if the request has them."""
     values: dict[str, list[Any]] = {"translatedText": [answer.text for answer in answers]}
     if detected:
         values["detectedLanguage"] = [one._asdict() for one in detected]
-    if read_count(fields, "alternatives", limit=2**31):
+    if body.alternatives > 0:
         values["alternatives"] = [list(answer.alternatives) for answer in answers]
-    if fields.flag("scores"):
+    if body.scores:
         values["scores"] = [round(one.score, 4) if math.isfinite(one.score) else None for one in answers]
-    if fields.flag("flags"):
+    if body.flags:
         values["flags"] = [answer.flags for answer in answers]
-    if fields.flag("alignments"):
+    if body.alignments:
         values["alignments"] = [answer.alignment for answer in answers]
-    return values if is_batch else {name: some[0] for name, some in values.items()}
+    return values if isinstance(body.q, list) else {name: some[0] for name, some in values.items()}

@@ -16,7 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .access import is_loopback
-from .monitoring import Monitoring, RequestLog
+from .monitoring import Middleware, Monitoring, RequestLog
 from .options import ServeConfig
 from .refusals import Refusal, error_response
 
@@ -76,30 +76,20 @@ def add_middleware(app: FastAPI, config: ServeConfig, monitoring: Monitoring) ->
     app.add_middleware(AnswerHead)
 
 
-class AnswerHead:
+class AnswerHead(Middleware):
     """Lets the application answer HEAD as GET; uvicorn sends the headers alone."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_head = scope["type"] == "http" and scope["method"] == "HEAD"
-        await self.app({**scope, "method": "GET"} if is_head else scope, receive, send)
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, send)
 
 
-class SafeAnswers:
+class SafeAnswers(Middleware):
     """Adds the security headers to every answer, and answers an error in the program without its text.
 
     The log has the type of the error and where it arose, but not its message, which may quote a request.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
         async def send_guarded(message: Message) -> None:
@@ -130,19 +120,17 @@ class SafeAnswers:
             )
 
 
-class BodyLimits:
+class BodyLimits(Middleware):
     """Refuses a body that is too large (413), as soon as it is, and one that comes too slowly (408).
 
     A body without a Content-Length counts as it comes in.
     """
 
     def __init__(self, app: ASGIApp, config: ServeConfig) -> None:
-        self.app, self.config = app, config
+        super().__init__(app)
+        self.config = config
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         config = self.config
         limit = config.max_file + 2**16 if scope["path"] in UPLOAD_PATHS else config.max_body  # + fields and borders
         declared = Headers(scope=scope).get("content-length", "0")
@@ -174,16 +162,10 @@ class BodyLimits:
         await self.app(scope, receive_limited, send)
 
 
-class CancelOnDisconnect:
+class CancelOnDisconnect(Middleware):
     """Cancels the work on a request when its client disconnects, so that its texts leave the queue."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, watcher = asyncio.current_task(), None
         assert request is not None
         gone = asyncio.Event()

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import math
 import signal
 import threading
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ...bundle import model_files, read_languages
 from ...errors import BundleError, ConfigError, LanguageError
@@ -183,14 +184,11 @@ class ModelStore:
         with self._lock:
             self._loaded.pop(key, None)
             self._loaded[key] = model
-            if self._config.max_loaded_memory:
-                self._unload(self._config.max_loaded_memory * MEBIBYTE)
+            limit = self._config.max_loaded_memory * MEBIBYTE or math.inf
+            # Those used longest ago are forgotten until the rest is within the limit; the last one always stays.
+            while len(self._loaded) > 1 and sum(one.bytes for one in self._loaded.values()) > limit:
+                del self._loaded[next(iter(self._loaded))]
         return model
-
-    def _unload(self, limit: int) -> None:
-        """Forget the models used longest ago until the rest is within `limit` bytes; the last one always stays."""
-        while len(self._loaded) > 1 and sum(model.bytes for model in self._loaded.values()) > limit:
-            del self._loaded[next(iter(self._loaded))]
 
 
 def _stamp(folder: Path) -> list[tuple[str, int, int]]:
@@ -202,33 +200,29 @@ def _stamp(folder: Path) -> list[tuple[str, int, int]]:
 _LOG = logging.getLogger("allyouneed.apps.serve")
 
 
-class Reloader:
-    """Reloads changed bundles while the block runs. `every` is in seconds; 0: only at SIGHUP."""
+async def reload_models(models: ModelStore, *, every: float) -> None:
+    """Reload changed bundles until the task is cancelled. `every` is in seconds; 0: only at SIGHUP."""
+    signalled = asyncio.Event()
+    # Only a program's main thread gets signals; a test's server runs in another.
+    if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, signalled.set)
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(every or None):
+                await signalled.wait()
+        signalled.clear()
+        for key, outcome in (await asyncio.to_thread(models.reload_changed)).items():
+            level = logging.INFO if outcome == "reloaded" else logging.WARNING
+            _LOG.log(level, "%s: %s", key, outcome)
 
-    def __init__(self, models: ModelStore, *, every: float) -> None:
-        self._models, self._every = models, every
-        self._signalled = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Self:
-        # Only a program's main thread gets signals; a test's server runs in another.
-        if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._signalled.set)
-        self._task = asyncio.create_task(self._watch())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _watch(self) -> None:
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._every or None):
-                    await self._signalled.wait()
-            self._signalled.clear()
-            for key, outcome in (await asyncio.to_thread(self._models.reload_changed)).items():
-                level = logging.INFO if outcome == "reloaded" else logging.WARNING
-                _LOG.log(level, "%s: %s", key, outcome)
+@asynccontextmanager
+async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Let `work`, which has no end, run beside the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

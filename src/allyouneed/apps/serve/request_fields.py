@@ -28,60 +28,29 @@ class UploadedFile(NamedTuple):
 
 
 class Fields:
-    """The fields of one request by name; of a field that is repeated the first value counts, or `all_texts`."""
+    """The fields of one request by name; one that is repeated has several values."""
 
-    def __init__(self, values: Mapping[str, list[object]], *, is_json: bool) -> None:
-        self._values, self.is_json = values, is_json
+    def __init__(self, values: Mapping[str, list[object]]) -> None:
+        self._values = values
 
-    def get(self, name: str) -> object:
-        """The value of a field, or None; a number, list or object only in JSON."""
-        values = self._values.get(name)
-        return values[0] if values else None
+    def every(self, name: str) -> list[object]:
+        """The values of a field, of which only JSON has numbers, lists and objects."""
+        return self._values.get(name, [])
 
     def text(self, name: str) -> str:
-        """The value of a text field; "" if it is missing or null. Refuses any other type."""
-        value = self.get(name)
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            raise Refusal(400, f"Invalid request: {name} parameter must be a string")
-        return value
-
-    def flag(self, name: str) -> bool:
-        """A yes or no: a boolean or 0 or 1 in JSON; "true", "1" or "yes" in a form; missing is no."""
-        value = self.get(name)
-        if isinstance(value, str):
-            return value.strip().lower() in ("1", "true", "yes", "on")
-        if value is None or isinstance(value, bool) or value in (0, 1):
-            return bool(value)
-        raise Refusal(400, f"Invalid request: {name} parameter must be true or false")
-
-    def all_texts(self, name: str) -> list[str] | None:
-        """Every value of a field that may be a list or be repeated; None if it is missing."""
-        values = self._values.get(name)
-        if values is None or values == [None]:
-            return None
-        if len(values) == 1 and isinstance(values[0], list):
-            values = values[0]
-        if not all(isinstance(value, str) for value in values):
-            raise Refusal(400, f"Invalid request: {name} parameter must be a list of strings")
-        return [str(value) for value in values]
-
-    def upload(self, name: str) -> UploadedFile | None:
-        """The file that a form sends under a name."""
-        value = self.get(name)
-        return value if isinstance(value, UploadedFile) else None
+        """The value of a text field; "" if it is missing, null or no text."""
+        value = next(iter(self.every(name)), "")
+        return value if isinstance(value, str) else ""
 
 
 async def read_fields(request: Request) -> Fields:
     """The fields of a request. Of form and query string the query string has precedence, as in LibreTranslate.
 
-    Refuses JSON that is none or no object, and text that is not Unicode.
+    In a form, ends of lines become line feeds. Refuses JSON that is none or no object, and text that is not Unicode.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     values: dict[str, list[object]] = {}
-    is_json = kind == "application/json" or kind.endswith("+json")
-    if is_json:
+    if kind == "application/json" or kind.endswith("+json"):
         body = await request.body()
         values = {name: [value] for name, value in _json_object(body).items()} if body.strip() else {}
     else:
@@ -91,10 +60,10 @@ async def read_fields(request: Request) -> Fields:
         elif kind == _MULTIPART:
             form = await _read_multipart(request)
         for name, value in (*request.query_params.multi_items(), *form):
-            values.setdefault(name, []).append(value)
+            values.setdefault(name, []).append(value.replace("\r\n", "\n") if isinstance(value, str) else value)
     files_apart = {name: [one for one in some if not isinstance(one, UploadedFile)] for name, some in values.items()}
     require_unicode(files_apart)
-    return Fields(values, is_json=is_json)
+    return Fields(values)
 
 
 def _parse_form(body: bytes) -> list[tuple[str, str]]:
@@ -139,33 +108,6 @@ def require_unicode(values: object) -> None:
         raise Refusal(400, "Invalid JSON format: it is nested too deeply") from None
 
 
-def require_text(fields: Fields, name: str) -> str:
-    """The value of a text field that must not be empty. In a form, ends of lines become line feeds."""
-    value = fields.text(name)
-    if not value:
-        raise Refusal(400, f"Invalid request: missing {name} parameter")
-    return value
-
-
-def require_texts(fields: Fields, config: ServeConfig) -> tuple[list[str], bool]:
-    """The texts in `q`, and whether they are a batch: a list, which only JSON has.
-
-    Refuses none, too many (config.max_texts), and a text with too many characters (config.max_characters).
-    """
-    value = fields.get("q")
-    if not value:
-        raise Refusal(400, "Invalid request: missing q parameter")
-    is_batch = isinstance(value, list)
-    values = value if isinstance(value, list) else [value]
-    texts = [text for text in values if isinstance(text, str)]
-    if len(texts) < len(values):
-        raise Refusal(400, "Invalid request: q parameter must be a string or a list of strings")
-    if not fields.is_json:  # forms have CR LF at the ends of lines
-        texts = [text.replace("\r\n", "\n") for text in texts]
-    refuse_too_much(texts, config)
-    return texts, is_batch
-
-
 def refuse_too_much(texts: Sequence[str], config: ServeConfig) -> None:
     """Refuse more texts than `config.max_texts`, and a text of more than `config.max_characters`."""
     sizes = [(len(texts), config.max_texts), (max(map(len, texts), default=0), config.max_characters)]
@@ -174,42 +116,11 @@ def refuse_too_much(texts: Sequence[str], config: ServeConfig) -> None:
             raise Refusal(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
 
 
-def read_count(fields: Fields, name: str, *, limit: int) -> int:
-    """A number of at least 0, which may be written as a string; less than 0 is 0, and missing is 0."""
-    value = fields.get(name)
-    if value is None or value == "":
-        return 0
-    try:
-        number = int(value) if isinstance(value, str | int) or (isinstance(value, float) and value % 1 == 0) else None
-    except (ValueError, OverflowError):
-        number = None
-    if number is None:
-        raise Refusal(400, f"Invalid request: {name} parameter is not a number")
-    return checked_count(max(0, number), name, limit=limit)
-
-
 def checked_count(number: int, name: str, *, limit: int) -> int:
     """The same number. Refuses one beyond a limit."""
     if number > limit:
         raise Refusal(400, f"Invalid request: {name} parameter must be <= {limit}")
     return number
-
-
-def read_glossary(value: object, config: ServeConfig) -> tuple[tuple[str, str], ...]:
-    """The terms of a glossary, an object of terms and their translations; in a form it is written as JSON.
-
-    Refuses more than `config.max_terms`.
-    """
-    if value is None or value == "":
-        return ()
-    if isinstance(value, str):
-        try:
-            value = parse_json(value)
-        except ValueError as error:
-            raise Refusal(400, f"Invalid request: glossary parameter {error}") from None
-    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise Refusal(400, "Invalid request: glossary parameter must be an object of terms and their translations")
-    return checked_terms(value, config)
 
 
 def checked_terms(terms: dict[str, str], config: ServeConfig) -> tuple[tuple[str, str], ...]:

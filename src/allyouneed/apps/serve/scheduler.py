@@ -46,7 +46,7 @@ class Scheduler:
         self._freed = asyncio.Event()  # set whenever there are fewer
         self._workers = BatchWorkers(self._queue, self._monitoring, workers=workers)
         self._side_jobs = ThreadPoolExecutor(workers, "translate-aside", torch.set_num_threads, (1,))
-        self._monitoring.watch_queue(lambda: self._accepted)
+        self._monitoring.queued.set_function(lambda: self._accepted)
 
     @property
     def queue_length(self) -> int:
@@ -123,7 +123,7 @@ class Scheduler:
     @contextmanager
     def _accept(self, count: int) -> Iterator[None]:
         if self._is_full(count):
-            self._monitoring.count_overload()
+            self._monitoring.overloads.inc()
             raise Overloaded(
                 f"{self._accepted} texts are waiting already; try again later",
                 retry_after=math.ceil(self._accepted / self._workers.texts_per_second),

@@ -41,7 +41,6 @@ class StoredFiles:
         self._files: dict[str, StoredFile] = {}
         self._folder: Path | None = None
         self._lock = threading.Lock()
-        self._sweeping: asyncio.Task[None] | None = None
 
     def add(self, content: bytes, name: str) -> str:
         """Keep a file, and return its token. Refuses, with status 503, what there is no room for."""
@@ -64,23 +63,6 @@ class StoredFiles:
                 return None
             return file
 
-    async def __aenter__(self) -> Self:
-        """Delete expired files every minute, until the block ends; then all of them."""
-        self._sweeping = asyncio.create_task(self._sweep())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._sweeping
-        self.close()
-
-    def remove_expired(self) -> None:
-        """Delete the files whose time is over."""
-        with self._lock:
-            self._remove_expired()
-
     def close(self) -> None:
         """Delete all files and their folder."""
         with self._lock:
@@ -89,10 +71,11 @@ class StoredFiles:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder = None
 
-    async def _sweep(self) -> None:
+    async def sweep(self) -> None:
+        """Delete expired files every minute, until the task is cancelled."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            await asyncio.to_thread(self.remove_expired)
+            await asyncio.to_thread(self.find, "")
 
     def _write(self, content: bytes) -> Path:
         try:

@@ -13,13 +13,14 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 
 from ..documents import DocumentOptions, document_format
 from ..documents.document_translation import DocumentPlan, finish_document, plan_document
-from . import libretranslate_schema as schema
 from .batching import TranslationOptions
+from .bodies import FILE, FILE_URL, DocumentBody, FileBody, described
 from .document_processes import DocumentProcess
 from .events import EVENT_STREAM, Progress, progress_response
+from .libretranslate import read_libre
 from .monitoring import count_texts
 from .refusals import Refusal
-from .request_fields import Fields, read_fields, read_glossary, require_code, require_text
+from .request_fields import checked_terms, require_code
 from .request_texts import all_sentences, translate_plans
 from .scheduler import within
 from .server_state import Server, ServerState
@@ -48,7 +49,7 @@ class UploadedDocument(NamedTuple):
         return sum(len(unit.text) for unit, sentences in units if sentences)
 
 
-@router.post("/translate_file", **schema.TRANSLATE_FILE)
+@router.post("/translate_file", **described(FILE_URL, FileBody))
 async def translate_file(request: Request, server: Server) -> Response:
     """Translate a document; the answer says where to fetch the translation.
 
@@ -57,16 +58,11 @@ async def translate_file(request: Request, server: Server) -> Response:
     """
     if not server.config.max_file:
         raise Refusal(403, DISABLED)
-    fields = await read_fields(request)
-    client = server.access.identify(request, fields.text("api_key"))
-    upload = fields.upload("file")
-    if upload is None:
-        raise Refusal(400, "Invalid request: missing file parameter")
-    languages = document_languages(server, require_text(fields, "source"), require_text(fields, "target"))
-    filename, content = upload
+    body, client = await read_libre(request, server, FileBody)
+    languages = document_languages(server, body.source, body.target)
+    filename, content = body.file
     name = check_upload(server, filename, content)
-    options = read_document_options(fields)
-    glossary = read_glossary(fields.get("glossary"), server.config)
+    options, glossary = read_document_options(body), checked_terms(body.glossary, server.config)
     server.access.charge(client, cost=file_cost(server, content))
     document = await read_upload(server, name, content, languages, options)
     server.access.charge(client, cost=0, characters=document.characters)
@@ -81,7 +77,7 @@ async def translate_file(request: Request, server: Server) -> Response:
     return JSONResponse(await work())
 
 
-@router.get("/download_file/{filename}", **schema.DOWNLOAD_FILE)
+@router.get("/download_file/{filename}", **described(FILE))
 async def download_file(filename: str, server: Server) -> Response:
     """Fetch a translated document by the URL that /translate_file answered."""
     if not server.config.max_file:
@@ -132,10 +128,9 @@ async def read_upload(
     return UploadedDocument(name, content, chosen, plan, *languages)
 
 
-def read_document_options(fields: Fields) -> DocumentOptions:
+def read_document_options(body: DocumentBody) -> DocumentOptions:
     """How a document is read, by the fields of its request."""
-    encoding, column, into = (fields.text(name) for name in ("encoding", "column", "into"))
-    return DocumentOptions(encoding=encoding, column=column, into=into, numbers=fields.flag("numbers"))
+    return DocumentOptions(encoding=body.encoding, column=body.column, into=body.into, numbers=body.numbers)
 
 
 async def translate_upload(
