@@ -127,12 +127,18 @@ def refuse_options(values: object, why: str, *, besides: Collection[str] = ()) -
         known = {field.name: field.default for field in fields(cast(Any, values))}
         hints = get_type_hints(type(values), include_extras=True)
         names = [
-            next(iter(hints[name].__metadata__[0].param_decls or ()), f"--{name.replace('_', '-')}")
+            _option_name(hints[name].__metadata__[0], name)
             for name, default in known.items()
             if getattr(values, name) != default
         ]
     if wrong := [name for name in names if name not in besides]:
         raise ConfigError(f"{why}; leave out {', '.join(wrong)}")
+
+
+def _option_name(option: Any, field: str) -> str:
+    """The name of an option; Typer reads the first argument as a default until it has seen the command."""
+    first = option.default if isinstance(option.default, str) else ""
+    return first if first.startswith("--") else f"--{field.replace('_', '-')}"
 
 
 def _with_parameters(

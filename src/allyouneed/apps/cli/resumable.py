@@ -35,6 +35,8 @@ from ...files import (
 )
 from .chunks import Chunk
 
+_NOTHING: dict[str, Any] = {"lines": 0, "refused": 0, "digest": "", "bytes": 0}
+
 
 class RowWriter:
     """Rows for the lines of an input, in a file; `notes` is where they are described, if they can be resumed.
@@ -43,13 +45,9 @@ class RowWriter:
     """
 
     def __init__(
-        self,
-        file: BinaryIO,
-        notes: Path | None = None,
-        provenance: object = None,
-        kept: Mapping[str, Any] | None = None,
+        self, file: BinaryIO, notes: Path | None = None, provenance: object = None, kept: Mapping[str, Any] = _NOTHING
     ) -> None:
-        self.file, self.lines, self.refused = file, 0, 0
+        self.file, self.lines, self.refused = file, 0, int(kept["refused"])
         self._notes, self._provenance, self._kept, self._digest = notes, provenance, kept, sha256()
 
     def missing(self, chunks: Iterable[Chunk], done: Callable[[int], object]) -> Iterator[Chunk]:
@@ -57,17 +55,15 @@ class RowWriter:
 
         Refuses input whose first lines differ from those of the earlier run, and one that has fewer.
         """
-        kept = self._kept["lines"] if self._kept else 0
+        kept = self._kept["lines"]
         for chunk in chunks:
             if (known := min(len(chunk.lines), kept - self.lines)) > 0:
                 self._count(chunk.lines[:known])
                 done(known)
                 later = {number: why for number, why in chunk.refused.items() if number >= chunk.first + known}
                 chunk = Chunk(chunk.first + known, chunk.lines[known:], later, error=chunk.error)
-                if self._kept and self.lines == kept:
-                    self.refused = self._kept["refused"]
-                    if self._kept["digest"] != self._digest.hexdigest():
-                        raise _made_from(self.file.name, f"another input: its first {kept:,} lines were different")
+                if self.lines == kept and self._kept["digest"] != self._digest.hexdigest():
+                    raise _made_from(self.file.name, f"another input: its first {kept:,} lines were different")
             if chunk.lines or chunk.error:
                 yield chunk
         if self.lines < kept:
@@ -141,12 +137,12 @@ def row_writer(output: Path | None, *, provenance: Mapping[str, object], resume:
     else:
         partial, notes = partial_path(output), notes_path(output)
         with refusing_errors(output), locked(partial, what=str(partial)), _interruptible(partial):
-            kept = _read_notes(partial, notes, provenance) if resume and partial.exists() else None
+            kept = _read_notes(partial, notes, provenance) if resume and partial.exists() else _NOTHING
             try:
-                with partial.open("ab") if kept else open_new(partial) as file:
-                    file.truncate(kept["bytes"] if kept else 0)
+                with partial.open("ab") if kept["lines"] else open_new(partial) as file:
+                    file.truncate(kept["bytes"])
                     writer = RowWriter(file, notes, provenance, kept)
-                    if not kept:
+                    if kept is _NOTHING:
                         writer.note()
                     yield writer
                 rename(partial, followed(output))
@@ -160,11 +156,10 @@ def row_writer(output: Path | None, *, provenance: Mapping[str, object], resume:
 @contextmanager
 def _interruptible(partial: Path) -> Iterator[None]:
     """Raise a SIGINT or SIGTERM in this block as an `Interrupted` that says how to continue."""
-    received = signal.SIGINT
+    received = [signal.SIGINT]
 
     def stop(number: int, _: FrameType | None) -> None:
-        nonlocal received
-        received = signal.Signals(number)
+        received.append(signal.Signals(number))
         raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()  # Python delivers signals to this thread only
@@ -173,7 +168,7 @@ def _interruptible(partial: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         then = "the same command with --resume continues" if partial.exists() else "nothing was translated yet"
-        raise Interrupted(f"stopped; {then}", signal=received) from None
+        raise Interrupted(f"stopped; {then}", signal=received[-1]) from None
     finally:
         if is_main:
             signal.signal(signal.SIGTERM, before)
@@ -182,16 +177,16 @@ def _interruptible(partial: Path) -> Iterator[None]:
 def _read_notes(partial: Path, notes: Path, provenance: Mapping[str, object]) -> dict[str, Any]:
     """What an earlier run has noted about a partial file. Refuses another provenance."""
     try:
-        kept: dict[str, Any] = parse_json(read_whole(notes))
-        before, length, _ = kept["provenance"], kept["bytes"], kept["lines"]
+        kept: dict[str, Any] = {name: parse_json(read_whole(notes))[name] for name in (*_NOTHING, "provenance")}
+        before = dict(kept["provenance"])
     except (OSError, ValueError, TypeError, KeyError):
         raise _made_from(partial, "unknown input: the file that describes it is missing") from None
     for key, value in parse_json(to_json(provenance)).items():
         if before.get(key) != value:
-            is_long = len(f"{before.get(key)}{value}") > 60
-            raise _made_from(partial, f"another {key}" if is_long else f"{key} {before.get(key)!r}, not {value!r}")
-    if partial.stat().st_size < length:
-        raise _made_from(partial, f"more lines: another program has shortened it to less than {length:,} bytes")
+            change = f"{key} {before.get(key)!r}, not {value!r}"
+            raise _made_from(partial, change if len(change) < 80 else f"another {key}")
+    if partial.stat().st_size < kept["bytes"]:
+        raise _made_from(partial, f"more lines: another program has shortened it to less than {kept['bytes']:,} bytes")
     return kept
 
 

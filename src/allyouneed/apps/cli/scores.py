@@ -84,7 +84,7 @@ class Scoring:
     ] = None
 
     def check(self, *, others: Iterable[Path | None]) -> None:
-        """Refuse an unknown tokenizer; as `wrong` a number that is no count, a file that exists, and one of `others`."""
+        """Refuse an unknown tokenizer, and a `wrong` that is no count, or a file that exists or is of `others`."""
         from ...errors import ConfigError
         from ...files import check_output_file
         from ...metrics import refuse_unknown_tokenizer

@@ -12,11 +12,10 @@ def open_closed_streams() -> None:
     Otherwise the next opened file would get the number of the stream, and its output would go into that file.
     Reading from a closed stream or writing to it fails with EBADF; messages to a closed standard error are dropped.
     """
-    for number, name, mode, other in ((0, "stdin", "r", os.O_WRONLY), (1, "stdout", "w", os.O_RDONLY)):
+    streams = ((0, "stdin", "r", os.O_WRONLY), (1, "stdout", "w", os.O_RDONLY), (2, "stderr", "w", os.O_WRONLY))
+    for number, name, mode, flags in streams:
         if getattr(sys, name) is None:
-            setattr(sys, name, open(_devnull(number, other), mode, encoding="utf-8", closefd=False))  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(_devnull(2, os.O_WRONLY), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, os.fdopen(_devnull(number, flags), mode, encoding="utf-8", closefd=False))
 
 
 def set_encodings() -> None:
