@@ -1,6 +1,6 @@
 """What requests of LibreTranslate's and DeepL's APIs have, and what is answered: read, refused, and shown by /spec."""
 
-from typing import Annotated, Any, Literal, Self, get_origin
+from typing import Annotated, Any, Literal, Self, TypeVar, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +18,11 @@ from ...files import parse_json
 from .refusals import Refusal
 from .request_fields import Fields, UploadedFile
 
+
+def _parsed(value: object) -> object:
+    return parse_json(value) if isinstance(value, str) else value
+
+
 _BINARY = {"type": "string", "format": "binary"}
 Code = Annotated[str, Field(examples=["en"])]
 Count = Annotated[int, Field(ge=0)]
@@ -25,7 +30,9 @@ Upload = Annotated[InstanceOf[UploadedFile], WithJsonSchema(_BINARY)]
 Formality = Literal["default", "prefer_more", "prefer_less", "more", "less"]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
 Tags = Annotated[list[str], AfterValidator(lambda names: [*filter(None, map(str.strip, ",".join(names).split(",")))])]
-Terms = Annotated[dict[str, str], BeforeValidator(lambda value: parse_json(value) if isinstance(value, str) else value)]
+TermsField = Annotated[
+    dict[str, str], BeforeValidator(lambda value: parse_json(value) if isinstance(value, str) else value)
+]
 
 _STATUSES = {
     400: "invalid request, unknown language or host name, or no key where one is required",
@@ -72,6 +79,9 @@ class Body(BaseModel):
         raise NotImplementedError
 
 
+AnyBody = TypeVar("AnyBody", bound=Body)
+
+
 class LibreBody(Body):
     """The fields of a request of LibreTranslate's API."""
 
@@ -102,7 +112,9 @@ class TranslateBody(DetectBody):
     scores: bool = Field(False, description="beyond LibreTranslate: the mean log-probability of a token")
     flags: bool = Field(False, description="beyond LibreTranslate: what to look at, such as repeats or unfinished")
     alignments: bool = Field(False, description="beyond LibreTranslate: which words belong together")
-    glossary: Terms = Field({}, description="beyond LibreTranslate: terms, and the translation that each must have")
+    glossary: TermsField = Field(
+        {}, description="beyond LibreTranslate: terms, and the translation that each must have"
+    )
 
 
 class SuggestBody(LibreBody):
@@ -125,7 +137,7 @@ class DocumentBody(BaseModel):
 class FileBody(DocumentBody, LibreBody):
     source: Code
     target: Code
-    glossary: Terms = Field({}, description="beyond LibreTranslate: terms and their translations, as JSON")
+    glossary: TermsField = Field({}, description="beyond LibreTranslate: terms and their translations, as JSON")
 
 
 class DeepLBody(Body):

@@ -7,7 +7,6 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -24,6 +23,7 @@ from .bodies import (
     TARGET_LANGUAGE,
     TEXTS,
     USAGE,
+    AnyBody,
     DeepLBody,
     DocumentKeyBody,
     LanguagesBody,
@@ -51,7 +51,6 @@ from .uploads import (
 )
 
 router = APIRouter(prefix="/v2", tags=["DeepL"], responses=DEEPL_ERRORS)
-AnyBody = TypeVar("AnyBody", bound=DeepLBody)
 
 # DeepL writes English and Portuguese as targets with a region.
 _TARGET_VARIANTS = {

@@ -6,7 +6,7 @@ them: `scores`, `alignments`, `flags` and `glossary`. docs/http-api.md lists the
 
 import asyncio
 import math
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -21,8 +21,8 @@ from .bodies import (
     SOURCE_LANGUAGE,
     STORED,
     TRANSLATED,
+    AnyBody,
     DetectBody,
-    LibreBody,
     SuggestBody,
     TranslateBody,
     described,
@@ -35,7 +35,6 @@ from .request_texts import Answer, Markup, detect_sources, translate_each
 from .server_state import OwnPages, Server, ServerState
 
 router = APIRouter(tags=["LibreTranslate"])
-AnyBody = TypeVar("AnyBody", bound=LibreBody)
 
 
 @router.post("/translate", **described(TRANSLATED, TranslateBody))
