@@ -279,14 +279,16 @@ def draw_learning() -> Drawing:
     terms = -target * log_probabilities
     picture = Drawing(560, 190, "The loss is the sum of the target times minus the log-probability")
     columns = (
-        ("log p", log_probabilities, ORANGE, "×"),
-        ("target", target, PURPLE, "="),
-        ("−target · log p", terms, BLUE, ""),
+        ("log p", log_probabilities, ORANGE, "×", 2),
+        ("target", target, PURPLE, "=", 3),
+        ("−target · log p", terms, BLUE, "", 3),
     )
     right = 0.0
-    for title, values, colour, sign in columns:
+    for title, values, colour, sign, digits in columns:
         column = [[value] for value in values.tolist()]
-        right, middle = picture.numbers(right + 70, 36, column, names=LETTERS, title=title, colour=colour, digits=3)
+        right, middle = picture.numbers(
+            right + 70, 36, column, names=LETTERS, title=title, colour=colour, digits=digits
+        )
         picture.text(right + 26, middle, sign, bold=True)
     picture.text(right - CELL_WIDTH / 2, 160, f"loss = {terms.sum():.3f}", bold=True)
     return picture

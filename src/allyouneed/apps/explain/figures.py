@@ -60,7 +60,7 @@ def stream_figure(trace: Trace) -> "Figure":
         below.bar(names, [stage.change for stage in stages], color=ORANGE)
         below.set_title(f"{stack}: relative change")
         below.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
-    panels[0][0].set_ylim(bottom=0)
+    panels[0][0].set_ylim(0, 1.1 * panels[0][0].get_ylim()[1])
     return figure
 
 
