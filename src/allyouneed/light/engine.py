@@ -33,28 +33,33 @@ class LightLinear:
     """A linear map in float32, or with `greatest`, the level of the greatest input, of int8 weights and inputs."""
 
     def __init__(self, weight: LightArray, bias: LightArray | None, greatest: int | None) -> None:
-        self.weight, self.bias, self.greatest = weight.T, bias, greatest
+        self.weight, self.bias, self.greatest = weight, bias, greatest
         if greatest is not None:
             self.scale = np.maximum(np.abs(weight).max(1), np.float32(1e-12)) / np.float32(127)
             integers = np.rint(weight / self.scale[:, None])
             self.total = self.scale * integers.sum(1, dtype=np.float32)
             largest = np.abs(integers).sum(1).max() * greatest
-            self.weight = integers.T if largest <= EXACT else integers.T.astype(np.float64)
+            self.weight = integers if largest <= EXACT else integers.astype(np.float64)
 
     def __call__(self, x: LightArray) -> LightArray:
         """Shapes: (…, in) → (…, out), float32."""
         rows = x.reshape(-1, x.shape[-1])
         if self.greatest is None:
-            result = rows @ self.weight
+            result = self._multiply(rows)
         else:  # operation by operation as in `Int8Linear`
             low, high = rows.min(1, keepdims=True, initial=0), rows.max(1, keepdims=True, initial=0)
             step = np.maximum((high - low) / np.float32(self.greatest), np.float32(1e-30))
             levels = np.floor((rows - low) * (np.float32(1) / step) + np.float32(0.5))
-            sums = (levels.astype(self.weight.dtype) @ self.weight).astype(np.float32)
+            sums = self._multiply(levels.astype(self.weight.dtype)).astype(np.float32)
             result = sums * step * self.scale + low * self.total
         if self.bias is not None:
             result += self.bias
         return result.reshape(*x.shape[:-1], -1)
+
+    def _multiply(self, rows: LightArray) -> LightArray:
+        """Rows (R, in) → (R, out). BLAS is three times as fast for few rows if the weights come first."""
+        product: LightArray = self.weight @ np.ascontiguousarray(rows.T)
+        return product.T
 
 
 @dataclass(frozen=True, slots=True)
