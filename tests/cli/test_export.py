@@ -13,7 +13,8 @@ from shell import ENVIRONMENT, refusal, run_here
 from waiting import PATIENCE, wait_until
 
 
-def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_export_proves_what_it_made(saved: Path, tmp_path: Path) -> None:
     made = run_here("export", saved, tmp_path / "out", "--to", "ctranslate2", "--sentences", 5)
     assert made.returncode == 0, made.stderr.decode()
     assert b"5 of 5 sentences translated equally" in made.stdout
@@ -24,6 +25,10 @@ def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path
     made = run_here("export", tmp_path / "forced", tmp_path / "page", "--to", "html", "--sentences", 1)
     assert b"does not keep these settings of the search" in made.stdout
     assert made.stdout.strip().endswith(b"forced_eos=True")
+
+
+def test_an_export_that_cannot_be_is_refused(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
     other = refusal("export", saved, tmp_path / "other", "--to", "onnx", "--precision", "int8")
     assert "onnx is exported in float32; got precision 'int8'" in other
     unknown = refusal("export", saved, tmp_path / "other", "--to", "foo")

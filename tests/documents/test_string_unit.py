@@ -143,5 +143,5 @@ def test_any_text_comes_back_from_the_identity(text: str) -> None:
 
 
 def test_a_huge_line_is_read_at_once() -> None:
-    for line in ("word " * 100_000, "<" * 200_000, " " * 300_000 + "a", "<b>" * 50_000 + "</i>" * 50_000):
+    for line in ("word " * 50_000, "<" * 100_000, " " * 150_000 + "a", "<b>" * 25_000 + "</i>" * 25_000):
         assert identity(read("txt", line)) == line.encode()

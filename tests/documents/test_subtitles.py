@@ -199,7 +199,7 @@ def test_what_is_no_subtitle_file_is_refused(kind: str, content: bytes, message:
 
 
 def test_huge_lines_are_read_at_once() -> None:
-    for line in ("<i>" * 100_000, "a<" * 100_000, "♪ " * 100_000, "word " * 100_000, "{\\a" * 100_000, ">" * 200_000):
+    for line in ("<i>" * 50_000, "a<" * 50_000, "♪ " * 50_000, "word " * 50_000, "{\\a" * 50_000, ">" * 100_000):
         data = f"1\n00:00:01,000 --> 00:00:02,000\n{line}\n".encode()
         assert untouched(read("srt", data)) == data
 

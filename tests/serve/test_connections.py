@@ -55,7 +55,7 @@ def patient() -> Iterator[tuple[str, int]]:
 
 @pytest.fixture(scope="module")
 def impatient() -> Iterator[tuple[str, int]]:
-    with running(stub_app(), header_timeout=0.5) as url:
+    with running(stub_app(), header_timeout=0.2) as url:
         yield address(url)
 
 
@@ -137,7 +137,7 @@ class SlowApp:
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[SlowApp, tuple[str, int]]]:
     monkeypatch.setattr(connections, "_ASK_AGAIN", 0.05)
     app = SlowApp()
-    with running(app, header_timeout=600, body_timeout=0.2) as url:
+    with running(app, header_timeout=600, body_timeout=0.1) as url:
         yield app, address(url)
 
 

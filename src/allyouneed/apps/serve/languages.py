@@ -4,9 +4,9 @@ Texts are told apart by py3langid: naive Bayes over byte n-grams.
 """
 
 import re
-import threading
 import unicodedata
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -90,19 +90,17 @@ class Detection(NamedTuple):
 class Detector:
     """Tells which language a text is in, of 140; those of `models` are likelier before a text is read.
 
-    Any thread may use it; the first use loads the model (5 MB).
+    Any thread may use it; the first use loads the identifier (5 MB).
     """
 
     def __init__(self, models: "ModelStore") -> None:
         self._models = models
-        self._lock = threading.Lock()
-        self._identifier: LanguageIdentifier | None = None
 
     def detect(self, text: str) -> list[Detection]:
         """The languages of a text, the most likely first; none for a text without words, such as emoji or numbers."""
         if _NO_WORDS.fullmatch(text):
             return []
-        identifier, languages = self._loaded(), self._models.codes()
+        identifier, languages = _load_identifier(), self._models.codes()
         codes = _codes_by_label(languages, identifier.labels)
         ranked = identifier.rank(text[:_MAX_CHARACTERS].lower())
         weights = {label: share * (_PRIOR if label in codes else 1) for label, share in ranked}
@@ -126,13 +124,12 @@ class Detector:
         candidates = (one for one in self.detect(text) if one.confidence and one.language in (*sources, target))
         return next(candidates, fallback)
 
-    def _loaded(self) -> "LanguageIdentifier":
-        with self._lock:
-            if self._identifier is None:
-                from py3langid.langid import MODEL_FILE, LanguageIdentifier  # slow to import, and may not be needed
 
-                self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-            return self._identifier
+@cache
+def _load_identifier() -> "LanguageIdentifier":
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # slow to import, and may not be needed
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 def _codes_by_label(languages: Collection[str], labels: Collection[str]) -> dict[str, str]:
