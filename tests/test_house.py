@@ -123,7 +123,10 @@ def test_every_test_file_has_its_file_in_the_house() -> None:
         path = test.relative_to(tests)
         if path.name not in of_the_house:
             places = [floor / path.with_name(path.name.removeprefix("test_")) for floor in (HOUSE, HOUSE / "apps")]
-            assert any(there.is_file() or there.with_suffix("").is_dir() for there in places), path
+            files = [
+                file for there in places for file in there.parent.glob(f"{there.stem}.*")
+            ]  # of Python, or of the page
+            assert files or any(there.with_suffix("").is_dir() for there in places), path
 
 
 def test_programs_that_import_translate_document_from_the_translator_find_it() -> None:

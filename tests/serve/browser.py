@@ -119,3 +119,25 @@ def translation(page: Page) -> str:
 def lit(page: Page) -> tuple[list[str], list[str]]:
     """The words that are lit in the text and in the translation."""
     return page.locator("#mirror .lit").all_inner_texts(), page.locator("#output .lit").all_inner_texts()
+
+
+def choose_languages(page: Page, source: str, target: str) -> None:
+    """Choose both languages."""
+    page.select_option("#source-language", source)
+    page.select_option("#target-language", target)
+
+
+def one_answer(**fields: object) -> dict[str, Answer]:
+    one = {
+        "text": "b c", "log_probability": -1.0, "tokens": 3, "flags": [], "alternatives": [], "alignment": None,
+        **fields,
+    }  # fmt: skip
+    return {"v1/translate": (200, {"translations": [one]}, {})}
+
+
+def add_term(page: Page, term: str, translation: str) -> None:
+    """Open the glossary and put a term into it."""
+    page.click("#glossary-button")
+    page.fill("#term", term)
+    page.fill("#term-translation", translation)
+    page.keyboard.press("Enter")
