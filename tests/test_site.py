@@ -103,6 +103,22 @@ def test_a_note_is_beside_its_line_or_after_it_and_both_light_up(site: Path, bro
             assert line.evaluate(colour) == note.evaluate(colour) != before
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_tab_reaches_the_map_the_notes_and_what_is_folded_and_shows_where_it_is(
+    site: Path, browser: Browser, width: int
+) -> None:
+    with open_file(browser, site / "walk/5-masks.html", width=width) as page:
+        kinds = [".map a", ".note", ".beside summary"]
+        describe = f"""one => ({kinds}.find(kind => one.matches(kind)) || one.tagName) + " "
+            + (one.matches("input, body") || getComputedStyle(one).outlineStyle !== "none")"""
+        reached = []
+        while not reached or not reached[-1].startswith("BODY"):
+            page.keyboard.press("Tab")
+            reached.append(page.locator(":focus, body:not(:has(:focus))").evaluate(describe))
+        assert not any(one.endswith("false") for one in reached)
+        assert [reached.count(f"{kind} true") for kind in kinds] == [11, 2, 1]
+
+
 def test_a_file_beside_its_notes_is_whole_and_what_has_no_note_is_folded() -> None:
     pieces = site_pages.annotated(CODE, [[site_pages.nodes.paragraph("", "about y")]])
     text = "".join(piece.astext() for piece in pieces)

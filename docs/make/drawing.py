@@ -89,8 +89,10 @@ class Drawing:
         return x + width, y + CELL_HEIGHT * len(rows) / 2
 
     def open_link(self, target: str, name: str) -> None:
-        """What is drawn from here to `close_link` leads to a page."""
-        self._parts.append(f'<a href="{escape(target)}" aria-label="{escape(name)}">')
+        """What is drawn from here to `close_link` leads to a page; by Tab the first box of several is reached."""
+        repeated = any(part.startswith(f'<a href="{escape(target)}"') for part in self._parts)
+        tab = ' tabindex="-1"' if repeated else ""
+        self._parts.append(f'<a href="{escape(target)}" aria-label="{escape(name)}"{tab}>')
 
     def close_link(self) -> None:
         """See `open_link`."""
