@@ -210,7 +210,7 @@ def limit_onednn_cache() -> None:
     """Let oneDNN cache the primitives of 128 shapes of products instead of 1,024, unless the environment sets a number.
 
     The primitives of one shape take about a megabyte: with those of all batches, a run of `multi30k-en-de-tok` grew to
-    3.4 GB in bfloat16. Creating one takes about 4 ms, so training makes products of few shapes (`train/rounding.py`).
+    3.4 GB in bfloat16. Creating one takes about 4 ms, so training makes products of few shapes (`fast/loss.py`).
     Works only before the first product.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):

@@ -10,7 +10,7 @@ from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.fast import bfloat16_forward
 from allyouneed.fast.bfloat16_forward import LONGEST, bfloat16_loss, is_supported, through_model
-from allyouneed.fast.rounding import round_down, round_up
+from allyouneed.fast.loss import round_down, round_up
 from allyouneed.nn import Transformer
 from allyouneed.train import batch_loss
 from allyouneed.younger import build_model

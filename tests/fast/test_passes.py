@@ -14,9 +14,9 @@ from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.fast import passes
 from allyouneed.fast.bfloat16_forward import bfloat16_loss
+from allyouneed.fast.loss import projected_loss
 from allyouneed.fast.packed import packed_loss
 from allyouneed.fast.passes import choose_loss, find_difference
-from allyouneed.fast.projected import projected_loss
 from allyouneed.fast.selection import SlowerEngineWarning
 from allyouneed.nn import (
     DecoderBlock,

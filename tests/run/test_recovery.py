@@ -13,7 +13,7 @@ from allyouneed import Bundle, OutputError, fit
 from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.errors import TrainingError, is_out_of_memory
-from allyouneed.fast.projected import projected_loss
+from allyouneed.fast.loss import projected_loss
 from allyouneed.nn import Transformer
 from allyouneed.run import Evaluation
 from allyouneed.run.recovery import rollback

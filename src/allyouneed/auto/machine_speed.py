@@ -15,7 +15,7 @@ import torch
 from ..config import ModelConfig, TrainConfig
 from ..data.batch import Batch
 from ..device import using_threads
-from ..fast.projected import projected_loss
+from ..fast.loss import projected_loss
 from ..files import parse_json, to_json, write_whole
 from ..train.gradients import add_gradients
 from ..younger import build_model

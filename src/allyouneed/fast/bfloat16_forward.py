@@ -26,8 +26,7 @@ from ..train.gradients import autocast_dtype
 from .attention import attention_bias
 from .bfloat16_attention import attend
 from .bfloat16_linear import linear_of_rows, weight_gradients
-from .projected import loss_of_hidden_states, projected_loss
-from .rounding import round_up
+from .loss import loss_of_hidden_states, projected_loss, round_up
 
 LONGEST = 128  # tokens of a sentence: the attention weights of longer ones take too much memory
 

@@ -15,7 +15,7 @@ import math
 from functools import lru_cache
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..decode.beam import Best, top_continuations
 from ..errors import InputError
@@ -28,7 +28,6 @@ from .eager_blocks import EagerDecoderBlock, EagerEncoderBlock, EagerNorm, Float
 from .engine import Precision, banned_log_softmax
 from .kv_cache import CachedState, KVCache
 from .quantization import Int8Linear
-from .weight_versions import WeightVersions
 
 
 class EagerEngine:
@@ -144,6 +143,31 @@ class EagerEngine:
             caches.append(cache)
         logits = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
         return logits if banned_ids is None else banned_log_softmax(logits, banned_ids, self.dtype), tuple(caches)
+
+
+class WeightVersions:
+    """Notices changes by PyTorch's count of the changes of each tensor; one through `tensor.data` is not counted."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._tables = [table for part in model.modules() for table in (part._parameters, part._buffers) if table]
+        self._versions = self._read()
+
+    def have_changed(self) -> bool:
+        """Whether a tensor was changed in place, or replaced, since this was made."""
+        now = self._read()
+        return len(now) != len(self._versions) or any(
+            tensor is not before or version != old
+            for (tensor, version), (before, old) in zip(now, self._versions, strict=True)
+        )
+
+    def _read(self) -> list[tuple[Tensor, int]]:
+        """How often each tensor has been changed in place; one of inference mode has no count."""
+        return [
+            (tensor, 0 if tensor.is_inference() else tensor._version)
+            for table in self._tables
+            for tensor in table.values()
+            if tensor is not None
+        ]
 
 
 class _refusing_unknown_ids:  # noqa: N801  a function with `contextmanager` would take 2 µs of every step

@@ -12,7 +12,33 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .rounding import round_down, round_up
+from ..config import TrainConfig
+from ..data.batch import Batch
+from ..nn import Transformer
+from ..train.gradients import autocast, autocast_dtype
+from .attention import fused_attention, using_attention
+
+
+def projected_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
+    """As `train.gradients.batch_loss`."""
+    batch = (batch.duplicated() if config.r_drop else batch).to(next(model.parameters()).device)
+    with autocast(model, config), using_attention(model, fused_attention):
+        hidden_states = model.hidden_states(batch.source, batch.target_in)
+    return loss_of_hidden_states(model, hidden_states, batch, config)
+
+
+def loss_of_hidden_states(model: Transformer, hidden_states: Tensor, batch: Batch, config: TrainConfig) -> Tensor:
+    """The mean loss of the tokens to predict from the hidden states before the projection, (B, T, D) → ()."""
+    return fused_linear_cross_entropy(
+        hidden_states.float(),
+        model.projection.table,
+        batch.target_out,
+        bias=model.projection.bias,
+        smoothing=config.label_smoothing,
+        pad_id=model.config.effective_target_pad_id,
+        r_drop=config.r_drop,
+        dtype=autocast_dtype(config.precision, model),
+    )
 
 
 def fused_linear_cross_entropy(
@@ -164,3 +190,22 @@ def _block_sizes(x: Tensor) -> tuple[int, int]:
     if _is_bfloat16_on_cpu(x):
         return 2**23, 2**18
     return (2**23, 2**19) if x.device.type == "cpu" else (2**27, 2**27)
+
+
+def round_up(rows: int) -> int:
+    """The next multiple of 16, and of an eighth of the largest power of two that is not above `rows`.
+
+    So batches of many lengths have products of few shapes. On a CPU, oneDNN generates machine code for every new shape
+    of a product in bfloat16. That takes about 4 ms, longer than most products of a small model.
+    """
+    step = _step(rows)
+    return -(-rows // step) * step
+
+
+def round_down(rows: int) -> int:
+    """The largest such number that is not above `rows`; `rows` itself if there is none."""
+    return rows // _step(rows) * _step(rows) or rows
+
+
+def _step(rows: int) -> int:
+    return max(16, 1 << max(0, rows.bit_length() - 4))

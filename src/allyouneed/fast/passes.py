@@ -22,11 +22,11 @@ from ..nn.dropout import Dropout
 from ..train.gradients import BatchLoss, autocast_dtype, batch_loss
 from .bfloat16_forward import bfloat16_loss, is_supported
 from .comparison import varied_ids
+from .loss import loss_of_hidden_states, projected_loss
 from .packed import packed_loss
 from .packed_attention import load_flash
 from .packed_batch import packed_ahead
 from .prefetch import prefetch
-from .projected import loss_of_hidden_states, projected_loss
 
 LENGTHS = (2, 70, 9)  # tokens of the sentences of the comparison; one is longer than a tile of an attention kernel
 SEEDS = 0, 1, 2  # of batches, of which one must be equal: a ReLU whose input rounds to the other side of 0 is seldom
