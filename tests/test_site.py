@@ -111,7 +111,7 @@ def test_tab_reaches_the_map_the_notes_and_what_is_folded_and_shows_where_it_is(
         kinds = [".map a", ".note", ".beside summary"]
         describe = f"""one => ({kinds}.find(kind => one.matches(kind)) || one.tagName) + " "
             + (one.matches("input, body") || getComputedStyle(one).outlineStyle !== "none")"""
-        reached = []
+        reached: list[str] = []
         while not reached or not reached[-1].startswith("BODY"):
             page.keyboard.press("Tab")
             reached.append(page.locator(":focus, body:not(:has(:focus))").evaluate(describe))

@@ -1,10 +1,13 @@
+import re
 from dataclasses import replace
+from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from allyouneed.apps.explain import Trace, page_data, trace_translation
+from allyouneed.apps.explain import Trace, explain, page_data, trace_translation
 from allyouneed.apps.explain.page_data import build_page_data
 from allyouneed.apps.explain.search_trace import Prefix
 from allyouneed.translator import Translator
@@ -92,3 +95,13 @@ def test_of_long_texts_the_first_tokens_are_drawn_and_the_page_says_so(
         "Only the first 64 of 100 source tokens are drawn. Weights of tokens that are not drawn are"
     )
     assert all(max(attention["weights"]["shape"]) <= 64 for attention in data["attention"])
+
+
+def test_an_explanation_shows_itself_inline_and_can_be_saved(translator_of_tests: Translator, tmp_path: Path) -> None:
+    explanation = explain(translator_of_tests, "abcd")
+    (inside,) = re.findall(r'srcdoc="([^"]*)"', explanation._repr_html_())
+    assert unescape(inside) == explanation.page
+    assert "allow-scripts" in explanation._repr_html_()
+    explanation.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == explanation.page
+    assert repr(explanation) == f"Explanation('abcd' → {translator_of_tests('abcd')!r})"

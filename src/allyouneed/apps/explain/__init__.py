@@ -5,8 +5,7 @@ from .comparison import compare_traces, describe_comparison, load_moment
 from .draw import draw_attention, save
 from .figures import FIGURES, attention_figures
 from .heads import Head, describe_heads
-from .notebook import Explanation, explain
-from .page import build_page, build_page_of_two
+from .page import Explanation, build_page, build_page_of_two, explain
 from .recording import recorded, recorded_attention
 from .theory import THEORY
 from .trace import Trace, trace_translation

@@ -1,23 +1,56 @@
-"""A trace as one HTML page that needs no network and no other file; its parts are in web/."""
+"""A trace as one HTML page that needs no network and no other file, or in a notebook; its parts are in web/."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Template
 
 from ...checksums import policy_hash
-from ...files import to_json
+from ...files import to_json, write_whole
 from ...translator import Translator
 from .claims import Claim
 from .comparison import compare_traces
 from .page_data import build_page_data
-from .trace import Trace
+from .trace import Trace, trace_translation
 
 _WEB = Path(__file__).with_name("web")
 COMPONENT = ("dom.js", "selection.js", "heatmap.js", "lines.js", "tree.js", "microscope.js", "views.js", "explain.js")
 PAGE = (*COMPONENT, "compare.js", "start.js")
 FILM = ("dom.js", "heatmap.js", "film.js")
 SITE = (*COMPONENT, "live.js", "plane.js", "film.js")
+FRAME_HEIGHT = 720  # pixels
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A translation and its page. A notebook shows it inline; `save` writes the page to a file."""
+
+    trace: Trace
+    page: str
+
+    def save(self, path: str | Path) -> None:
+        """Write the page, which needs no network and no other file. Replaces an existing file."""
+        write_whole(Path(path), self.page)
+
+    def __repr__(self) -> str:
+        return f"Explanation({self.trace.whole_text!r} → {self.trace.output!r})"
+
+    def _repr_html_(self) -> str:
+        # A frame of its own keeps the page's style and script apart from the notebook's.
+        return (
+            f'<iframe title="Explanation of a translation" sandbox="allow-scripts" srcdoc="{escape(self.page)}" '
+            f'style="width:100%;height:{FRAME_HEIGHT}px;border:1px solid #8888"></iframe>'
+        )
+
+
+def explain(translator: Translator, text: str) -> Explanation:
+    """Translate a text as `translator` does, and explain how, as the page of `allyouneed explain` does.
+
+    Refuses an empty text, and what `translator` refuses.
+    """
+    trace = trace_translation(translator, text)
+    return Explanation(trace, build_page(trace, translator))
 
 
 def build_page(trace: Trace, translator: Translator, claims: Sequence[Claim] = ()) -> str:
