@@ -12,7 +12,7 @@ from fastapi import Request
 
 from .keys import ApiKey, KeyFile
 from .options import ServeConfig
-from .refusals import QUOTA_EXCEEDED, Refusal
+from .refusals import Refusal
 
 _AUTHORIZATION = re.compile(r"(?:DeepL-Auth-Key|Bearer)\s+(\S+)\s*", re.IGNORECASE)
 _OPEN_REQUESTS_PER_MINUTE = 120  # of one client, where others than this machine can connect
@@ -44,7 +44,8 @@ class Access:
         self.keys = KeyFile(config.keys) if config.keys else None
         self.key_required = bool(self.keys) and not config.key_optional
         is_open = not is_loopback(config.host)
-        self.requests_per_minute = _default(config.requests_per_minute, _OPEN_REQUESTS_PER_MINUTE if is_open else 0)
+        automatic, chosen = _OPEN_REQUESTS_PER_MINUTE if is_open else 0, config.requests_per_minute
+        self.requests_per_minute = automatic if chosen < 0 else chosen
         self._requests = MovingWindow(60)
         self._characters = DailyCharacters()
 
@@ -86,10 +87,6 @@ class Access:
 class QuotaRefusal(Refusal):
     """The characters of a day are used up."""
 
-    def as_deepl(self) -> Refusal:
-        """The same with DeepL's status for it."""
-        return Refusal(QUOTA_EXCEEDED, "Quota Exceeded", retry_after=self.retry_after)
-
 
 def key_in_header(request: Request) -> str:
     """The key of an Authorization header, after `DeepL-Auth-Key` or `Bearer`; "" without one."""
@@ -118,10 +115,6 @@ def exposure_warnings(config: ServeConfig) -> list[str]:
     if not config.allowed_hosts:
         warnings.append("requests for any host name are answered; --allowed-hosts NAME,… answers only these names")
     return warnings
-
-
-def _default(value: int, automatic: int) -> int:
-    return automatic if value < 0 else value
 
 
 _MAX_CLIENTS = 50_000  # remembered at once; the one that was quiet longest is forgotten first

@@ -34,7 +34,7 @@ from .bodies import (
     many,
 )
 from .languages import ModelKey, base_language, find_code
-from .refusals import Refusal
+from .refusals import QUOTA_EXCEEDED, Refusal
 from .request_fields import checked_terms, read_fields, refuse_too_much
 from .request_texts import Markup, detect_sources, translate_each
 from .server_state import OwnPages, Server, ServerState
@@ -45,7 +45,6 @@ from .uploads import (
     check_upload,
     document_languages,
     file_cost,
-    read_document_options,
     read_upload,
     translate_upload,
 )
@@ -135,7 +134,7 @@ def charge(server: ServerState, client: Client, *, cost: int, characters: int = 
     try:
         server.access.charge(client, cost=cost, characters=characters)
     except QuotaRefusal as refusal:
-        raise refusal.as_deepl() from None
+        raise Refusal(QUOTA_EXCEEDED, "Quota Exceeded", retry_after=refusal.retry_after) from None
 
 
 def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
@@ -214,16 +213,16 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
         raise Refusal(403, DISABLED)
     source, target = read_pair(server, body)
     languages = document_languages(server, source or "auto", target)
-    filename, content = body.file
-    checked = check_upload(server, body.filename or filename, content)
+    file = body.file._replace(filename=body.filename or body.file.filename)
+    document = check_upload(server, file, body, *languages)
     refuse_unsupported(body)
-    if body.output_format.lower() not in ("", checked.rpartition(".")[2].lower()):
+    if body.output_format.lower() not in ("", document.name.rpartition(".")[2].lower()):
         raise body.refusal("output_format")
     terms = await read_terms(server, client, body, source, target)
-    charge(server, client, cost=file_cost(server, content))
-    document = await read_upload(server, checked, content, languages, read_document_options(body))
-    charge(server, client, cost=0, characters=document.characters)
-    identifier, key = server.jobs.start(translate_upload(server, document, terms), characters=document.characters)
+    charge(server, client, cost=file_cost(server, document))
+    plan, characters = await read_upload(server, document)
+    charge(server, client, cost=0, characters=characters)
+    identifier, key = server.jobs.start(translate_upload(server, document, plan, terms), characters=characters)
     return JSONResponse({"document_id": identifier, "document_key": key})
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 
-from ..documents import DocumentOptions, document_format
+from ..documents import DocumentOptions, UnitTranslation, document_format
 from ..documents.document_translation import DocumentPlan, finish_document, plan_document
 from .batching import TranslationOptions
 from .bodies import FILE, FILE_URL, DocumentBody, FileBody, described
@@ -20,7 +21,7 @@ from .events import EVENT_STREAM, Progress, progress_response
 from .libretranslate import read_libre
 from .monitoring import count_texts
 from .refusals import Refusal
-from .request_fields import checked_terms, require_code
+from .request_fields import UploadedFile, checked_terms, require_code
 from .request_texts import all_sentences, translate_plans
 from .scheduler import within
 from .server_state import Server, ServerState
@@ -33,20 +34,18 @@ DISABLED = "Files translation are disabled on this server."
 
 
 class UploadedDocument(NamedTuple):
-    """A document and the plan of its translation; `source` is "" if it is to be detected."""
+    """A document to translate; `source` is "" if its language is to be detected."""
 
     name: str
+    kind: str
     content: bytes
     options: DocumentOptions
-    plan: DocumentPlan
     source: str
-    target: str
 
     @property
-    def characters(self) -> int:
-        """Those that are to be translated."""
-        units = zip(self.plan.document.units, self.plan.sentences, strict=True)
-        return sum(len(unit.text) for unit, sentences in units if sentences)
+    def target(self) -> str:
+        """The language to translate into."""
+        return self.options.target_language
 
 
 @router.post("/translate_file", **described(FILE_URL, FileBody))
@@ -60,15 +59,14 @@ async def translate_file(request: Request, server: Server) -> Response:
         raise Refusal(403, DISABLED)
     body, client = await read_libre(request, server, FileBody)
     languages = document_languages(server, body.source, body.target)
-    filename, content = body.file
-    name = check_upload(server, filename, content)
-    options, glossary = read_document_options(body), checked_terms(body.glossary, server.config)
-    server.access.charge(client, cost=file_cost(server, content))
-    document = await read_upload(server, name, content, languages, options)
-    server.access.charge(client, cost=0, characters=document.characters)
+    document = check_upload(server, body.file, body, *languages)
+    glossary = checked_terms(body.glossary, server.config)
+    server.access.charge(client, cost=file_cost(server, document))
+    plan, characters = await read_upload(server, document)
+    server.access.charge(client, cost=0, characters=characters)
 
     async def work(on_progress: Progress = lambda *_: None) -> dict[str, str]:
-        translated, new_name = await translate_upload(server, document, glossary, on_progress)
+        translated, new_name = await translate_upload(server, document, plan, glossary, on_progress)
         token = await asyncio.to_thread(server.uploads.add, translated, new_name)
         return {"translatedFileUrl": str(request.url_for("download_file", filename=f"{token}.{quote(new_name)}"))}
 
@@ -88,22 +86,26 @@ async def download_file(filename: str, server: Server) -> Response:
     return attachment(stored)
 
 
-def check_upload(server: ServerState, filename: str, content: bytes) -> str:
-    """A safe name for an uploaded document. Refuses an empty file, one that is too large, and an unknown format."""
+def check_upload(
+    server: ServerState, file: UploadedFile, body: DocumentBody, source: str, target: str
+) -> UploadedDocument:
+    """An uploaded document with a safe name. Refuses an empty file, one that is too large, and an unknown format."""
+    filename, content = file
     if not filename or not content:
         raise Refusal(400, "Invalid request: empty file")
     if len(content) > server.config.max_file:
         raise Refusal(413, f"Invalid request: request ({len(content)}) exceeds file limit ({server.config.max_file})")
     name = safe_name(filename)
-    if document_format(name) is None:
+    if (kind := document_format(name)) is None:
         raise Refusal(400, "Invalid request: file format not supported")
-    return name
+    options = DocumentOptions(target, body.encoding, body.column, body.into, numbers=body.numbers)
+    return UploadedDocument(name, kind, content, options, source)
 
 
-def file_cost(server: ServerState, content: bytes) -> int:
+def file_cost(server: ServerState, document: UploadedDocument) -> int:
     """What a document counts in the limit of requests: as many texts of greatest length as it has bytes for."""
     per_text = server.config.max_characters
-    return max(1, len(content) // per_text) if per_text else 1
+    return max(1, len(document.content) // per_text) if per_text else 1
 
 
 def document_languages(server: ServerState, source: str, target: str) -> tuple[str, str]:
@@ -119,87 +121,53 @@ def document_languages(server: ServerState, source: str, target: str) -> tuple[s
     return source, target
 
 
-async def read_upload(
-    server: ServerState, name: str, content: bytes, languages: tuple[str, str], options: DocumentOptions
-) -> UploadedDocument:
-    """Read a document that `check_upload` accepted. Refuses what its format cannot read."""
-    chosen = replace(options, target_language=languages[1])
-    plan = await read_file(server, content, _format(name), chosen)
-    return UploadedDocument(name, content, chosen, plan, *languages)
+async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[DocumentPlan, int]:
+    """What of a document is to be translated, which the log line of the request counts, and how many characters.
 
+    Refuses what its format cannot read. Raises `DeadlineExceeded` if reading takes longer than a request may.
+    """
 
-def read_document_options(body: DocumentBody) -> DocumentOptions:
-    """How a document is read, by the fields of its request."""
-    return DocumentOptions(encoding=body.encoding, column=body.column, into=body.into, numbers=body.numbers)
+    def read(process: DocumentProcess) -> DocumentPlan:
+        return plan_document(process.read(document.content, document.kind, document.options))
+
+    async with within(server.config.request_timeout):
+        plan = await server.documents.run(read)
+    count_texts(all_sentences([plan]))
+    return plan, sum(len(one.text) for one, some in zip(plan.document.units, plan.sentences, strict=True) if some)
 
 
 async def translate_upload(
     server: ServerState,
     document: UploadedDocument,
+    plan: DocumentPlan,
     glossary: tuple[tuple[str, str], ...] = (),
     on_progress: Progress = lambda *_: None,
 ) -> tuple[bytes, str]:
-    """A document in its target language, and a name for it."""
-    name, content, options, plan, source, target = document
-    translated = await translate_file_content(
-        server, content, _format(name), options, plan, source, target, glossary, on_progress
-    )
-    stem, dot, ending = name.rpartition(".")
-    return translated, f"{stem}_{target}{dot}{ending}"
-
-
-async def read_file(server: ServerState, content: bytes, kind: str, options: DocumentOptions) -> DocumentPlan:
-    """What of a document is to be translated; the log line of the request counts it.
-
-    Raises `DeadlineExceeded` if reading takes longer than a request may.
-    """
-
-    def read(process: DocumentProcess) -> DocumentPlan:
-        return plan_document(process.read(content, kind, options))
-
-    async with within(server.config.request_timeout):
-        plan = await server.documents.run(read)
-    count_texts(all_sentences([plan]))
-    return plan
-
-
-async def translate_file_content(
-    server: ServerState,
-    content: bytes,
-    kind: str,
-    options: DocumentOptions,
-    plan: DocumentPlan,
-    source: str,
-    target: str,
-    glossary: tuple[tuple[str, str], ...] = (),
-    on_progress: Progress = lambda *_: None,
-) -> bytes:
-    """The document in the language `target`. Without a source language that is detected.
+    """A document in its target language, and a name for it. Without a source language that is detected.
 
     `on_progress` gets how many sentences are translated, of how many.
     """
+    source, target, content = document.source, document.target, document.content
+    stem, dot, ending = document.name.rpartition(".")
+    name = f"{stem}_{target}{dot}{ending}"
     if not source:
         text = "\n".join(unit.text for unit in plan.document.units[:_DETECTED_UNITS])
         source = (await asyncio.to_thread(server.detector.find_source, text, target)).language
     if source == target:
-        return content
+        return content, name
     key = server.models.pair(source, target)
     if not (plan.aligned or plan.plain):
-        return content
+        return content, name
     translations = await translate_plans(server, key, [plan], TranslationOptions(glossary=glossary), on_progress)
 
     def write(process: DocumentProcess) -> bytes:
-        document = replace(plan.document, write=lambda results: process.write(content, kind, options, results))
-        return finish_document(plan._replace(document=document), translations).data
+        def written(results: Sequence[UnitTranslation | None]) -> bytes:
+            return process.write(content, document.kind, document.options, results)
+
+        return finish_document(plan._replace(document=replace(plan.document, write=written)), translations).data
 
     async with within(server.config.request_timeout):
-        return await server.documents.run(write)
-
-
-def _format(name: str) -> str:
-    kind = document_format(name)
-    assert kind is not None  # see `check_upload`
-    return kind
+        return await server.documents.run(write), name
 
 
 def safe_name(filename: str) -> str:

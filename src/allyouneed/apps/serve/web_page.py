@@ -37,11 +37,10 @@ def _files() -> dict[str, _File]:
     files = {file.name: file.read_bytes() for file in resources.files(__package__).joinpath("static").iterdir()}
     files["index.html"] = files["index.html"].replace(b"<!-- explanation -->", explanation_markup().encode())
     files |= {"explain.js": explanation_script().encode(), "explain.css": explanation_style().encode()}
-    return {name: _with_type(name, content) for name, content in files.items()}
-
-
-def _with_type(name: str, content: bytes) -> _File:
-    return _File(content, _MEDIA_TYPES[Path(name).suffix], f'"{hashlib.sha256(content).hexdigest()[:20]}"')
+    return {
+        name: _File(content, _MEDIA_TYPES[Path(name).suffix], f'"{hashlib.sha256(content).hexdigest()[:20]}"')
+        for name, content in files.items()
+    }
 
 
 @router.get("/")
