@@ -1,6 +1,6 @@
-import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -8,11 +8,8 @@ from fastapi.testclient import TestClient
 from allyouneed import Translator
 from allyouneed.apps.explain import trace_translation
 from allyouneed.apps.explain.page_data import build_page_data
-from allyouneed.apps.serve import native
-from allyouneed.apps.serve.languages import ModelKey
-from allyouneed.apps.serve.native import MAX_EXPLAINED_CHARACTERS, _Explainer
+from allyouneed.apps.serve.native import MAX_EXPLAINED_CHARACTERS
 from allyouneed.apps.serve.refusals import error_response
-from allyouneed.errors import Overloaded
 from serve.stub import stub_app
 
 
@@ -161,7 +158,9 @@ def test_a_pair_without_a_model_is_refused(client: TestClient) -> None:
     assert explain(client, "abc", target="de") == (400, {"error": "de is not supported"})
 
 
-def test_a_queue_that_is_full_refuses_at_once(served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "_MAX_WAITING", 0)
-    with pytest.raises(Overloaded):
-        asyncio.run(_Explainer().explain(None, ModelKey("en", "it"), "abc"))  # type: ignore[arg-type]
+def test_a_queue_that_is_full_refuses_at_once(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    app: Any = client.app
+    monkeypatch.setattr(app.state.server.scheduler, "_accepted", 10**6)
+    status, answer = explain(client, "abc")
+    assert status == 503
+    assert "texts are waiting already" in str(answer["error"])

@@ -12,7 +12,7 @@ from fastapi import Request
 
 from .keys import ApiKey, KeyFile
 from .options import ServeConfig
-from .refusals import Refusal
+from .refusals import QuotaRefusal, Refusal
 
 _AUTHORIZATION = re.compile(r"(?:DeepL-Auth-Key|Bearer)\s+(\S+)\s*", re.IGNORECASE)
 _OPEN_REQUESTS_PER_MINUTE = 120  # of one client, where others than this machine can connect
@@ -82,10 +82,6 @@ class Access:
     def characters_today(self, client: Client) -> int:
         """The characters that a client sent since midnight UTC; those of all clients without a key together."""
         return self._characters.count(client.account)
-
-
-class QuotaRefusal(Refusal):
-    """The characters of a day are used up."""
 
 
 def key_in_header(request: Request) -> str:

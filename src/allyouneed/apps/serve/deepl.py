@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 
 from ...language_tags import language_name
 from ..documents.unit import TagRules
-from .access import Client, QuotaRefusal
+from .access import Client
 from .batching import TranslationOptions
 from .bodies import (
     DEEPL_ERRORS,
@@ -34,7 +34,7 @@ from .bodies import (
     many,
 )
 from .languages import ModelKey, base_language, find_code
-from .refusals import QUOTA_EXCEEDED, Refusal
+from .refusals import Refusal
 from .request_fields import checked_terms, read_fields, refuse_too_much
 from .request_texts import Markup, detect_sources, translate_each
 from .server_state import OwnPages, Server, ServerState
@@ -69,7 +69,7 @@ async def translate_deepl(request: Request, server: Server) -> JSONResponse:
     how = read_sentence_options(body)
     refuse_unsupported(body)
     terms = await read_terms(server, client, body, source, target)
-    charge(server, client, cost=len(texts), characters=sum(map(len, texts)))
+    server.access.charge(client, cost=len(texts), characters=sum(map(len, texts)))
     sources = [source] * len(texts) if source else [one.language for one in await detect_sources(server, texts, target)]
     answers = await translate_each(
         server, how.prepared(texts), sources, target, TranslationOptions(glossary=terms), markup=how.markup,
@@ -125,16 +125,8 @@ async def read_deepl(
             raise Refusal(403, "Forbidden. The API key is missing or unknown.") from None
         raise
     if cost:
-        charge(server, client, cost=cost)
+        server.access.charge(client, cost=cost)
     return kind.parse(fields), client
-
-
-def charge(server: ServerState, client: Client, *, cost: int, characters: int = 0) -> None:
-    """Count a request of a client; a used-up day has DeepL's status 456."""
-    try:
-        server.access.charge(client, cost=cost, characters=characters)
-    except QuotaRefusal as refusal:
-        raise Refusal(QUOTA_EXCEEDED, "Quota Exceeded", retry_after=refusal.retry_after) from None
 
 
 def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
@@ -219,9 +211,9 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
     if body.output_format.lower() not in ("", document.name.rpartition(".")[2].lower()):
         raise body.refusal("output_format")
     terms = await read_terms(server, client, body, source, target)
-    charge(server, client, cost=file_cost(server, document))
+    server.access.charge(client, cost=file_cost(server, document))
     plan, characters = await read_upload(server, document)
-    charge(server, client, cost=0, characters=characters)
+    server.access.charge(client, cost=0, characters=characters)
     identifier, key = server.jobs.start(translate_upload(server, document, plan, terms), characters=characters)
     return JSONResponse({"document_id": identifier, "document_key": key})
 

@@ -1,23 +1,19 @@
 """The API of this program itself: translations with confidence, flags and alignments, piece by piece, and explained."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
-from ...errors import AllYouNeedError, InputError, Overloaded
-from ...translator import Translation
+from ...errors import AllYouNeedError, InputError
+from ...translator import Translation, Translator
 from ...translator.texts import checked_prefixes
 from ..explain.page_data import build_page_data
 from ..explain.trace import trace_translation
 from .batching import TranslationOptions
 from .events import EVENT_STREAM, event, event_response
-from .languages import ModelKey
-from .models import ModelStore
 from .monitoring import count_texts
 from .request_fields import checked_count, checked_terms, refuse_too_much
 from .server_state import Admitted, NativeBody, Server
@@ -145,7 +141,6 @@ def _outline(translation: Translation) -> dict[str, Any]:
 
 
 MAX_EXPLAINED_CHARACTERS = 300
-_MAX_WAITING = 16
 
 
 class ExplainRequest(NativeBody):
@@ -154,27 +149,6 @@ class ExplainRequest(NativeBody):
     text: str
     source: str
     target: str
-
-
-class _Explainer:
-    """One thread that explains one text after another, beside those that translate."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="explain")
-        self._waiting = 0
-
-    async def explain(self, models: ModelStore, key: ModelKey, text: str) -> dict[str, Any]:
-        if self._waiting >= _MAX_WAITING:
-            raise Overloaded(f"{self._waiting} texts wait for an explanation already; try again in some seconds")
-        self._waiting += 1
-        try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._thread, lambda: describe_translation(models, key, text))
-        finally:
-            self._waiting -= 1
-
-
-_explainer = _Explainer()
 
 
 @router.post("/explain")
@@ -191,10 +165,8 @@ async def explain_text(body: ExplainRequest, server: Server, client: Admitted) -
     key = server.models.pair(body.source, body.target)
     server.access.charge(client, cost=1, characters=len(body.text))
     count_texts([body.text])
-    return JSONResponse(await _explainer.explain(server.models, key, body.text))
 
+    def describe(translator: Translator) -> dict[str, Any]:
+        return build_page_data(trace_translation(translator, body.text), translator)
 
-def describe_translation(models: ModelStore, key: ModelKey, text: str) -> dict[str, Any]:
-    """The trace of a translation as plain data, which web/explain.js of `explain` describes."""
-    translator = models.translator(key)
-    return build_page_data(trace_translation(translator, text), translator)
+    return JSONResponse(await server.scheduler.run(key, describe))

@@ -22,7 +22,6 @@ from ...errors import (
 )
 
 _LOG = logging.getLogger("allyouneed.apps.serve")
-QUOTA_EXCEEDED = 456  # DeepL's own status code
 _OPTIONS = re.compile(r"--(column|encoding|into|numbers)\b")  # of the command; fields of a request have the same names
 
 
@@ -38,6 +37,10 @@ class Refusal(AllYouNeedError):  # noqa: N818  an answer, not a mistake of the p
         self.status, self.retry_after, self.close = status, retry_after, close
 
 
+class QuotaRefusal(Refusal):
+    """The characters of a day are used up, for which DeepL has a status of its own."""
+
+
 def install_error_handlers(app: FastAPI) -> None:
     """Answer every refused request of `app` in the shape of its API."""
     app.add_exception_handler(AllYouNeedError, _answer_error)
@@ -49,11 +52,15 @@ def error_response(
     path: str, status: int, message: str, *, retry_after: float | None = None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
     """An error as DeepL (paths under /v2 and /v3) or LibreTranslate and all others write it."""
-    key = "message" if path.startswith(("/v2/", "/v3/")) else "error"
+    key = "message" if _is_deepl(path) else "error"
     answer = JSONResponse({key: message.encode(errors="backslashreplace").decode()}, status, headers)
     if retry_after is not None:
         answer.headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
     return answer
+
+
+def _is_deepl(path: str) -> bool:
+    return path.startswith(("/v2/", "/v3/"))
 
 
 def as_refusal(error: Exception) -> Refusal:
@@ -84,6 +91,8 @@ def as_refusal(error: Exception) -> Refusal:
 
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     refusal = as_refusal(error)
+    if isinstance(refusal, QuotaRefusal) and _is_deepl(request.url.path):
+        refusal = Refusal(456, "Quota Exceeded", retry_after=refusal.retry_after)
     headers = {"Connection": "close"} if refusal.close else None
     return error_response(
         request.url.path, refusal.status, str(refusal), retry_after=refusal.retry_after, headers=headers

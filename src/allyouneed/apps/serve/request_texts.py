@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -192,31 +191,24 @@ async def translate_in_chunks(
     refused, unless they are to `wait`; the others always wait. The `line` of an `InputError` is the number of the text
     that the model cannot read.
     """
-    translations: list[Translation] = []
-    running: deque[asyncio.Task[list[Translation]]] = deque()
+    slots = asyncio.Semaphore(_CHUNKS)
 
-    async def finish_first() -> None:
-        try:
-            finished = await running[0]
-        except InputError as error:
-            raise InputError(str(error), line=error.line and len(translations) + error.line) from error
-        running.popleft()
-        translations.extend(finished)
+    async def translate(start: int) -> list[Translation]:
+        async with slots:
+            some = texts[start : start + _CHUNK]
+            try:
+                finished = await server.scheduler.translate(key, some, options, wait=wait or start > 0)
+            except InputError as error:
+                raise InputError(str(error), line=error.line and start + error.line) from error
         on_progress(len(finished))
+        return finished
 
     try:
-        for start in range(0, len(texts), _CHUNK):
-            some = texts[start : start + _CHUNK]
-            running.append(asyncio.create_task(server.scheduler.translate(key, some, options, wait=wait or start > 0)))
-            if len(running) == _CHUNKS:
-                await finish_first()
-        while running:
-            await finish_first()
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-    return translations
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(translate(start)) for start in range(0, len(texts), _CHUNK)]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [one for task in tasks for one in task.result()]
 
 
 async def translate_plans(
