@@ -127,11 +127,3 @@ def test_every_test_file_has_its_file_in_the_house() -> None:
                 file for there in places for file in there.parent.glob(f"{there.stem}.*")
             ]  # of Python, or of the page
             assert files or any(there.with_suffix("").is_dir() for there in places), path
-
-
-def test_programs_that_import_translate_document_from_the_translator_find_it() -> None:
-    from allyouneed.translator import translate_document
-
-    assert translate_document is allyouneed.translate_document
-    with pytest.raises(ImportError, match="translate_documents"):
-        from allyouneed.translator import translate_documents  # noqa: F401

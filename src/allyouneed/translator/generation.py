@@ -135,11 +135,14 @@ class TranslationGenerator:
         There are none where the required phrases do not fit within the limit, or where the request was cancelled.
         """
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
-        for constrained in (False, True):  # constraints take a search of their own
+        # Constraints take a search of their own; one of phrases that do not fit would have a wide beam.
+        for constrained in (False, True):
             some = [
                 b
                 for b, one in enumerate(requests)
-                if bool(one.constraints) == constrained and self._can_fit(one) and not one.is_cancelled()
+                if bool(one.constraints) == constrained
+                and min_constrained_length(one.constraints) <= self.limit
+                and not one.is_cancelled()
             ]
             if some:
                 for b, best in zip(some, self._search([requests[b] for b in some], self.config), strict=True):
@@ -148,10 +151,6 @@ class TranslationGenerator:
         for b, one in enumerate(requests):
             hypotheses[b], repetitive[b] = self._retry_repetition(one, hypotheses[b])
         return hypotheses, repetitive
-
-    def _can_fit(self, request: GenerationRequest) -> bool:
-        """Whether the required phrases fit within the limit; a search for those that do not would have a wide beam."""
-        return min_constrained_length(request.constraints) <= self.limit
 
     def _retry_repetition(
         self, request: GenerationRequest, hypotheses: list[Hypothesis]

@@ -168,7 +168,7 @@ class SegmentTranslator:
             lists, again = zip(*islice(answers, len(some)), strict=True)
             checked = [self._search_for_spans(segment, *one) for one in zip(some, lists, strict=True)]
             hypotheses.append([best for best, *_ in filter(None, checked)] if alternatives else checked[0])
-            flags.append(_flags(again[0]))
+            flags.append(("repeats",) if again[0] else ())
         return hypotheses, flags
 
     def _search_for_spans(
@@ -211,7 +211,3 @@ class SegmentTranslator:
         if self._unknown is not None and self._unknown in segment.request.source:
             flags = (*flags, "unknown")
         return Translation(segment.text, text, hypothesis.log_probability, hypothesis.tokens, flags)
-
-
-def _flags(repetitive: bool) -> tuple[Flag, ...]:
-    return ("repeats",) if repetitive else ()

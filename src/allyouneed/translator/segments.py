@@ -1,8 +1,7 @@
 """Texts → segments: what is translated at once, with its tokens and constraints; and segments → batches."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from ..decode import beam_width
 from ..errors import InputError
@@ -24,10 +23,6 @@ class Segment(NamedTuple):
     request: GenerationRequest
     constraints: ConstraintBuilder | None = None
     as_is: bool = False
-
-    def cancelled_by(self, is_cancelled: Callable[[int], bool]) -> Self:
-        """The same segment, cancelled as soon as `is_cancelled` is true of its text."""
-        return self._replace(request=self.request._replace(is_cancelled=partial(is_cancelled, self.number)))
 
 
 class Segmenter:

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..bundle import Bundle
 from ..config import DecodeConfig
@@ -191,7 +192,10 @@ class TextSplitter:
         doubtful = recased.keys() | {number for number in ready if copies.is_contradicted(normalized[number])}
         as_is = [text if number in doubtful else "" for number, text in enumerate(normalized)]
         segments += self._segments_as_is(as_is, prefix_ids, constraints)
-        segments = [segment.cancelled_by(is_cancelled) for segment in segments]
+        segments = [
+            one._replace(request=one.request._replace(is_cancelled=partial(is_cancelled, one.number)))
+            for one in segments
+        ]
         return SplitTexts(texts, ready, segments, frozenset(recased))
 
     def _can_encode(self, text: str) -> bool:

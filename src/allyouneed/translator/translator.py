@@ -246,7 +246,7 @@ class Translator:
                 glossary=glossary,
                 first_line=first_line + done,
                 on_refused=on_refused,
-                is_cancelled=_counted_from(done, is_cancelled),
+                is_cancelled=partial(lambda first, number: is_cancelled(first + number), done),
             )
             translations = self._segment_translator.translate_in_batches(
                 split.segments,
@@ -386,10 +386,6 @@ def _make_engine(bundles: Sequence[Bundle], precision: str, compiled: Compiled) 
     models = [one.model for one in bundles]
     chosen = pick_precision(*models) if precision == "auto" else precision
     return models, make_ensemble(models, precision=chosen, compiled=compiled)
-
-
-def _counted_from(first: int, is_cancelled: Callable[[int], bool]) -> Callable[[int], bool]:
-    return lambda number: is_cancelled(first + number)
 
 
 def _restored(

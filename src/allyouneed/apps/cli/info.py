@@ -74,7 +74,9 @@ def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> di
     model, config = bundle.model, bundle.model.config
     tokenizers = (bundle.source_tokenizer, bundle.target_tokenizer)
     parts = {
-        "embeddings and projection": {id(p): p.numel() for name, p in model.named_parameters() if _is_table(name)},
+        "embeddings and projection": {
+            id(p): p.numel() for name, p in model.named_parameters() if not name.startswith(("encoder.", "decoder."))
+        },
         "encoder": {id(p): p.numel() for p in model.encoder.parameters()},
         "decoder": {id(p): p.numel() for p in model.decoder.parameters()},
     }
@@ -109,7 +111,3 @@ def _compare(checksums: "Checksums") -> str:
     if not checksums.matches("README.md"):
         return "README.md was changed since the bundle was written; the other files are as they were written"
     return "all files are as they were written"
-
-
-def _is_table(name: str) -> bool:
-    return not name.startswith(("encoder.", "decoder."))

@@ -52,7 +52,7 @@ def recipe_from_arguments(
     from ...settings import apply_overrides, read_tables
 
     tables: dict[str, Any]
-    if what.endswith(".toml") or what in recipe_names() or not _is_source(what):
+    if what.endswith(".toml") or what in recipe_names() or not (":" in what or Path(what).exists()):
         tables = read_tables(recipe_path(what))
     else:
         files = [what, *(word for word in more[:1] if "=" not in word)]
@@ -99,7 +99,3 @@ def default_output(what: str) -> Path:
     if re.search(r"[*?\[]", name):
         raise ConfigError(f"{what} has no name for the folder of the run; name one with --output")
     return Path("runs") / name
-
-
-def _is_source(what: str) -> bool:
-    return ":" in what or Path(what).exists()

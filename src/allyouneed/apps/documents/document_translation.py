@@ -116,7 +116,12 @@ def translate_plan(
 def locate_refusal(plans: Iterable[DocumentPlan], texts: Sequence[str], error: InputError) -> InputError:
     """The refusal of one of `texts`, which `error.line` counts from 1, with the key of the first unit that it is in."""
     sentence = texts[error.line - 1] if error.line else None
-    units = (unit for plan in plans for unit in _units_with(plan, sentence))
+    units = (
+        unit
+        for plan in plans
+        for unit, spans in zip(plan.document.units, plan.sentences, strict=True)
+        if any(unit.text[start:end] == sentence for start, end in spans)
+    )
     key = next((unit.key for unit in units if unit.key), "") if sentence is not None else ""
     return InputError(f"{key}: {error}" if key else str(error))
 
@@ -197,12 +202,6 @@ def _opaque_spans(unit: TranslationUnit) -> list[CharSpan]:
 def _whole_span(text: str) -> Iterator[CharSpan]:
     if text.strip():
         yield len(text) - len(text.lstrip()), len(text.rstrip())
-
-
-def _units_with(plan: DocumentPlan, sentence: str | None) -> Iterator[TranslationUnit]:
-    for unit, spans in zip(plan.document.units, plan.sentences, strict=True):
-        if any(unit.text[start:end] == sentence for start, end in spans):
-            yield unit
 
 
 _REASONS: dict[Flag, str] = {

@@ -96,9 +96,11 @@ class _Placement:
         self.source, self.target, self.opaque = source, target, opaque
         words, target_words = _words(source), _words(target)
         in_range = sorted({(i, j) for i, j in links if 0 <= i < len(words) and 0 <= j < len(target_words)})
+        count = len(target_words)
+        diagonal = [(j * len(words) // count, j) for j in range(count)] if words else []
         part_links = [
             link
-            for i, j in in_range or _diagonal(len(words), len(target_words))
+            for i, j in in_range or diagonal
             for role in ROLES
             for link in self._part_links(words[i][role], target_words[j][role])
         ]
@@ -210,7 +212,7 @@ class _Placement:
         contents = self._contents(node)
         if run and contents:
             start, end = self.target_atoms[run[0]].start, self.target_atoms[run[1] - 1].end
-            start -= min(contents[0].start - node.start, self._blanks_before(start))
+            start -= min(contents[0].start - node.start, start - len(self.target[:start].rstrip()))
             end += min(node.end - contents[-1].end, self._blanks_after(end))
             return Placed(start, end, order, node, *run)
         boundary = self._boundary(node.start, first, last)
@@ -242,9 +244,6 @@ class _Placement:
 
     def _size(self, run: tuple[int, ...]) -> int:
         return self.target_atoms[run[1] - 1].end - self.target_atoms[run[0]].start
-
-    def _blanks_before(self, at: int) -> int:
-        return at - len(self.target[:at].rstrip())
 
     def _blanks_after(self, at: int) -> int:
         return len(self.target) - at - len(self.target[at:].lstrip())
@@ -278,7 +277,3 @@ def _atoms(words: Iterable[dict[str, list[Atom]]], cuts: Sequence[int]) -> dict[
 
 def _within(cuts: Sequence[int], part: Atom) -> Sequence[int]:
     return cuts[bisect_right(cuts, part.start) : bisect_left(cuts, part.end)]
-
-
-def _diagonal(sources: int, targets: int) -> list[WordLink]:
-    return [(j * sources // targets, j) for j in range(targets)] if sources else []

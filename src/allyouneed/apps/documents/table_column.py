@@ -86,7 +86,7 @@ def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOpt
             f"has {len(wide)} cells in line {line}, but {width} in the first row, so that a new column would not be "
             "below its heading; mend that line, or leave out --into"
         )
-    body = [row for row in rows[columns.first_row :] if columns.source < len(row) and not _is_blank(row)]
+    body = [row for row in rows[columns.first_row :] if columns.source < len(row) and text[row[0][0] : row[-1][1]]]
     cells = [text[slice(*row[columns.source])] for row in body]
     strings = [StringUnit(style.read(cell), numbers=options.numbers) for cell in cells]
     existing = [_existing(text, row, columns, style) for row in body]
@@ -116,10 +116,6 @@ def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOpt
         return encoded.replaced(replacements)
 
     return Document(tuple(unit for unit in units if unit), write)
-
-
-def _is_blank(row: _Row) -> bool:
-    return len(row) == 1 and row[0][0] == row[0][1]
 
 
 def _existing(text: str, row: _Row, columns: _Columns, style: TableStyle) -> str:

@@ -54,7 +54,11 @@ def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: 
         return []
     else:
         first = list(_course(run))
-    return [*first, *_noise(run, evidence), *_few_pairs(pairs)]
+    few = (
+        f"{pairs:,} training pairs are few: more pairs of the kind that fails help most; or start from a model of "
+        "the same languages (--init-from)."
+    )
+    return [*first, *_noise(run, evidence), *([few] if pairs is not None and pairs < TOO_FEW_PAIRS else [])]
 
 
 def _best_baseline(result: HeldOutResult) -> str:
@@ -137,14 +141,6 @@ def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
                 f"{dropped / read:.0%} of the pairs were dropped as faulty ({which}), so others "
                 "may be noisy, too: look at data-report.json, and clean the pairs."
             )
-
-
-def _few_pairs(pairs: int | None) -> Iterator[str]:
-    if pairs is not None and pairs < TOO_FEW_PAIRS:
-        yield (
-            f"{pairs:,} training pairs are few: more pairs of the kind that fails help most; or start from a model of "
-            "the same languages (--init-from)."
-        )
 
 
 TIMES = 4  # as many minutes as the run had

@@ -130,7 +130,7 @@ def _significance(comparison: Comparison) -> str:
     )  # fmt: skip
     rows = [
         (score.name, f"{score.first:.2f}", f"{score.second:.2f}", f"{score.second - score.first:+.2f}",
-         _p_value(score), _verdict(score, a, b))
+         "1" if score.first == score.second else f"{score.p_value:.3f}", _verdict(score, a, b))
         for score in comparison.scores
     ]  # fmt: skip
     signatures = "".join(f"<p><code>{escape(score.signature)}</code></p>" for score in comparison.scores)
@@ -144,10 +144,6 @@ def _significance(comparison: Comparison) -> str:
         ),
         signatures,
     )
-
-
-def _p_value(score: PairedScore) -> str:
-    return "1" if score.first == score.second else f"{score.p_value:.3f}"
 
 
 def _verdict(score: PairedScore, a: str, b: str) -> str:

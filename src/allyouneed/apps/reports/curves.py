@@ -80,7 +80,9 @@ def _draw(
     parts, axes = [], {}
     if 0 < warmup < x_axis.high:
         start, end = x_axis.start, x_axis.to_pixel(warmup)
-        parts.append(f'<rect class="band" x="{start}" y="{TOP}" width="{end - start:.1f}" height="{_plot_height()}"/>')
+        parts.append(
+            f'<rect class="band" x="{start}" y="{TOP}" width="{end - start:.1f}" height="{HEIGHT - TOP - BOTTOM}"/>'
+        )
         anchor, x = ("end", end - 4) if end - start > 70 else ("start", end + 4)
         parts.append(f'<text x="{x}" y="{HEIGHT - BOTTOM - 6}" text-anchor="{anchor}">warmup</text>')
     for values, is_right, name in ((left, False, y_title), (right, True, right_title or y_title)):
@@ -116,10 +118,6 @@ def _line(curve: Curve, x_axis: Axis, y_axis: Axis) -> str:
     x, y = pixels[-1]
     style = f"c{curve.number}" + " dashed" * curve.dashed
     return f'<polyline class="line {style}" points="{path}"/><circle class="dot {style}" cx="{x}" cy="{y}" r="3"/>'
-
-
-def _plot_height() -> int:
-    return HEIGHT - TOP - BOTTOM
 
 
 def _finite(curve: Curve) -> Curve:

@@ -110,11 +110,6 @@ def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
         return []
 
 
-def _undetected(pairs: int) -> float:
-    """The largest share of errors that leaves this number of pairs without one in 5 % of all draws."""
-    return float(1 - 0.05 ** (1 / pairs))
-
-
 def _score(
     bundle: Bundle,
     pairs: Sequence[Pair],
@@ -132,10 +127,8 @@ def _score(
     }
     model = scored[MODEL]
     if model.counts["exact"].score == 100:
-        notes = [
-            *notes,
-            f"no error in {len(pairs):,} pairs: up to {_undetected(len(pairs)):.1%} of others may be wrong",
-        ]
+        undetected = 1 - 0.05 ** (1 / len(pairs))  # the share of errors that leaves so many pairs without one in 5 %
+        notes = [*notes, f"no error in {len(pairs):,} pairs: up to {undetected:.1%} of others may be wrong"]
     return HeldOutResult(
         step=0,
         pairs=len(pairs),
