@@ -107,15 +107,7 @@ class SegmentTranslator:
 
         There is none for a segment that was cancelled, or whose constraints do not fit within the limit.
         """
-        return self._translations(segments, *self._generate(segments, alternatives), align)
-
-    def _translations(
-        self,
-        segments: Sequence[Segment],
-        hypotheses: Sequence[list[Hypothesis]],
-        flags: Sequence[tuple[Flag, ...]],
-        align: Unit | None,
-    ) -> list[Translation | None]:
+        hypotheses, flags = self._generate(segments, alternatives)
         some = [i for i, best in enumerate(hypotheses) if best]
         sources, best = [segments[i].request.source for i in some], [hypotheses[i][0] for i in some]
         links = self._aligner.align(sources, best, align) if align and some else [None] * len(some)

@@ -41,36 +41,30 @@ class Segmenter:
         prefixes: Sequence[list[int]],
         first: int,
         constraints: ConstraintBuilder | None = None,
+        on_refused: Callable[[InputError], None] | None = None,
     ) -> list[Segment]:
         """The segments of some texts, of which an empty one has none; the first segment of each begins with its prefix.
 
-        Refuses a text that cannot be encoded or cut, by its line; the first text is line `first`.
+        Refuses a text that cannot be encoded or cut, by its line; the first text is line `first`. With `on_refused`
+        that is called with the error, and the text has no segments.
         """
-        return [
-            segment
-            for number, (text, ids, prefix) in enumerate(
-                zip(texts, encode_texts(self._tokenizer, texts, first), prefixes, strict=True)
-            )
-            if text
-            for segment in self._split_one(text, ids, prefix, number, first + number, constraints)
-        ]
-
-    def split_accepted(
-        self,
-        texts: Sequence[str],
-        prefixes: Sequence[list[int]],
-        first: int,
-        constraints: ConstraintBuilder | None,
-        on_refused: Callable[[InputError], None],
-    ) -> list[Segment]:
-        """The same, but `on_refused` is called with the error of each text that is refused."""
         segments: list[Segment] = []
-        for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=True)):
-            try:
-                split = self.split([text], [prefix], first + number, constraints)
-                segments += [segment._replace(number=number) for segment in split]
-            except InputError as error:
+        try:
+            encoded = encode_texts(self._tokenizer, texts, first)
+            for number, (text, ids, prefix) in enumerate(zip(texts, encoded, prefixes, strict=True)):
+                if text:
+                    segments += self._split_one(text, ids, prefix, number, first + number, constraints)
+        except InputError as error:
+            if on_refused is None:
+                raise
+            if len(texts) == 1:
                 on_refused(error)
+                return []
+            alone = (
+                (number, self.split([text], [prefix], first + number, constraints, on_refused))
+                for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=True))
+            )
+            return [one._replace(number=number) for number, some in alone for one in some]
         return segments
 
     def _split_one(

@@ -183,12 +183,7 @@ class TextSplitter:
             if self._can_encode(small := case.to_sentence_case(text, _terms_with_capitals(text, constraints)))
         }
         remaining = ["" if number in ready else recased.get(number, text) for number, text in enumerate(normalized)]
-        try:
-            segments = self._segmenter.split(remaining, prefix_ids, first_line, constraints)
-        except InputError:
-            if on_refused is None:
-                raise
-            segments = self._segmenter.split_accepted(remaining, prefix_ids, first_line, constraints, on_refused)
+        segments = self._segmenter.split(remaining, prefix_ids, first_line, constraints, on_refused)
         doubtful = recased.keys() | {number for number in ready if copies.is_contradicted(normalized[number])}
         as_is = [text if number in doubtful else "" for number, text in enumerate(normalized)]
         segments += self._segments_as_is(as_is, prefix_ids, constraints)
@@ -210,7 +205,7 @@ class TextSplitter:
     ) -> list[Segment]:
         """The segments of those texts that the model can read: it has no answer to what is unknown to it."""
         unknown = self._bundle.source_tokenizer.unk_id
-        segments = self._segmenter.split_accepted(texts, prefix_ids, 1, constraints, lambda _: None)
+        segments = self._segmenter.split(texts, prefix_ids, 1, constraints, lambda _: None)
         unread = {segment.number for segment in segments if unknown in segment.request.source}
         return [segment._replace(as_is=True) for segment in segments if segment.number not in unread]
 
