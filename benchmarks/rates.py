@@ -18,8 +18,7 @@ from auto_tasks import STORED, read_pairs
 
 from allyouneed.config import DataConfig, ModelConfig, TrainConfig
 from allyouneed.data.batch import batches
-from allyouneed.data.encode import encode_pairs
-from allyouneed.data.pairs import Pair
+from allyouneed.data.pairs import Pair, encode_pairs
 from allyouneed.nn import Transformer
 from allyouneed.text.vocabulary import Vocabulary, train_vocabulary
 from allyouneed.train.loop import updates

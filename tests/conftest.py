@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -85,6 +85,14 @@ def _one_thread_one_seed() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     torch.set_flush_denormal(False)  # the command `train` sets it; Hypothesis makes no floats then
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """What a power cut would leave is not tested, and a run of 12 updates would wait for the disk 120 times."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture

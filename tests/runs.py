@@ -24,6 +24,7 @@ TINY = Recipe.from_tables(
             "steps": 12, "batch_tokens": 200, "warmup": 4, "validate_every": 4, "average_checkpoints": 2, "threads": 1,
             "tensorboard": False,
         },
+        "decode": {"retry_repetition": False},  # a model of 12 updates repeats itself in every translation
     }
 )  # fmt: skip
 

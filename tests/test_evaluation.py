@@ -22,8 +22,7 @@ from allyouneed import (
     fit,
 )
 from allyouneed.data.pairs import Pair
-from allyouneed.evaluation.model_scores import greedy_translator
-from allyouneed.evaluation.user_metrics import UserMetric
+from allyouneed.evaluation.model_scores import UserMetric, greedy_translator
 from allyouneed.text.normalize import Normalization
 from runs import TINY, Notebook
 
@@ -192,7 +191,7 @@ def count_vowels(translations: Sequence[str], references: Sequence[str]) -> floa
 
 
 def test_a_metric_of_the_user_is_recorded_and_stops_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.run.best_model.MIN_UPDATES", 0)  # models are compared from then on
+    monkeypatch.setattr("allyouneed.run.validator.MIN_UPDATES", 0)  # models are compared from then on
     values = iter([5.0, 1.0, 1.0, 1.0])
     settings = replace(TINY.train, patience=1, early_stopping_metric="mine", average_checkpoints=1, warmup=1, steps=16)
     notebook = Notebook()

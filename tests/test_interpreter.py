@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.interpreter import is_installed, python_command
+from allyouneed.interpreter import environment, is_installed, python_command, versions
 
 
 def test_a_folder_with_the_name_of_a_library_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,3 +27,21 @@ def test_a_new_process_looks_in_the_current_folder_only_if_this_one_does(
     monkeypatch.setattr(sys, "path", paths if here == "neither" else [str(tmp_path) if here else "", *paths])
     done = subprocess.run(python_command("mine"), capture_output=True, text=True, check=False)
     assert (done.stdout == "here\n") == (here != "neither"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["/usr/bin/allyouneed", "train", "a b.tsv"], "allyouneed train 'a b.tsv'"),
+        (["/lib/allyouneed/__main__.py", "demo"], "python -m allyouneed demo"),
+        (["allyouneed", "train", "r\udce4"], r"allyouneed train 'r\udce4'"),
+    ],
+)
+def test_the_environment_says_how_the_program_was_called(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], command: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", words)
+    facts = environment()
+    assert facts["command"] == command
+    assert facts["versions"] == versions()
+    assert facts["processor"].endswith(" cores")

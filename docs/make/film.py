@@ -24,7 +24,7 @@ from allyouneed.apps.explain.film import changes, film_frame
 from allyouneed.data.pairs import Pair
 from allyouneed.data.tasks import date_pairs
 from allyouneed.files import read_json_lines, write_whole
-from allyouneed.run.film import FILM_FILE
+from allyouneed.run.log import FILM_FILE
 
 RESULT = Path(__file__).with_name("film.json")
 PICTURE = Path(__file__).parent.parent / "pictures/film.svg"

@@ -25,10 +25,10 @@ from safetensors import SafetensorError, safe_open
 from .checksums import SUMS, Checksums, write_with_checksums
 from .config import DecodeConfig, ModelConfig
 from .config.data_config import LICENSE_NAME
-from .errors import BundleError, ConfigError, DataError
+from .errors import BundleError, ConfigError, DataError, refused
 from .files import parse_json, read_whole, to_json
 from .lazy import torch
-from .settings import build_settings, require_whole
+from .settings import build_settings, from_table, require_whole
 from .suggest import near_path
 from .text.letter_case import CaseStatistics
 from .text.normalize import Normalization
@@ -77,7 +77,7 @@ class Bundle:
     @property
     def license(self) -> str:
         """The license that the head of its card names, as model hubs read it; empty if there is none."""
-        named = LICENSE.search(front_matter(self.card))
+        named = LICENSE.search(split_card(self.card)[0])
         return named[1] if named else ""
 
     def save(self, folder: str | Path) -> None:
@@ -102,12 +102,9 @@ class Bundle:
             "normalization": asdict(self.normalization),
             "languages": dict(zip(("source", "target"), self.languages, strict=True)),
             "probes": list(self.probes),
-            "learned_from": {
-                "longest_source": self.longest_source,
-                "longest_repetition": self.longest_repetition,
-                "copies": asdict(self.copy_statistics),
-                "letter_case": asdict(self.case_statistics),
-            },
+            "learned_from": asdict(
+                _LearnedFrom(self.longest_source, self.longest_repetition, self.copy_statistics, self.case_statistics)
+            ),
         }
         texts = self.vocabulary.files() | {"README.md": self.card, "config.json": to_json(config, indent=2) + "\n"}
         contents = {name: text.encode() for name, text in texts.items()}
@@ -145,7 +142,7 @@ class Bundle:
         normalization = build_settings(
             Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
         )
-        learned_from = _learned_from(folder, config.get("learned_from"))
+        learned_from = _config_part(folder, config, "learned_from", _LearnedFrom)
         tokenizers = ("tokenizer.json", "tokenizer.target.json")[: 1 if sizes.target_vocab_size is None else 2]
         checksums.require_lines("README.md", WEIGHTS_FILE, *tokenizers)
         for name in tokenizers:
@@ -178,10 +175,13 @@ class Bundle:
             vocabulary.target,
             decode,
             card=_read(folder, "README.md").decode(errors="replace"),
-            **learned_from,
+            copy_statistics=learned_from.copies,
+            case_statistics=learned_from.letter_case,
+            longest_source=learned_from.longest_source,
+            longest_repetition=learned_from.longest_repetition,
             normalization=normalization,
             languages=_languages(folder, config),
-            probes=_probes(folder, config),
+            probes=_config_part(folder, config, "probes", tuple[str, ...]),
         )
 
     @classmethod
@@ -197,6 +197,23 @@ class Bundle:
                 raise BundleError(f"{folder}/{WEIGHTS_FILE} does not hold this model's weights: {error}") from error
             verified.result()
         return model.to(device).eval()
+
+
+@dataclass(frozen=True, slots=True)
+class _LearnedFrom:
+    """The statistics of the training pairs, as config.json has them."""
+
+    longest_source: int = 0
+    longest_repetition: int = 0
+    copies: CopyStatistics = field(default_factory=CopyStatistics)
+    letter_case: CaseStatistics = field(default_factory=CaseStatistics)
+
+    def __post_init__(self) -> None:
+        require_whole("longest_source", self.longest_source, least=0)
+        require_whole("longest_repetition", self.longest_repetition, least=0)
+
+
+_OPTIONAL = {"longest_source", "longest_repetition", "alone", "inside", "letter_case", "contradicted"}  # of the fields
 
 
 class UnreadBundle(Bundle):
@@ -225,10 +242,10 @@ class UnreadBundle(Bundle):
         checksums.verify(WEIGHTS_FILE)
 
 
-def front_matter(card: str) -> str:
-    """The lines between two `---` at the head of a card, which model hubs read; empty if there are none."""
-    head = re.match(r"---\r?\n(.*?\n)---\s", card, re.DOTALL)
-    return head[1] if head else ""
+def split_card(card: str) -> tuple[str, str]:
+    """The lines between two `---` at the head of a card, which model hubs read, and its text; "" if there are none."""
+    head = re.match(r"---\r?\n(.*?\n)---\s+", card, re.DOTALL)
+    return (head[1], card[head.end() :]) if head else ("", card)
 
 
 def read_languages(folder: str | Path) -> tuple[str, str]:
@@ -336,9 +353,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str]:
-    table = config.get("languages", {})  # a bundle of an earlier version has none
-    if not isinstance(table, dict) or not all(isinstance(table.get(side, ""), str) for side in ("source", "target")):
-        raise BundleError(f"{folder}/config.json, languages, must name a source and a target; got {table!r:.80}")
+    table = _config_part(folder, config, "languages", dict[str, str])
     source, target = table.get("source", ""), table.get("target", "")
     # Imported bundles may have names that are no tags ("de_DE"), but none has signs that a terminal would act on.
     if not re.fullmatch(r"[\w-]*", source) or not re.fullmatch(r"[\w-]*", target):
@@ -346,26 +361,11 @@ def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str]:
     return source, target
 
 
-def _probes(folder: Path, config: dict[str, Any]) -> tuple[str, ...]:
-    probes = config.get("probes", [])  # a bundle of an earlier version has none
-    if not isinstance(probes, list) or not all(isinstance(text, str) for text in probes):
-        raise BundleError(f"{folder}/config.json, probes, must be a list of texts; got {probes!r:.80}")
-    return tuple(probes)
-
-
-def _learned_from(folder: Path, table: Any) -> dict[str, Any]:
-    if table is None:  # a bundle of an earlier version
-        return {}
-    try:
-        longest = {name: table[name] for name in ("longest_source", "longest_repetition") if name in table}
-        for name, tokens in longest.items():
-            require_whole(name, tokens, least=0)
-        case = CaseStatistics.from_table(table["letter_case"]) if "letter_case" in table else CaseStatistics()
-        return longest | {"copy_statistics": CopyStatistics.from_table(table["copies"]), "case_statistics": case}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BundleError(
-            f"{folder}/config.json, learned_from, is not what `allyouneed train` writes: {error!r}"
-        ) from error
+def _config_part(folder: Path, config: dict[str, Any], name: str, kind: Any) -> Any:
+    """A part of config.json as an object of `kind`; an empty one of an earlier version, which has none."""
+    what = f"{folder}/config.json, {name}, is not what `allyouneed train` writes"
+    with refused(BundleError, what, AttributeError, KeyError, TypeError, ConfigError):
+        return from_table(kind, config[name], _OPTIONAL) if name in config else kind()
 
 
 def list_bundles(folder: str | Path = "runs") -> list[Path]:

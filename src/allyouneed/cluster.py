@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from .errors import AllYouNeedError, ConfigError, MissingExtraError
+from .errors import AllYouNeedError, ConfigError, refused, require_extra
 
 AHEAD = 2  # items a core: one that is worked on, and one that waits
 CONNECTING_SECONDS = 10  # to the machine that an address names
@@ -102,23 +102,16 @@ def cluster_map(
 def _started_ray(address: str) -> tuple[Any, bool]:
     """The module, connected to a cluster, and whether it was not before."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtraError("--ray", "ray") from error
+    ray = require_extra("ray", "--ray", "ray")
     if ray.is_initialized():
         return ray, False
-    try:
+    what = f"--ray {address} is no Ray cluster that answers"
+    with refused(ConfigError, what, Exception, remedy='"local" starts one here'):  # Ray raises bare Exceptions
         _connect(address)
         ray.init(
             address=address, include_dashboard=False if address == "local" else None, log_to_driver=False,
             logging_level="ERROR",
         )  # fmt: skip
-    except Exception as error:  # Ray raises bare Exceptions, and _connect OSErrors
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(
-            f'--ray {address} is no Ray cluster that answers ({reason}); "local" starts one here'
-        ) from error
     return ray, True
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from .errors import ConfigError
+from .errors import ConfigError, refused
 from .lazy import Tensor, torch
 
 # A recipe made on a large machine should run on a small one, where extra threads only wait for each other.
@@ -29,14 +29,10 @@ def pick_device(name: str = "auto") -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
+    what = f'device must be "auto", "cpu", "cuda" or "mps", and be present; got {name!r}'
+    with refused(ConfigError, what, RuntimeError, AssertionError):
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(
-            f'device must be "auto", "cpu", "cuda" or "mps", and be present; got {name!r} ({reason})'
-        ) from error
     return device
 
 
@@ -111,13 +107,19 @@ def set_threads(count: int) -> None:
 
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Compute with `count` threads inside the block (0: PyTorch's choice), then with the previous number."""
+    """Compute with `count` threads inside the block (0: PyTorch's choice), then with the previous number.
+
+    One is enough for products of a few rows: they are done before other threads have started, and a thread of OpenMP
+    that waits for work keeps a core busy.
+    """
     before = torch.get_num_threads()
-    set_threads(count)
+    changes = count not in (0, before)
+    if changes:
+        set_threads(count)
     try:
         yield
     finally:
-        if count:
+        if changes:
             torch.set_num_threads(before)
 
 
@@ -150,23 +152,6 @@ def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], I
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)  # the default of new threads; that of this thread is unchanged
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread of PyTorch inside the block, then with the previous number.
-
-    A product of a few rows is done before other threads have started, and a thread of OpenMP that waits
-    for work keeps a core busy.
-    """
-    count = torch.get_num_threads()
-    if count > 1:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        if count > 1:
-            torch.set_num_threads(count)
 
 
 def retain_freed_memory() -> None:

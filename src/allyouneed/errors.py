@@ -19,10 +19,18 @@
 Every message says what was read, what was seen, what was expected and what to do.
 """
 
+from __future__ import annotations
+
 import re
 import shlex
 import sys
-from typing import Self
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
 
 
 class AllYouNeedError(Exception):
@@ -130,6 +138,30 @@ class Interrupted(AllYouNeedError):  # noqa: N818  no failure, so not called an 
     def __init__(self, message: str, *, signal: int) -> None:
         super().__init__(message)
         self.signal = signal
+
+
+@contextmanager
+def refused(kind: type[AllYouNeedError], what: str, *errors: type[Exception], remedy: str = "") -> Iterator[None]:
+    """Raise these errors of the block as a `kind`: `what`, the reason in a line, and the remedy.
+
+    Errors of this package pass, unless a class of them is among `errors`.
+    """
+    try:
+        yield
+    except errors as error:
+        if isinstance(error, AllYouNeedError) and not any(issubclass(one, AllYouNeedError) for one in errors):
+            raise
+        lacks = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        reason = getattr(error, "strerror", None) or lacks.strip().partition("\n")[0] or repr(error)
+        raise kind(f"{what}: {reason}{remedy and f'; {remedy}'}") from error
+
+
+def require_extra(library: str, what: str, extra: str) -> ModuleType:
+    """The module of an optional library. `what` needs it, and the extra `extra` installs it."""
+    try:
+        return import_module(library)
+    except ImportError as error:
+        raise MissingExtraError(what, extra) from error
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -207,15 +207,15 @@ def locked(path: Path, *, what: str, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _in_folder(folder: Path) -> Iterator[None]:
-    made = [above for above in (folder, *folder.parents) if not above.exists()]
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     with refusing_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
-        for above in made:
+        for path in made:
             with suppress(OSError):  # it is not empty
-                above.rmdir()
+                path.rmdir()
 
 
 def _remove_abandoned(path: Path) -> None:

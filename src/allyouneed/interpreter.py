@@ -1,8 +1,11 @@
-"""This Python: the libraries that it finds, and how it is started again for a module of this package."""
+"""This Python: the libraries that it finds, its versions, and how it is started again for a module of this package."""
 
 import os
+import platform
+import shlex
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 
 def is_installed(library: str) -> bool:
@@ -19,3 +22,43 @@ def python_command(module: str, *arguments: str) -> list[str]:
     finds_here = not {"", os.getcwd()}.isdisjoint(sys.path)
     warnings = [f"-W{option}" for option in sys.warnoptions]
     return [sys.executable, *([] if finds_here else ["-P"]), *warnings, "-m", module, *arguments]
+
+
+def versions() -> str:
+    """Versions of allyouneed, torch and Python in one line; imports none of them."""
+    return f"allyouneed {installed('allyouneed')}, torch {installed('torch')}, Python {platform.python_version()}"
+
+
+def environment() -> dict[str, str]:
+    """The command of this process, the program versions, the system and its processor."""
+    return {
+        "command": _command(),
+        "versions": versions(),
+        "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "processor": f"{_processor()}, {os.cpu_count() or 1} cores",
+    }
+
+
+def _command() -> str:
+    program = Path(sys.argv[0])
+    words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
+    # Python keeps what is not UTF-8 in a name as characters that cannot be written.
+    return shlex.join([*words, *sys.argv[1:]]).encode(errors="backslashreplace").decode()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
+    except OSError:  # not Linux
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def installed(package: str) -> str:
+    from importlib import metadata  # slow to import, and rarely needed
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # run from its source folder
+        return "(not installed)"

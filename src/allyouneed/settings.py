@@ -4,11 +4,11 @@ import dataclasses
 import operator
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import ConfigError
 from .files import read_whole
@@ -159,6 +159,27 @@ def build_settings(
         return kind(**table)
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from error
+
+
+def from_table(kind: Any, table: Any, optional: Collection[str] = (), *, name: str = "a value") -> Any:
+    """A dataclass from what `dataclasses.asdict` made of it, or JSON of that.
+
+    Refuses values of other types, and a table without a field, unless the field is `optional`. `name` is for messages.
+    """
+    build: Callable[..., Any] = kind
+    if dataclasses.is_dataclass(kind):
+        types = get_type_hints(kind)
+        if missing := types.keys() - table.keys() - {*optional}:
+            raise KeyError(min(missing))
+        return build(**{name: from_table(types[name], value, optional, name=name) for name, value in table.items()})
+    inner = get_args(kind)
+    if get_origin(kind) is dict:
+        return {name: from_table(inner[1], value, optional) for name, value in table.items()}
+    if inner and isinstance(table, list | tuple):
+        return get_origin(kind)(from_table(inner[0], value, optional) for value in table)
+    if type(table) is not kind and not (kind is float and type(table) is int):
+        raise TypeError(f"{name} must be {describe_type(kind)}; got {format_value(table)}")
+    return table
 
 
 def refuse_unknown(

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from allyouneed.apps.check import engines
 from allyouneed.apps.check import model as checks
-from allyouneed.apps.check.result import CheckResult, Ids, random_ids
+from allyouneed.apps.check.model import CheckResult, Ids, random_ids
 from allyouneed.decode import beam
 from allyouneed.fast import compiled, loss
 from allyouneed.fast import quantization as int8
 from allyouneed.fast.kv_cache import CachedState
-from allyouneed.nn import Transformer, position, transformer
+from allyouneed.nn import DecoderState, Transformer, position, transformer
 from allyouneed.younger import build_model
 from allyouneed.younger.rotary import rotate
 from conftest import ALL_OPTIONS, SMALL
@@ -93,6 +93,24 @@ def test_a_source_that_is_reversed_beyond_20_words_is_found(
     monkeypatch.setattr(Transformer, "encode", lambda self, x: encode(self, x.flip(1) if x.size(1) > 20 else x))
     with torch.inference_mode():
         assert not checks.batch_changes_nothing(long, ids).passed
+
+
+@pytest.mark.parametrize("way", ["repeats", "does nothing"])
+def test_a_model_that_does_not_reorder_its_past_is_found(
+    way: str, long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No engine is compared with such a model: its own step is wrong, and `Transformer.forward` computes."""
+    reorder = DecoderState.reorder
+
+    def off(self: DecoderState, hypotheses: Tensor) -> DecoderState:
+        return reorder(self, hypotheses) if way == "repeats" and not self.length else self
+
+    monkeypatch.setattr(DecoderState, "reorder", off)
+    plain, fast = engines.engines_agree(long, ids)
+    assert (plain.check, plain.passed) == ("plain", False)
+    assert "the reordering of the KV cache is wrong" in plain.explanation
+    assert (fast.check, fast.passed) == ("fast", None)
+    assert "Transformer.forward computes every step" in fast.explanation
 
 
 def test_a_past_that_is_not_reordered_is_found(long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from allyouneed.apps.check import learning
 from allyouneed.apps.check.learning import initial_loss_is_log_vocabulary, memorizes_a_batch
-from allyouneed.apps.check.result import Ids, random_ids
+from allyouneed.apps.check.model import Ids, random_ids
 from allyouneed.config import ModelConfig
 from allyouneed.data.batch import Batch
 from allyouneed.decode import Hypothesis

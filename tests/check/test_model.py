@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from allyouneed.apps.check import model as checks
-from allyouneed.apps.check.result import CheckResult, Ids, random_ids
+from allyouneed.apps.check.model import CheckResult, Ids, random_ids
 from allyouneed.decode import Hypothesis, SearchLimits
 from allyouneed.nn import DecoderState, Transformer, padding_mask, transformer
 from allyouneed.nn.module import Module

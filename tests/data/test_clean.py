@@ -5,6 +5,7 @@ from allyouneed.data.clean import broken_rule, clean_pairs, dedup_key, normalize
 from allyouneed.data.pairs import Fault, Pair
 from allyouneed.data.report import DataReport, PartReport, RuleCount
 from allyouneed.errors import DataError
+from allyouneed.settings import from_table
 from allyouneed.text.normalize import Normalization
 
 USUAL = CleanConfig()
@@ -84,7 +85,7 @@ def test_a_report_survives_being_written_and_reads_well() -> None:
     report = DataReport(train, valid, skipped_rules={"drop_copies": 0.9})
     train.dropped["empty"].add("a → ")
     valid.dropped["malformed"].add("valid.tsv, line 3 is odd")
-    assert DataReport.from_table(report.table()) == report
+    assert from_table(DataReport, report.table()) == report
     assert report.left_out() == [
         "1 left out of data.train: 1 with an empty side (data-report.json has examples)",
         "1 left out of data.valid: 1 malformed lines (data-report.json has examples)",

@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from allyouneed.data.batch import epoch_of_batches, pad
-from allyouneed.data.pairs import EncodedPairs, Pairs, Side, writing_pairs
+from allyouneed.data.pairs import EncodedPairs, Pair, Pairs, Side, encode_pairs, writing_pairs
+from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.text.vocabulary import Vocabulary
 
 
 def test_a_side_gives_its_sentences_back() -> None:
@@ -57,3 +59,12 @@ def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
             most = max(most, mapped())
     assert most > before + 5  # MiB
     assert mapped() < before + 2
+
+
+def test_pairs_with_an_empty_or_too_long_side_are_dropped() -> None:
+    pairs = [Pair("ab", "ba"), Pair("", "a"), Pair("a", ""), Pair("a", "aaaa"), Pair("b", "b")]
+    tokenizer = Tokenizer.characters("ab")
+    encoded = encode_pairs(pairs, Vocabulary(tokenizer, tokenizer), max_length=5)
+    assert len(encoded) == 2
+    assert encoded.source[0] == [2, 0, 1, 3]
+    assert encoded.target[1] == [2, 1, 3]

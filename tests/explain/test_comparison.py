@@ -14,7 +14,7 @@ from allyouneed.apps.explain.page import build_page_of_two
 from allyouneed.bundle import Bundle
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
-from allyouneed.run.snapshots import save_snapshot
+from allyouneed.run.checkpoint import save_snapshot
 from allyouneed.translator import Translator
 from chromium_page import LOOKS, open_file
 

@@ -13,12 +13,12 @@ from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.config import TrainConfig
 from allyouneed.data.pairs import Pair
 from allyouneed.evaluation.held_out import held_out_pairs
+from allyouneed.interpreter import versions
 from allyouneed.nn import Transformer
 from allyouneed.run import Evaluation, Sample
 from allyouneed.run.log import read_jsonl_lines
-from allyouneed.run.run import Run
+from allyouneed.run.run import Due, Run
 from allyouneed.train import Update, make_optimizer
-from allyouneed.versions import versions
 from runs import TINY, Notebook, read_weights
 
 
@@ -164,7 +164,11 @@ def test_weights_that_are_not_finite_are_not_saved_between_two_validations_eithe
             if update.step == 6 and not any(line.startswith("rollback") for line in self.lines):
                 parameters[0].data.fill_(float("inf"))
 
-    monkeypatch.setattr(Run, "_what_is_due", lambda run: (run.state.step % 4 == 0, run.state.step % 2 == 0))
+    def due(run: Run, signal: int) -> Due:
+        step, is_last = run.state.step, run.state.step == run.state.last_step(run.settings)
+        return Due(step % 4 == 0 or is_last, step % 2 == 0, signal, is_last)
+
+    monkeypatch.setattr(Run, "_due", due)
     notebook = Spoiler()
     fit(TINY, tmp_path / "run", evaluate=None, callback=notebook, optimizer=remembered)
     (line,) = [line for line in notebook.lines if line.startswith("rollback")]

@@ -5,6 +5,7 @@ from dataclasses import asdict
 import pytest
 
 from allyouneed.errors import ConfigError
+from allyouneed.settings import from_table
 from allyouneed.text.letter_case import CaseStatistics, capitals, to_capitals
 
 SOURCES = ["I see Tom.", "We say NATO and I agree.", "Tom left. We follow Tom.", "Is NATO here? I and NATO do."] * 3
@@ -75,7 +76,7 @@ def test_capitals_are_translated_as_the_training_pairs_do(targets: str, is_unusu
 
 
 def test_they_are_stored_as_a_table() -> None:
-    assert CaseStatistics.from_table(asdict(USUAL)) == USUAL
+    assert from_table(CaseStatistics, asdict(USUAL)) == USUAL
     for damage in ({"sources": -1}, {"in_capitals": 1.5}, {"capitalized": "Tom"}, {"capitalized": [1]}):
         with pytest.raises((ConfigError, TypeError)):
-            CaseStatistics.from_table({**asdict(USUAL), **damage})
+            from_table(CaseStatistics, {**asdict(USUAL), **damage})

@@ -9,7 +9,7 @@ import pytest
 from allyouneed import Bundle, ConfigError, DataError, Draft, InputError, OutputError, Recipe, fit
 from allyouneed.apps.transfer.adaptation import adapt_bundle
 from allyouneed.auto.choice_rules import peak_learning_rate
-from allyouneed.data.prepared import read_test_pairs
+from allyouneed.data.prepared import read_held_out
 from allyouneed.data.readers import read_pairs
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.files import locked
@@ -62,7 +62,7 @@ def adapted(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_both_test_sets_are_scored_before_and_after(base: Path, adapted: Path) -> None:
     stored = json.loads((adapted / "adaptation.json").read_text())
-    known = read_test_pairs(base / "data")
+    known = read_held_out(base / "data", "test")
     corrections = read_pairs(str(adapted / "pairs/corrections.test.jsonl"))
     for when, folder in (("before", base), ("after", adapted)):
         bundle = Bundle.load(folder)

@@ -85,16 +85,11 @@ def normalize_text(text: str, normalization: Normalization, counts: dict[str, in
     return composed
 
 
-def _differ_in_length(pair: Pair, max_ratio: float) -> bool:
-    shorter, longer = sorted((len(pair.source), len(pair.target)))
-    return longer + _SLACK > max_ratio * (shorter + _SLACK)
-
-
 # Whether a pair breaks a rule, by the name of its setting, in the order in which they are tried. 0 switches a rule off.
 PAIR_RULES: dict[str, Callable[[Pair, CleanConfig], bool]] = {
     "max_chars": lambda pair, clean: 0 < clean.max_chars < max(map(len, pair)),
     "max_length_ratio": lambda pair, clean: (
-        clean.max_length_ratio > 0 and _differ_in_length(pair, clean.max_length_ratio)
+        0 < clean.max_length_ratio * (min(map(len, pair)) + _SLACK) < max(map(len, pair)) + _SLACK
     ),
     "drop_copies": lambda pair, clean: pair.source == pair.target and 0 < clean.drop_copies <= len(pair.source.split()),
 }

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from lxml import etree
 
-from ..errors import DataError
+from ..errors import DataError, refused
 from ..po_catalogue import read_catalogue
 from ..text.lines import MAX_IN_MEMORY, decode_lines, opened
 from .headings import unclear_columns
@@ -137,10 +137,8 @@ def read_po(path: Path) -> Rows:
     if len(content) > MAX_IN_MEMORY:
         raise DataError(f"{path} is too large to be read into memory: more than {MAX_IN_MEMORY >> 20:,} MiB")
     lines = decode_lines(content, name=str(path))
-    try:
+    with refused(DataError, f"{path} is no gettext catalogue", ValueError):
         catalogue = read_catalogue("\n".join(lines))
-    except ValueError as error:
-        raise DataError(f"{path} is no gettext catalogue: {error}") from error
     for entry in catalogue:
         if entry.obsolete:
             continue

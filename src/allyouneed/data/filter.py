@@ -44,7 +44,9 @@ def select_pairs(
     checked = ~mask_corpora(train, lambda corpus: corpus.is_task)
     rules = [(rule, checked & (keys["rule"] == RULE_NUMBERS[rule])) for rule in PAIR_RULES]
     if clean.deduplicate:
-        rules.append(("deduplicate", checked & find_duplicates(keys)))
+        is_repeated = np.ones(len(keys), bool)
+        is_repeated[np.unique(keys["exact"], return_index=True)[1]] = False  # the first of equal pairs
+        rules.append(("deduplicate", checked & is_repeated))
     dropped = _apply(rules, keep, clean, report)
 
     validate = np.ones(len(valid), bool)
@@ -67,9 +69,7 @@ def select_pairs(
         usable = keep & ~is_synthetic
         fewest = min(MIN_HELD_OUT, data.max_valid_samples or MIN_HELD_OUT)
         for number in range(1, parts.max(initial=1) + 1):
-            mask = _first_shuffled(
-                keys, keep & (parts == number), count=data.max_valid_samples or MAX_HELD_OUT, seed=data.seed
-            )
+            mask = _first_shuffled(keys, keep & (parts == number), data)
             if mask.sum() < fewest:
                 _report(dropped, train, report.train)
                 different = len(np.unique(keys["exact"][usable]))
@@ -86,7 +86,8 @@ def select_pairs(
         for side in _SIDES
         if clean.overlap in (side, "either")
     }
-    report.repeated_targets = _share_repeated(keys["target"][keep & checked])
+    _, counts = np.unique(keys["target"][keep & checked], return_counts=True)
+    report.repeated_targets = float(counts[counts > 1].sum() / max(1, counts.sum()))
     if clean.overlap == "either" and report.repeated_targets > TARGETS_REPEAT:
         by_target = overlaps.pop("overlap_target")
         report.skipped_rules["overlap_target"] = float((by_target & keep).sum() / max(1, keep.sum()))
@@ -111,14 +112,6 @@ def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDA
     for number in range(parts, 0, -1):
         part[shuffle_keys < np.uint64(int(share * number * 2**64))] = number
     return part
-
-
-def find_duplicates(keys: PairKeys) -> Mask:
-    """The pairs that equal an earlier pair exactly."""
-    _, first = np.unique(keys["exact"], return_index=True)
-    mask = np.ones(len(keys), bool)
-    mask[first] = False
-    return mask
 
 
 def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, report: DataReport) -> dict[str, Mask]:
@@ -146,12 +139,6 @@ def _report(dropped: dict[str, Mask], pairs: CleanPairs, report: PartReport) -> 
         report.dropped[rule].examples += map(as_example, pairs.texts(indices[:MAX_EXAMPLES]))
 
 
-def _share_repeated(hashes: Hashes) -> float:
-    """The share of the texts that occur more than once."""
-    _, counts = np.unique(hashes, return_counts=True)
-    return float(counts[counts > 1].sum() / max(1, len(hashes)))
-
-
 def mask_corpora(train: CleanPairs, condition: Callable[[CorpusEnd], bool]) -> Mask:
     """The pairs of the corpora that fulfil a condition."""
     mask = np.zeros(len(train), bool)
@@ -169,11 +156,11 @@ def _sample(mask: Mask, count: int, seed: int) -> Mask:
     return drawn
 
 
-def _first_shuffled(keys: PairKeys, mask: Mask, *, count: int, seed: int) -> Mask:
-    """At most `count` of the pairs in `mask`: those that come first in the shuffle."""
-    indices = np.flatnonzero(mask)
-    few = np.zeros_like(mask)
-    few[indices[np.argsort(_shuffle_keys(keys, seed)[indices], kind="stable")[:count]]] = True
+def _first_shuffled(keys: PairKeys, mask: Mask, data: DataConfig) -> Mask:
+    """Of the pairs in `mask` those that come first in the shuffle, as many as one part may hold out."""
+    indices, few = np.flatnonzero(mask), np.zeros_like(mask)
+    order = np.argsort(_shuffle_keys(keys, data.seed)[indices], kind="stable")
+    few[indices[order[: data.max_valid_samples or MAX_HELD_OUT]]] = True
     return few
 
 

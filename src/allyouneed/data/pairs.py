@@ -11,13 +11,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..files import flush_to_disk
 from ..text.lines import NOT_UTF8, windows_remedy
+
+if TYPE_CHECKING:
+    from ..text.vocabulary import Vocabulary
 
 
 class Pair(NamedTuple):
@@ -189,6 +192,23 @@ class EncodedPairs(Pairs):
         ends, weights = zip(*(self.weights or ((len(self), 1.0),)), strict=True)
         sides = (self.source, self.target)
         return round(max(float(np.diff(side.starts[[0, *ends]]) @ weights) for side in sides))
+
+
+def encode_within(
+    pairs: Sequence[Pair], vocabulary: "Vocabulary", max_length: int, dtype: str = "int32"
+) -> tuple[Pairs, list[int]]:
+    """The ids of the pairs that have no empty side and at most `max_length` ids on either, and the indices of these."""
+    sources = vocabulary.source.encode_all([pair.source for pair in pairs])
+    targets = vocabulary.target.encode_all([pair.target for pair in pairs])
+    kept = [i for i, pair in enumerate(pairs) if all(pair) and max(len(sources[i]), len(targets[i])) <= max_length]
+    source, target = (Side.from_sentences([ids[i] for i in kept], dtype) for ids in (sources, targets))
+    return Pairs(source, target), kept
+
+
+def encode_pairs(pairs: Sequence[Pair], vocabulary: "Vocabulary", *, max_length: int) -> EncodedPairs:
+    """Pairs as ids, in memory, without those that `encode_within` does not keep."""
+    ids, _ = encode_within(pairs, vocabulary, max_length)
+    return EncodedPairs(ids.source, ids.target)
 
 
 @contextmanager

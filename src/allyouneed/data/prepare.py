@@ -1,19 +1,24 @@
 """Prepare the pairs of a run: read, filter, learn a vocabulary, and store the pairs as ids, once."""
 
+from array import array
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from ..cluster import connected
+import numpy as np
+
+from ..checksums import crc32_checksum
+from ..cluster import block_map, connected
 from ..config import CleanConfig, DataConfig
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, InputError, refused
+from ..files import to_json, to_json_lines, write_whole
 from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary, train_vocabulary
-from .clean import ProgressCallback, read_part
-from .encode import encode_block, write_ids
+from .clean import CleanPairs, ProgressCallback, as_example, read_part
 from .filter import select_pairs
-from .pairs import Pairs, stride
+from .pairs import Indices, Pairs, encode_within, stride, writing_pairs
 from .prepared import (
     PreparedData,
     compute_provenance,
@@ -22,9 +27,8 @@ from .prepared import (
     prepared_folder,
     replacing_folder,
     stored_provenance,
-    write_prepared,
 )
-from .report import DataReport
+from .report import DataReport, Part, RuleCount
 
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, for learning subwords
 
@@ -82,7 +86,7 @@ def _build(
     advice = ""
     if vocabulary is None:
         if data.alphabet:
-            advice = "; add it to data.alphabet, or leave that out"
+            advice = "add it to data.alphabet, or leave that out"
         progress("learning a vocabulary", 0, None)
         from_some = {"bpe", "unigram", "words"}.issuperset(data.vocabularies())  # the others need every letter
         learned = selected.train[:: stride(len(selected.train), LEARN_FROM) if from_some else 1]
@@ -95,8 +99,8 @@ def _build(
     sizes = [len(vocabulary.source), len(vocabulary.target)]
     report.vocabulary = sizes[:1] if vocabulary.joint else sizes
     dtype = "uint16" if max(sizes) <= 2**16 else "int32"
-    encode = partial(encode_block, vocabulary=vocabulary, max_length=max_length, dtype=dtype, advice=advice)
-    weights = write_ids(
+    encode = partial(_encode_block, vocabulary=vocabulary, max_length=max_length, dtype=dtype, advice=advice)
+    weights = _write_ids(
         train, selected.train, partial(encode, part="train"), folder, report, progress=progress, ray=ray
     )
     if not report.train.used:
@@ -116,5 +120,56 @@ def _build(
     for file in folder.glob("*.texts.*"):
         if not (data.subword_sampling and file.name.startswith("train.")):
             file.unlink()
+    vocabulary.save(folder)
+    write_whole(folder / "valid.jsonl", to_json_lines(selected.valid))
+    write_whole(folder / "test.jsonl", to_json_lines(selected.test))
     table = {"provenance": provenance, "dtype": dtype, "weights": weights, **statistics, "report": report.table()}
-    write_prepared(folder, table, vocabulary, {"valid": selected.valid, "test": selected.test})
+    table["checksums"] = {path.name: crc32_checksum(path) for path in sorted(folder.iterdir())}
+    write_whole(folder / "prepared.json", to_json(table, indent=2) + "\n")
+
+
+def _encode_block(
+    block: Pairs, *, part: Part, vocabulary: Vocabulary, max_length: int, dtype: str, advice: str = ""
+) -> tuple[Pairs, list[int], RuleCount]:
+    """Encode a block of pairs as ids of type `dtype`; also count those that `encode_within` does not keep.
+
+    `part` begins and `advice` ends the message about a text that the vocabulary cannot encode.
+    """
+    pairs = list(block.texts())
+    with refused(DataError, f"data.{part}", InputError, remedy=advice):
+        ids, kept = encode_within(pairs, vocabulary, max_length, dtype)
+    too_long = RuleCount()
+    for i in sorted(set(range(len(pairs))).difference(kept)):
+        too_long.add(as_example(pairs[i]))
+    return ids, kept, too_long
+
+
+def _write_ids(
+    train: CleanPairs,
+    indices: Indices,
+    encoder: Callable[[Pairs], tuple[Pairs, list[int], RuleCount]],
+    folder: Path,
+    report: DataReport,
+    *,
+    progress: ProgressCallback,
+    ray: str,
+) -> list[tuple[int, float]]:
+    """Write the pairs with these indices as ids; returns where each corpus ends among them, and its weight."""
+    weights: list[tuple[int, float]] = []
+    begin, rows = 0, array("i")  # the index of each pair that is written
+    with writing_pairs(folder, "train") as write, block_map(encoder, ray) as encoded:
+        for (end, weight, *_), counts in zip(train.ends, report.sources, strict=True):
+            before, done = len(rows), 0
+            corpus = indices[slice(*np.searchsorted(indices, [begin, end]))]
+            for ids, kept, too_long in encoded(train.chunks(corpus)):
+                write(ids)
+                rows.extend(corpus[done:][kept])
+                done += len(kept) + too_long.count
+                report.train.dropped["max_length"].merge(too_long)
+                progress("encoding", len(rows), len(indices))
+            counts.used = len(rows) - before
+            weights.append((len(rows), weight))
+            begin = end
+    report.train.used = len(rows)
+    (folder / "train.rows").write_bytes(rows.tobytes())
+    return weights

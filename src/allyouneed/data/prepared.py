@@ -11,16 +11,18 @@ valid.jsonl, test.jsonl   the pairs held out, as texts
 import json
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from ..checksums import crc32_checksum
 from ..config import CleanConfig, DataConfig, TrainConfig
-from ..errors import AllYouNeedError, DataError, OutputError
+from ..errors import DataError, OutputError, refused
 from ..files import (
     locked,
     parse_json,
@@ -28,17 +30,16 @@ from ..files import (
     read_whole,
     refusing_errors,
     to_json,
-    to_json_lines,
     write_whole,
 )
+from ..settings import from_table
 from ..text.letter_case import CaseStatistics
 from ..text.lines import file_ending
 from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
 from .batch import Batch, batches
-from .encode import encode_pairs, open_training
-from .pairs import EncodedPairs, Pair, Pairs, stride
+from .pairs import EncodedPairs, Indices, Pair, Pairs, Side, encode_pairs, stride
 from .readers import Where, local_paths
 from .report import DataReport
 
@@ -197,57 +198,74 @@ def _source_fingerprint(where: Where, folder: str) -> str:
 
 
 def _file_fingerprint(path: Path, folder: str) -> str:
-    try:
-        with path.open("rb") as file:
-            return file_digest(file, "sha256").hexdigest()[:16]
-    except FileNotFoundError:
+    if not path.exists():
         hint = "" if folder or path.is_absolute() else "; name the folder that it is in: data.data_dir=FOLDER"
-        raise DataError(f"{path} does not exist{hint}") from None
-    except OSError as error:
-        raise DataError(f"{path} could not be read: {error.strerror or error}") from error
+        raise DataError(f"{path} does not exist{hint}")
+    with refused(DataError, f"{path} could not be read", OSError), path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()[:16]
 
 
 def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> PreparedData:
     """The pairs that are prepared in a folder. Refuses a folder whose files have changed."""
     with _refusing_damage(folder):
-        table = parse_json(read_whole(folder / "prepared.json"))
-        valid, test = (
-            [Pair(*pair) for pair in read_json_lines(folder / name)] for name in ("valid.jsonl", "test.jsonl")
-        )
+        table, valid, test = _read_table(folder), read_held_out(folder, "valid"), read_held_out(folder, "test")
         for name, checksum in table["checksums"].items():
             if crc32_checksum(folder / name) != checksum:
                 raise ValueError(f"{name} has changed")
-        report = DataReport.from_table(table["report"])
+        report: DataReport = from_table(DataReport, table["report"])
         vocabulary = Vocabulary.load(folder, joint=len(report.vocabulary) == 1)
         return PreparedData(
-            train=open_training(folder, data, vocabulary, max_length, table["dtype"], table["weights"]),
+            train=_open_training(folder, data, vocabulary, max_length, table["dtype"], table["weights"]),
             valid=encode_pairs(valid, vocabulary, max_length=max_length) if valid else None,
             valid_pairs=valid,
             readable=[pair for pair in valid if len(vocabulary.source.encode(pair.source)) <= max_length],
             test_pairs=test,
             vocabulary=vocabulary,
             report=report,
-            copy_statistics=CopyStatistics.from_table(table["copy_statistics"]),
-            case_statistics=CaseStatistics.from_table(table["case_statistics"]),
+            copy_statistics=from_table(CopyStatistics, table["copy_statistics"]),
+            case_statistics=from_table(CaseStatistics, table["case_statistics"]),
             provenance=table["provenance"],
         )
 
 
-def write_prepared(
-    folder: Path, table: dict[str, Any], vocabulary: Vocabulary, held_out: dict[str, list[Pair]]
-) -> None:
-    """Write the vocabulary, the pairs held out, and last `prepared.json`: `table`, and a checksum of each file."""
-    vocabulary.save(folder)
-    for part, pairs in held_out.items():
-        write_whole(folder / f"{part}.jsonl", to_json_lines(pairs))
-    table = {**table, "checksums": {path.name: crc32_checksum(path) for path in sorted(folder.iterdir())}}
-    write_whole(folder / "prepared.json", to_json(table, indent=2) + "\n")
+def _open_training(
+    folder: Path,
+    data: DataConfig,
+    vocabulary: Vocabulary,
+    max_length: int,
+    dtype: str,
+    weights: Sequence[tuple[int, float]],
+) -> EncodedPairs:
+    """The pairs that `prepare` wrote, with the `weights` that it returned; with subword sampling, if `data` has it.
+
+    A segmentation too long for the model is replaced by the usual one.
+    """
+    ids = Pairs.open(folder, "train", dtype)
+    train = EncodedPairs(ids.source, ids.target, tuple((end, weight) for end, weight in weights))
+    if not data.subword_sampling:
+        return train
+    texts, rows = Pairs.open(folder, "train.texts", "uint8"), np.fromfile(folder / "train.rows", np.int32)
+
+    def sampler(side: int, texts: Side, tokenizer: Tokenizer) -> Callable[[Indices, int], Side]:
+        sampled = tokenizer.with_sampling(strength=data.subword_sampling, seed=data.seed)
+
+        def sentences(indices: Indices, epoch: int) -> Iterator[list[int]]:
+            for row, text in zip(indices.tolist(), texts.select(indices).texts(), strict=True):
+                ids = sampled(text, (epoch << 32) + 2 * row + side)
+                yield ids if len(ids) <= max_length else tokenizer.encode(text)
+
+        return lambda indices, epoch: Side.from_sentences(list(sentences(indices, epoch)))
+
+    source, target = sampler(0, texts.source, vocabulary.source), sampler(1, texts.target, vocabulary.target)
+    return replace(
+        train, resample=lambda chosen, epoch: Pairs(source(rows[chosen], epoch), target(rows[chosen], epoch))
+    )
 
 
 def stored_provenance(folder: Path) -> dict[str, str] | None:
     """The provenance of the pairs in a folder; None if there are none, or only those of an earlier version."""
     with _refusing_damage(folder):
-        provenance: dict[str, str] | None = _stored(folder, "provenance")
+        provenance: dict[str, str] | None = _read_table(folder).get("provenance")
         if not isinstance(provenance, dict | None):
             raise TypeError("prepared.json: provenance is not a table")
         return provenance
@@ -256,14 +274,14 @@ def stored_provenance(folder: Path) -> dict[str, str] | None:
 def open_training_ids(folder: Path) -> Pairs | None:
     """The ids of the training pairs in a folder of prepared pairs; None if there are none."""
     with _refusing_damage(folder):
-        dtype: str | None = _stored(folder, "dtype")
+        dtype = _read_table(folder).get("dtype")
         return (Pairs.open(folder, "train", dtype) or None) if dtype else None
 
 
-def read_test_pairs(folder: Path) -> list[Pair]:
-    """The held-out test pairs of a folder of prepared pairs; none if it has no such file."""
-    path = folder / "test.jsonl"
-    return [Pair(*pair) for pair in read_json_lines(path)] if path.exists() else []
+def read_held_out(folder: Path, part: Literal["valid", "test"]) -> list[Pair]:
+    """The validation or the test pairs of a folder of prepared pairs; none if it has no such file."""
+    path = folder / f"{part}.jsonl"
+    return [Pair(*row) for row in read_json_lines(path)] if path.exists() else []
 
 
 @contextmanager
@@ -274,8 +292,7 @@ def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path 
     replace a folder that has other files than those of prepared pairs.
     """
     with locked(folder, what=str(folder), wait=True):
-        table = folder / "prepared.json"
-        if table.exists() and parse_json(read_whole(table)).get("provenance") == provenance:
+        if stored_provenance(folder) == provenance:
             yield None
             return
         for path in folder.glob("*"):
@@ -300,17 +317,13 @@ def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path 
             shutil.rmtree(growing, ignore_errors=True)
 
 
-def _stored(folder: Path, key: str) -> Any:
-    """A value of `prepared.json`; None if there is no such file."""
+def _read_table(folder: Path) -> dict[str, Any]:
+    """What `prepared.json` says; nothing if there is no such file."""
     path = folder / "prepared.json"
-    return parse_json(read_whole(path)).get(key) if path.exists() else None
+    table: dict[str, Any] = parse_json(read_whole(path)) if path.exists() else {}
+    return table
 
 
-@contextmanager
-def _refusing_damage(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except AllYouNeedError:
-        raise
-    except (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise DataError(f"{folder} is damaged ({error}); remove that folder to prepare its pairs again") from error
+def _refusing_damage(folder: Path) -> AbstractContextManager[None]:
+    damages = (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError)
+    return refused(DataError, f"{folder} is damaged", *damages, remedy="remove that folder to prepare its pairs again")

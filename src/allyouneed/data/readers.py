@@ -173,7 +173,7 @@ def _aligned(source: Path, target: Path) -> Rows:
 
 def aligned_lines(source: Path, target: Path) -> Rows:
     """Line n of one file with line n of the other, each read once. Refuses, after its pairs, files of other lengths."""
-    files, sides = (source, target), (raw_lines(source), raw_lines(target))
+    sides = raw_lines(source), raw_lines(target)
     for number, lines in enumerate(zip_longest(*sides), start=1):
         if None in lines:
             counts = [number - (line is None) + sum(1 for _ in rest) for line, rest in zip(lines, sides, strict=True)]
@@ -182,4 +182,4 @@ def aligned_lines(source: Path, target: Path) -> Rows:
         try:
             yield Pair(lines[0].decode(), lines[1].decode())
         except UnicodeDecodeError as error:
-            yield Fault(number, not_utf8(error), file=str(files[lines.index(error.object)]))
+            yield Fault(number, not_utf8(error), file=str((source, target)[lines.index(error.object)]))

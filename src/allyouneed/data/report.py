@@ -56,11 +56,6 @@ class PartReport:
     normalized: dict[str, int] = field(default_factory=lambda: {"unicode": 0, "strip_control": 0})
     dropped: dict[str, RuleCount] = field(default_factory=lambda: {rule: RuleCount() for rule in REASONS})
 
-    @classmethod
-    def from_table(cls, table: dict[str, Any]) -> Self:
-        """The report that was written as `table`."""
-        return cls(**table | {"dropped": {rule: RuleCount(**count) for rule, count in table["dropped"].items()}})
-
     def merge(self, later: Self) -> None:
         """Add what another report says about later pairs of this part."""
         self.read += later.read
@@ -128,12 +123,6 @@ class DataReport:
     def table(self) -> dict[str, Any]:
         """As plain values, for JSON."""
         return asdict(self)
-
-    @classmethod
-    def from_table(cls, table: dict[str, Any]) -> Self:
-        """The report that was written as `table`."""
-        parts: dict[str, Any] = {part: PartReport.from_table(table[part]) for part in cls().parts()}
-        return cls(**table | parts | {"sources": [SourceCount(**source) for source in table["sources"]]})
 
     def text(self) -> str:
         """The whole report as text: parts with pairs, their rules, and the rules that were not applied."""

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import DataError, MissingExtraError
+from ..errors import DataError, refused, require_extra
 from ..files import parse_json
 from ..text.lines import LONGEST_LINE, MAX_IN_MEMORY, file_ending, not_utf8, raw_lines
 from .headings import PairColumns, example_columns, find_columns, find_sides
@@ -170,12 +170,12 @@ def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
     An address may end in .parquet, .jsonl or .csv and may contain `*`; one without a file ending names all
     parquet files under it. `rows_to_pairs` says which columns make the pair.
     """
+    polars = require_extra("polars", f"reading {where}", "data")
     try:
-        import polars
-    except ImportError:
-        raise MissingExtraError(f"reading {where}", "data") from None
-    try:
-        yield from _frame_pairs(_scan(where), columns)
+        table = _scan(where)
+        frames = table.select(_needed_columns(table.collect_schema(), columns)).collect_batches(chunk_size=_FRAME_ROWS)
+        rows = (row for frame in frames for row in frame.iter_rows(named=True))
+        yield from rows_to_pairs(enumerate(rows, start=1), columns)
     except FileNotFoundError:
         raise DataError(f"{where} does not exist") from None
     except (polars.exceptions.PolarsError, OSError) as error:
@@ -193,12 +193,6 @@ def _scan(where: str) -> "polars.LazyFrame":
     if where.endswith((".csv", ".tsv")):
         return polars.scan_csv(where, separator="," if where.endswith(".csv") else "\t", infer_schema=False)
     return polars.scan_parquet(where if where.endswith(".parquet") else f"{where.rstrip('/')}/**/*.parquet")
-
-
-def _frame_pairs(table: "polars.LazyFrame", columns: Sequence[str]) -> Rows:
-    frames = table.select(_needed_columns(table.collect_schema(), columns)).collect_batches(chunk_size=_FRAME_ROWS)
-    rows = (row for frame in frames for row in frame.iter_rows(named=True))
-    return rows_to_pairs(enumerate(rows, start=1), columns)
 
 
 def _needed_columns(schema: "polars.Schema", columns: Sequence[str]) -> list[str]:
@@ -270,37 +264,8 @@ def spreadsheet_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
     A number is written without a zero after the point. Refuses a file that is no spreadsheet, one that is protected by
     a password, one larger than `MAX_IN_MEMORY` when unpacked, and a sheet that is not there.
     """
-    try:
-        import python_calamine
-    except ImportError:
-        raise MissingExtraError(f"reading {path}", "data") from None
-    _require_memory(path)
-    try:
-        with python_calamine.CalamineWorkbook.from_path(path) as book:
-            names = book.sheet_names
-            if sheet and sheet not in names:
-                (near,) = get_close_matches(sheet, names, n=1, cutoff=0) or names[:1]
-                raise DataError(f'{path} has no sheet "{sheet}"; it has {", ".join(names)}').mended_by("--sheet", near)
-            cells = book.get_sheet_by_name(sheet) if sheet else book.get_sheet_by_index(0)
-            start = (cells.start or (0, 0))[0] + 1
-            width = 0  # without empty columns at the end, which a format alone may have made
-            for number, row in enumerate(cells.iter_rows(), start=start):
-                texts = [_as_text(cell) for cell in row]
-                width = width or max((position for position, text in enumerate(texts, start=1) if text), default=0)
-                if any(texts):
-                    yield NumberedCells(number, texts[:width])
-    except python_calamine.CalamineError as error:
-        raise DataError(
-            f"{path} is no spreadsheet that can be read: {error}; save it again as .xlsx, or as .csv"
-        ) from None
-
-
-def _as_text(cell: object) -> str:
-    whole = isinstance(cell, float) and cell.is_integer()
-    return str(int(cell) if whole and isinstance(cell, float) else cell).strip()
-
-
-def _require_memory(path: Path) -> None:
+    calamine = require_extra("python_calamine", f"reading {path}", "data")
+    what = f"{path} is no spreadsheet that can be read"
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -308,3 +273,24 @@ def _require_memory(path: Path) -> None:
             raise DataError(
                 f"{path} is {size >> 20:,} MiB when it is unpacked, more than {MAX_IN_MEMORY >> 20:,}; save it as .csv"
             )
+    with (
+        refused(DataError, what, calamine.CalamineError, remedy="save it again as .xlsx, or as .csv"),
+        calamine.CalamineWorkbook.from_path(path) as book,
+    ):
+        names = book.sheet_names
+        if sheet and sheet not in names:
+            (near,) = get_close_matches(sheet, names, n=1, cutoff=0) or names[:1]
+            raise DataError(f'{path} has no sheet "{sheet}"; it has {", ".join(names)}').mended_by("--sheet", near)
+        cells = book.get_sheet_by_name(sheet) if sheet else book.get_sheet_by_index(0)
+        start = (cells.start or (0, 0))[0] + 1
+        width = 0  # without empty columns at the end, which a format alone may have made
+        for number, row in enumerate(cells.iter_rows(), start=start):
+            texts = [_as_text(cell) for cell in row]
+            width = width or max((position for position, text in enumerate(texts, start=1) if text), default=0)
+            if any(texts):
+                yield NumberedCells(number, texts[:width])
+
+
+def _as_text(cell: object) -> str:
+    whole = isinstance(cell, float) and cell.is_integer()
+    return str(int(cell) if whole and isinstance(cell, float) else cell).strip()

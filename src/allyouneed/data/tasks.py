@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Literal, get_args
 
-from ..errors import MissingExtraError
+import numpy as np
+
+from ..errors import require_extra
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase + "-, "
 MONTHS = (
@@ -46,10 +48,10 @@ def date_split(ordinal: int) -> Split:
 
 def date_pairs(split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
     """`count` different days of one split, drawn by `seed`; all of them, in order, if `count` is 0."""
-    days = [ordinal for ordinal in range(FIRST, LAST + 1) if date_split(ordinal) == split]
-    if count:
-        days = random.Random(seed).sample(days, min(count, len(days)))
-    return [date_pair(date.fromordinal(day)) for day in days]
+    days = np.arange(FIRST, LAST + 1)
+    days = days[np.isin(days % 20, [rest for rest in range(20) if date_split(rest) == split])]
+    chosen = random.Random(seed).sample(range(len(days)), min(count, len(days))) if count else range(len(days))
+    return [date_pair(date.fromordinal(int(days[i]))) for i in chosen]
 
 
 LOCALES = (
@@ -98,20 +100,8 @@ def _words(rng: random.Random) -> Iterator[str]:
         yield "".join(rng.sample(string.ascii_lowercase, rng.randint(2, 10)))
 
 
-def _reverse(rng: random.Random) -> Iterator[tuple[str, str]]:
-    return ((word, word[::-1]) for word in _words(rng))
-
-
-def _sort(rng: random.Random) -> Iterator[tuple[str, str]]:
-    return ((word, "".join(sorted(word))) for word in _words(rng))
-
-
 def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
-    try:
-        import inflect
-    except ImportError as error:
-        raise MissingExtraError('the task "numbers"', "data") from error
-    engine = inflect.engine()
+    engine = require_extra("inflect", 'the task "numbers"', "data").engine()
     while True:
         digits = rng.randint(1, 6)  # all lengths equally often, and many zeros: else the difficult numbers are rare
         number = int("".join("0" if rng.random() < 0.3 else rng.choice("123456789") for _ in range(digits)))
@@ -119,14 +109,16 @@ def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def _locales(rng: random.Random) -> Iterator[tuple[str, str]]:
-    try:
-        from babel.dates import format_date
-    except ImportError as error:
-        raise MissingExtraError('the task "locales"', "data") from error
+    format_date = require_extra("babel.dates", 'the task "locales"', "data").format_date
     while True:
         day, locale = date.fromordinal(rng.randint(FIRST, LAST)), rng.choice(LOCALES)
         yield f"{locale} {day.isoformat()}", format_date(day, "long", locale=locale.replace("-", "_"))
 
 
-_MAKERS: dict[str, Maker] = {"locales": _locales, "numbers": _numbers, "reverse": _reverse, "sort": _sort}
+_MAKERS: dict[str, Maker] = {
+    "locales": _locales,
+    "numbers": _numbers,
+    "reverse": lambda rng: ((word, word[::-1]) for word in _words(rng)),
+    "sort": lambda rng: ((word, "".join(sorted(word))) for word in _words(rng)),
+}
 TASKS = ("dates", *sorted(_MAKERS))

@@ -4,11 +4,10 @@ from .beam import beam_search
 from .beam_options import BeamOptions, length_penalty, plain_length_penalty
 from .constrained import beam_width, constrained_beam_search
 from .constraint_state import PhraseConstraint, WordBoundaries, max_constrained_length, min_constrained_length
-from .cross_attention import align_targets, alignment_layer, cross_attention
 from .diverse import diverse_beam_search
 from .ended import best_first
 from .greedy import greedy_search, most_likely
-from .likelihood import mean_probability, target_log_probabilities
+from .likelihood import align_targets, alignment_layer, cross_attention, mean_probability, target_log_probabilities
 from .repetition import is_repetitive, longest_repetition
 from .rules import (
     Limit,

@@ -1,15 +1,39 @@
-"""The log-probability of every token of given targets, and the mean of what several models give."""
+"""What models make of a target that is given: the log-probability of each token, and the source token it comes from.
+
+They are read through an `eval_copy`, whatever other threads do with the same weights.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..lazy import Tensor, torch
 
 if TYPE_CHECKING:
-    from ..nn import Memory, Transformer
+    from torch import nn
+
+    from ..nn import Memory, MultiHeadAttention, Transformer
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+
+_Module = TypeVar("_Module", bound="nn.Module")
+
+
+def eval_copy(model: _Module) -> _Module:
+    """A copy in eval mode that shares the weights of `model`, with its hooks; more hooks on either are its own."""
+    return _copy(model, {})
+
+
+def _copy(part: _Module, copies: dict[nn.Module, nn.Module]) -> _Module:
+    if part not in copies:  # two parts of a model may be one module, as tied embeddings are
+        copy = copies[part] = object.__new__(type(part))
+        hooks = {name: getattr(part, name).copy() for name in _HOOKS}
+        copy.__dict__.update(vars(part), **hooks, training=False)
+        children = part._modules.items()
+        copy._modules = {name: None if child is None else _copy(child, copies) for name, child in children}
+    return copies[part]  # type: ignore[return-value]
 
 
 def target_log_probabilities(
@@ -36,3 +60,42 @@ def mean_probability(log_probabilities: Sequence[Tensor]) -> Tensor:
     Shapes: each (…) → (…), logarithms in and out.
     """
     return torch.stack(tuple(log_probabilities)).logsumexp(0) - math.log(len(log_probabilities))
+
+
+def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor, is_word: Tensor) -> Tensor:
+    """For every token of a target but its first, the source position with the highest attention weight.
+
+    The weights are the mean over the models, and over the heads of the `alignment_layer` of each. Only positions where
+    `is_word` is true count: attention that goes to no token in particular gathers at the special tokens. Shapes:
+    source and is_word (B, S), target (B, T + 1) → (B, T).
+    """
+    weights = torch.stack([_mean_attention(model, source, target[:, :-1]) for model in models]).mean(0)
+    return weights.masked_fill(~is_word[:, None], -1.0).argmax(-1)  # (B, T, S) → (B, T)
+
+
+def _mean_attention(model: Transformer, source: Tensor, target_in: Tensor) -> Tensor:
+    """The cross-attention weights of the alignment layer, the mean over its heads: (B, T, S)."""
+    layer = alignment_layer(model.config.decoder_layers)
+    return cross_attention(model, source, target_in, layer=layer).mean(1)
+
+
+def alignment_layer(layers: int) -> int:
+    """Which of a decoder's layers, counted from 0, aligns best: of six or more the last but one (Garg et al., 2019).
+
+    In shallow models it is the last.
+    """
+    return layers - 2 if layers >= 6 else layers - 1
+
+
+def cross_attention(model: Transformer, source: Tensor, target_in: Tensor, *, layer: int) -> Tensor:
+    """The cross-attention weights of a layer, (B, H, T, S), by equation 1, without dropout."""
+    seen: list[Tensor] = []
+
+    def note(part: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
+        query, key, _, attn_mask, *_ = inputs
+        seen.append(part.weights(query, key, attn_mask))
+
+    model = eval_copy(model)  # others may be using the same model
+    model.get_submodule(f"decoder.layers.{layer}.cross_attention").register_forward_pre_hook(note)
+    model.hidden_states(source, target_in)
+    return seen[0]

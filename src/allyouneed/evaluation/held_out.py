@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..config import Recipe
 from ..data.pairs import Pair
-from ..data.prepared import compute_provenance, prepared_folder, read_test_pairs
+from ..data.prepared import compute_provenance, prepared_folder, read_held_out
 from ..data.readers import is_task, read_pairs
 from ..errors import ConfigError
 from ..files import parse_json, read_whole
@@ -31,7 +31,7 @@ def find_held_out_pairs(run: Path) -> list[Pair]:
     if not (run / "recipe.toml").is_file():
         raise ConfigError(f"{run} has no recipe.toml and so no test set; {NAME_A_TEST_SET}")
     recipe = Recipe.read(run / "recipe.toml")
-    pairs = read_test_pairs(find_prepared(run, recipe))
+    pairs = read_held_out(find_prepared(run, recipe), "test")
     for corpus in recipe.data.corpora():
         if is_task(corpus.test):
             data = recipe.data

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ..decode.beam import Best, top_continuations
-from ..decode.eval_copy import eval_copy
 from ..decode.greedy import most_likely
+from ..decode.likelihood import eval_copy
 from ..errors import AllYouNeedError
 from ..light.engine import LightEngine
 from ..light.search import LightStep

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..decode.beam import Best, top_continuations
-from ..decode.eval_copy import eval_copy
+from ..decode.likelihood import eval_copy
 from ..decode.step import AnyState
 from ..nn.decoder import DecoderState
 from ..nn.transformer import Transformer

@@ -21,13 +21,13 @@ from .corpus_metrics import (
     can_rise,
     chrf,
     count_sentences,
+    edit_distance,
     exact_match,
     looks_tokenized,
     make_metrics,
     refuse_unknown_tokenizer,
     sentence_chrf,
 )
-from .edit_distance import edit_distance
 
 __all__ = [
     "FEWEST", "METRICS", "QUICK_METRICS", "SAMPLES", "Interval", "Metric", "PairedScore", "References", "Score",

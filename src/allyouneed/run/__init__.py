@@ -2,7 +2,6 @@
 
 from ..auto import Draft
 from .budget import Stopwatch
-from .bundle_averaging import average_bundles
 from .callback import (
     Evaluation,
     Evaluator,
@@ -16,7 +15,8 @@ from .callback import (
 from .fit import preview_training, run_training
 from .preparation import RunPairs, prepare_only
 from .processes import is_follower, was_restarted
-from .replace import replaced, source_paths
+from .run_bundle import average_bundles
+from .run_folder import replaced, source_paths
 
 __all__ = [
     "Draft",

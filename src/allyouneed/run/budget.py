@@ -13,10 +13,9 @@ from threading import Event, Thread
 
 from ..config import TrainConfig
 from ..data.pairs import Pair
-from ..errors import DataError, TrainingError
+from ..errors import DataError, TrainingError, refused
 from ..files import read_whole
-from .state import TrainState
-from .update_plan import UpdatePlan
+from .state import TrainState, UpdatePlan
 
 # All validations but the last take at most VALIDATION_SHARE of the budget. Each translates so few pairs that at least
 # FEWEST_VALIDATIONS fit into that.
@@ -90,7 +89,8 @@ class Stopwatch:
         """
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor, has_ended = os.open(file, os.O_RDWR | os.O_CREAT, 0o666), Event()
-        self.before = _read_seconds(file) if goes_on else 0.0
+        with refused(DataError, f"{file} is damaged", OSError, ValueError, remedy="remove it to continue without it"):
+            self.before = float(read_whole(file) or 0) if goes_on else 0.0
 
         def note() -> None:
             os.pwrite(descriptor, f"{self.seconds()!r:<24}\n".encode(), 0)  # always as long, so never half of it
@@ -124,13 +124,6 @@ def within_budget(
         stopwatch.require_time(config)
 
     return report
-
-
-def _read_seconds(file: Path) -> float:
-    try:
-        return float(read_whole(file) or 0)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file} is damaged: {error}; remove it to continue without it") from error
 
 
 class Budget:

@@ -9,6 +9,8 @@ from ..bundle import Bundle
 from ..data.pairs import Pair
 from ..train.loop import Update
 
+WITHOUT_TRANSLATIONS = ("loss", "accuracy")  # metrics of the tokens of all validation pairs
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:

@@ -1,4 +1,4 @@
-"""Everything that a run needs to be resumed, in one safetensors file.
+"""The tensors of a run in files with a checksum: snapshots of weights, and all that is needed to resume it in one file.
 
 model.NAME             the weights
 ema.NAME               their exponential moving average, if there is one
@@ -10,21 +10,53 @@ data                   in the metadata: what identifies the training data
 checksum               in the metadata: CRC-32 of the tensors
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zlib import crc32
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..errors import AllYouNeedError, ConfigError, DataError
-from ..files import parse_json, to_json
+from ..errors import ConfigError, DataError, refused
+from ..files import parse_json, read_whole, to_json, write_whole
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
+from ..train.averaging import average_weights
 from .state import TrainState
-from .tensor_file import read_tensors, write_tensors
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write tensors and some text as one safetensors file, whole or not at all."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_whole(path, save(tensors, metadata={**(metadata or {}), "checksum": str(_checksum(tensors))}))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and the text that `write_tensors` wrote. Refuses a file that is missing or damaged."""
+    with refused(DataError, f"{path} is missing or damaged", OSError, ValueError, SafetensorError, remedy=RESTART):
+        read_whole(path, 0)
+        with safe_open(path, framework="pt") as file:
+            names, metadata = file.keys(), file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in names}
+        if metadata.get("checksum") != str(_checksum(tensors)):
+            raise ValueError("its checksum does not match")
+    return tensors, metadata
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> int:
+    """CRC-32 of names and contents."""
+    checksum = 0
+    for name in sorted(tensors):
+        content = tensors[name].view(-1).view(torch.uint8).numpy().data
+        checksum = crc32(content, crc32(name.encode(), checksum))
+    return checksum
+
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
+RESTART = "start another run with --output"
 
 
 def save_checkpoint(
@@ -48,37 +80,20 @@ def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, dat
     Refuses a checkpoint of another model or of other data, and lists the differences.
     """
     tensors, metadata = read_tensors(path)
-    try:
-        return _restore(path, tensors, metadata, model, optimizer, data)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        if isinstance(error, AllYouNeedError):
-            raise
-        raise DataError(f"{path} is damaged: {error!r}; start another run with --output") from error
-
-
-def _restore(
-    path: Path,
-    tensors: dict[str, Tensor],
-    metadata: dict[str, str],
-    model: Transformer,
-    optimizer: Optimizer,
-    data: Mapping[str, object],
-) -> TrainState:
-    refuse_other_data(parse_json(metadata["data"]), data, path=path)
-    try:
-        set_weights(model, _without_prefix("model.", tensors))
-    except ConfigError as error:
-        raise DataError(f"{path} is of another model: {error}") from error
-    device = next(model.parameters()).device
-    for name, parameter in model.named_parameters():
-        state = _without_prefix(f"optimizer.{name}.", tensors)
-        optimizer.state[parameter] = {key: value.to(device) for key, value in state.items()}
-    torch.set_rng_state(tensors["random.cpu"])
-    if "random.cuda" in tensors and torch.cuda.is_available():
-        torch.cuda.set_rng_state(tensors["random.cuda"])
-    ema = {name: tensor.to(device) for name, tensor in _without_prefix("ema.", tensors).items()}
-    losses, norms = (list(tensors[name].to(device)) for name in ("losses", "gradient_norms"))
-    return TrainState(**parse_json(metadata["state"]), losses=losses, gradient_norms=norms, ema=ema)
+    with refused(DataError, f"{path} is damaged", KeyError, TypeError, ValueError, RuntimeError, remedy=RESTART):
+        refuse_other_data(parse_json(metadata["data"]), data, path=path)
+        with refused(DataError, f"{path} is of another model", ConfigError):
+            set_weights(model, _without_prefix("model.", tensors))
+        device = next(model.parameters()).device
+        for name, parameter in model.named_parameters():
+            state = _without_prefix(f"optimizer.{name}.", tensors)
+            optimizer.state[parameter] = {key: value.to(device) for key, value in state.items()}
+        torch.set_rng_state(tensors["random.cpu"])
+        if "random.cuda" in tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(tensors["random.cuda"])
+        ema = {name: tensor.to(device) for name, tensor in _without_prefix("ema.", tensors).items()}
+        losses, norms = (list(tensors[name].to(device)) for name in ("losses", "gradient_norms"))
+        return TrainState(**parse_json(metadata["state"]), losses=losses, gradient_norms=norms, ema=ema)
 
 
 def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, path: Path) -> None:
@@ -101,3 +116,27 @@ def _with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor
 
 def _without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def snapshot_path(folder: Path, step: int) -> Path:
+    """The file with the weights after update `step`."""
+    return folder / f"{step:08d}.safetensors"
+
+
+def save_snapshot(folder: Path, model: Transformer, *, step: int) -> None:
+    """Write the weights after update `step`, for an average at the end."""
+    folder.mkdir(exist_ok=True)
+    write_tensors(snapshot_path(folder, step), weights(model))
+
+
+def average_snapshots(folder: Path, steps: Sequence[int]) -> dict[str, Tensor]:
+    """The mean of the weights after some updates. Refuses a damaged or missing snapshot."""
+    return average_weights(read_tensors(snapshot_path(folder, step))[0] for step in steps)
+
+
+def remove_snapshots(folder: Path, *, keep: Sequence[int]) -> None:
+    """Remove all snapshots but those of the updates in `keep`."""
+    kept = {snapshot_path(folder, step) for step in keep}
+    for path in folder.glob("[0-9]*.safetensors"):
+        if path not in kept:
+            path.unlink()

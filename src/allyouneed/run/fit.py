@@ -1,31 +1,33 @@
-"""`fit`: from a recipe, or a draft of one, to a run that is started or resumed."""
+"""`fit`: from a recipe, or a draft of one, to a run that is started or resumed, and the part of a worker in it."""
 
 from contextlib import nullcontext
 from pathlib import Path
 
 import tomli_w
+import torch
 
 from ..auto import Draft, preliminary_recipe
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
+from ..data.prepared import open_prepared
 from ..data.readers import is_task
-from ..device import describe_device, using_threads
+from ..device import describe_device, pick_device, using_threads
 from ..errors import ConfigError
+from ..fast.workers import WorkerGroup
 from ..files import locked, write_whole
+from ..interpreter import environment
 from ..train.averaging import copy_weights
-from ..versions import environment
+from ..younger import build_model
 from ..younger.muon import build_optimizer
 from .budget import USED_FILE, Stopwatch
 from .callback import Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
 from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
 from .estimate import describe_plan, describe_time
-from .film import FrameMaker
-from .follow import follow
-from .interrupts import catch_interrupts
-from .log import RunLog
-from .processes import Task, group_of_torchrun, is_follower, running_workers, was_restarted
-from .resume import has_run, refuse_a_run, refuse_other_recipe
+from .log import FrameMaker, RunLog
+from .preparation import find_languages
+from .processes import Task, catch_interrupts, group_of_torchrun, is_follower, running_workers, was_restarted
 from .run import Run
+from .run_folder import has_run, refuse_a_run, refuse_other_recipe
 from .setup import OptimizerFactory, Setup, set_up
 from .state import TrainState
 
@@ -173,3 +175,27 @@ def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:
     is_complete = settings.minutes == state.minutes if has_budget else state.step >= settings.steps
     state.finished = state.finished and (state.stopped_early or is_complete)
     return not state.finished
+
+
+def follow(optimizer_factory: OptimizerFactory = build_optimizer) -> Path:
+    """Take part in the run of the default process group, and return its folder; nothing is printed or written."""
+    workers = WorkerGroup()
+    task = workers.from_first(_task_of_the_first)
+    if task.is_finished:
+        return task.output
+    plan = task.recipe
+    data = open_prepared(task.data_folder, plan.data, max_length=plan.model.max_length)
+    model = build_model(data.vocabulary.with_vocab_size(plan.model)).to(pick_device(plan.train.device), torch.float32)
+    optimizer = optimizer_factory(model, plan.train)
+    setup = Setup(
+        recipe=plan, output=task.output, data=data, data_folder=task.data_folder, model=model, optimizer=optimizer,
+        languages=find_languages(plan)[0], workers=workers.count, threads=task.threads,
+    )  # fmt: skip
+    state = load_checkpoint(task.output / CHECKPOINT_FILE, model, optimizer, data=data.identity())
+    with using_threads(task.threads), catch_interrupts() as interrupt:
+        Run(setup, state, RunLog(task.output, tensorboard=False), workers).train(interrupt)
+    return task.output
+
+
+def _task_of_the_first() -> Task:
+    raise NotImplementedError("only the first worker knows the task")

@@ -1,7 +1,7 @@
-"""The files in which a run logs its progress.
+"""The files in which a run logs its progress, and what it measures between two validations for them.
 
 metrics.jsonl     a line for each validation
-film.jsonl        with a film, a line for each of its frames (film.py)
+film.jsonl        with a film, a line for each of its frames
 plans.jsonl       with a time budget, a line each time that the number of updates is planned
 updates.jsonl     lines between the validations: loss, gradient norm, learning rate
 environment.jsonl a line for each start of the run: command, versions, machine
@@ -12,18 +12,23 @@ tensorboard/      the same numbers for TensorBoard, if it is installed
 report.html       all of this on one page
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..errors import DataError
+import torch
+
+from ..bundle import Bundle
+from ..errors import DataError, refused
 from ..files import append, read_json_lines, to_json, to_json_lines, write_whole
 from ..interpreter import is_installed
+from ..train.loop import Update
 from .callback import Sample, Validation
-from .update_plan import UpdatePlan
+from .state import TrainState, UpdatePlan
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
@@ -114,20 +119,104 @@ def pick_samples(samples: Sequence[Sample]) -> Sequence[Sample]:
 def read_plans(folder: Path) -> list[UpdatePlan]:
     """The plans of a run with a time budget, in the order in which they were made."""
     path = folder / PLANS
-    try:
+    with refused(DataError, f"{path} is damaged", TypeError, remedy="remove it to continue without it"):
         return [UpdatePlan(**line) for line in read_jsonl_lines(path)]
-    except TypeError as error:
-        raise DataError(f"{path} is damaged: {error}; remove it to continue without it") from error
 
 
 def read_jsonl_lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a .jsonl file, without a last one that is incomplete because the process was killed."""
-    try:
+    with refused(DataError, f"{path} is damaged", OSError, ValueError, remedy="remove it to continue without it"):
         lines = read_json_lines(path) if path.exists() else []
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} is damaged: {error}; remove it to continue without it") from error
-    if not all(isinstance(line, dict) and ("step" in line or "score" in line) for line in lines):
-        raise DataError(
-            f"{path} is damaged: a line is not an object that a run writes; remove it to continue without it"
+        if not all(isinstance(line, dict) and ("step" in line or "score" in line) for line in lines):
+            raise ValueError("a line is not an object that a run writes")
+    return lines
+
+
+FILM_FILE = "film.jsonl"
+
+
+class FrameMaker(Protocol):
+    """A function that looks at the model between two updates and returns what there is to show, as plain data."""
+
+    def __call__(self, bundle: Bundle, /) -> Mapping[str, Any]: ...
+
+
+class Film:
+    """The frames of a run in `path`, a line each: `step`, `loss` and what `make_frame` returns.
+
+    `loss` is the mean training loss since the frame before, or since a resumed run went on, in nats per token; null
+    where there was no update.
+    """
+
+    def __init__(self, path: Path, make_frame: FrameMaker) -> None:
+        self._path, self._make_frame = path, make_frame
+        self._loss, self._count = torch.tensor(0.0), 0
+
+    def count(self, update: Update) -> None:
+        """Count the loss of an update; one that is not finite counts as 0."""
+        self._loss = self._loss.to(update.loss.device) + update.loss.detach().nan_to_num(0.0, 0.0, 0.0)
+        self._count += 1
+
+    def add(self, bundle: Bundle, *, step: int) -> None:
+        """Add the frame after update `step`, in place of those that an earlier course of the run had from there on."""
+        loss = round(float(self._loss) / self._count, 5) if self._count else None
+        self._loss, self._count = torch.tensor(0.0), 0
+        before = [line for line in read_jsonl_lines(self._path) if line["step"] < step]
+        write_whole(self._path, to_json_lines([*before, {"step": step, "loss": loss, **self._make_frame(bundle)}]))
+
+
+def is_filmed(step: int) -> bool:
+    """Whether a frame follows update `step`: 0, 5, 10, 16, 23, 31, …, the gaps growing by a seventh of what is done."""
+    frame = 0
+    while frame < step:
+        frame += 5 + frame // 7
+    return frame == step
+
+
+COURSE_POINTS = 20  # of the curves between two validations
+
+
+class Speed:
+    """Target tokens per second, padding included, since the last `restart`."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Count from now on, from zero."""
+        self._tokens, self._begun = 0, time.monotonic()
+
+    def count(self, tokens: int) -> None:
+        """Count the tokens of one more update."""
+        self._tokens += tokens
+
+    def tokens_per_second(self) -> float | None:
+        """The speed so far; None before the first update."""
+        return self._tokens / (time.monotonic() - self._begun) if self._tokens else None
+
+
+def mean_gradient_norm(state: TrainState) -> float | None:
+    """The mean over the updates since the last validation; None without any."""
+    return torch.stack(state.gradient_norms).mean().item() if state.gradient_norms else None
+
+
+def course_since_validation(state: TrainState, learning_rate_at: Callable[[int], float]) -> list[dict[str, Any]]:
+    """Means of loss and gradient norm over at most `COURSE_POINTS` parts of the updates since the last validation.
+
+    `step` is the last update of a part. Updates that were skipped are not counted: the steps before them are then too
+    high by their number.
+    """
+    count = len(state.losses)
+    first = state.step - count
+    parts, lines = min(COURSE_POINTS, count), []
+    for part in range(parts):
+        begin, end = part * count // parts, (part + 1) * count // parts
+        lines.append(
+            {
+                "step": first + end,
+                "loss": torch.stack(state.losses[begin:end]).mean().item(),
+                "gradient_norm": torch.stack(state.gradient_norms[begin:end]).mean().item(),
+                "learning_rate": state.learning_rate_factor * learning_rate_at(first + end),
+            }
         )
     return lines

@@ -1,23 +1,104 @@
-"""The first part of a run: its pairs, read, cleaned and encoded; `allyouneed prepare` does no more."""
+"""The first part of a run: its pairs, read, cleaned and encoded, and their languages.
 
-from collections.abc import Sequence
+`allyouneed prepare` does no more. Pairs from memory are stored in the folder of the run, so that it can be resumed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from ..auto import Draft, choose_from_pairs, preliminary_recipe
-from ..bundle import Bundle
-from ..config import DataConfig, Recipe
+from ..auto import Draft, choose_from_pairs, preliminary_recipe, with_data
+from ..bundle import Bundle, read_languages
+from ..config import CorpusConfig, DataConfig, Recipe
 from ..config.data_config import LEARNED_VOCABULARY
 from ..data.clean import ProgressCallback
 from ..data.prepare import prepare
 from ..data.prepared import PreparedData, prepared_folder
-from ..errors import ConfigError
-from ..files import locked
+from ..data.readers import read_columns
+from ..data.tabular import iterate_pairs
+from ..errors import AllYouNeedError, BundleError, ConfigError, DataError
+from ..files import locked, to_json, written_whole
+from ..language_tags import guess_languages
 from ..text.vocabulary import Vocabulary, load_vocabulary
-from .resume import refuse_a_run
+from .run_folder import has_run, refuse_a_run
+
+
+def with_pairs(recipe: Recipe | Draft, output: Path, parts: Mapping[str, Any], *, resume: bool) -> Recipe | Draft:
+    """The recipe whose `data.train`, `data.valid` and `data.test` are the pairs of `parts`, stored in `output`/pairs.
+
+    Refuses a part that the recipe names too and, where a run is resumed, pairs that are not those it started with.
+    """
+    data = preliminary_recipe(recipe).data
+    files: dict[str, Any] = {part: str((output / "pairs" / f"{part}.jsonl").resolve()) for part in parts}
+    for part, file in files.items():
+        if getattr(data, part) not in ((), "", file):
+            raise ConfigError(f"both {part} and data.{part}={getattr(data, part)!r} name pairs; leave one of them out")
+    with locked(output, what=str(output)):
+        resumes = resume and has_run(output)
+        if not resumes:
+            refuse_a_run(output)
+        for part, pairs in parts.items():
+            keys = data.columns or ("source", "target")
+            lines = (
+                to_json(dict(zip(keys, pair, strict=True))).encode() + b"\n"
+                for pair in iterate_pairs(pairs, columns=data.columns, name=part)
+            )
+            path = Path(files[part])
+            if resumes:
+                _require_same(path, lines, part)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with written_whole(path) as file:
+                file.writelines(lines)
+    return with_data(recipe, files)
+
+
+def _require_same(path: Path, lines: Iterator[bytes], part: str) -> None:
+    if not path.is_file():
+        raise DataError(f"{part} has pairs, but this run did not start with pairs from memory: {path} does not exist")
+    with path.open("rb") as file:
+        for number, (before, now) in enumerate(zip_longest(file, lines), start=1):
+            if before != now:
+                raise DataError(
+                    f"{part} differs at pair {number} from the pairs that this run started with; resume with the same "
+                    "pairs, in the same order, or start another run"
+                )
+
+
+UNKNOWN = ("", "")
+
+
+def find_languages(recipe: Recipe) -> tuple[tuple[str, str], str]:
+    """The source and the target language, empty if they are unknown, and a message if they are not the recipe's."""
+    data = recipe.data
+    if data.source_language:
+        return (data.source_language, data.target_language), ""
+    for corpus in data.corpora()[:1]:
+        if guess := guess_languages(corpus.train, corpus.columns or _heading(data, corpus)):
+            return guess, f"{guess[0]} → {guess[1]}, by the names of the data; --languages sets others"
+    if recipe.train.init_from:
+        try:
+            languages = read_languages(recipe.train.init_from)
+        except BundleError:  # of a run that is resumed, when that model is gone
+            return UNKNOWN, ""
+        message = f"{languages[0]} → {languages[1]}, as {Path(recipe.train.init_from)}"
+        return languages, message if any(languages) else ""
+    return UNKNOWN, ""
+
+
+def _heading(data: DataConfig, corpus: CorpusConfig) -> tuple[str, ...]:
+    if not corpus.train:
+        return ()
+    try:
+        known = read_columns(corpus.train, folder=data.data_dir, sheet=corpus.sheet)
+    except AllYouNeedError:  # of a run that is resumed, when its pairs are gone
+        return ()
+    return known.names if known else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,14 +30,10 @@ from ..train.loop import Update, updates
 from ..train.schedule import learning_rate_at
 from .budget import Budget
 from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
-from .course import Speed, course_since_validation
-from .interrupts import InterruptRequest
-from .log import RunLog, read_plans
-from .outcome import Outcome
-from .recovery import all_finite, divergence, rollback
+from .log import RunLog, Speed, course_since_validation, read_plans
+from .processes import InterruptRequest
 from .setup import Setup
-from .state import MIN_GAIN, TrainState
-from .update_plan import UpdatePlan
+from .state import MIN_GAIN, Outcome, TrainState, UpdatePlan, all_finite, divergence, rollback
 from .validator import Validator
 
 _Result = TypeVar("_Result")
@@ -190,22 +186,16 @@ class Run:
                 self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
 
     def _due(self, signal: int) -> Due:
-        """What is to be done after the last update."""
-        state = self.state
-        validates, saves = self._what_is_due()
-        if state.plan and state.plan.until <= state.step < state.plan.steps:
-            self._set_plan(self._budget.plan)
-        is_last = state.step >= state.last_step(self.settings)
-        return Due(validates or is_last, saves, signal, is_last)
-
-    def _what_is_due(self) -> tuple[bool, bool]:
-        """Whether to validate after the last update, and whether to save: a time budget may allow only the second."""
-        state, settings = self.state, self.settings
+        """What is to be done after the last update; where a validation is due, a time budget may allow only to save."""
+        state, settings, budget = self.state, self.settings, self._budget
         before, now = (state.position(settings, step) for step in (state.step - 1, state.step))
-        is_due = now // settings.validate_every > before // settings.validate_every
-        if not is_due or state.plan is None:
-            return is_due, is_due
-        return self._workers.from_first(lambda: (self._budget.may_validate(state), self._budget.may_save(state)))
+        validates = saves = now // settings.validate_every > before // settings.validate_every
+        if validates and state.plan:
+            validates, saves = self._workers.from_first(lambda: (budget.may_validate(state), budget.may_save(state)))
+        if state.plan and state.plan.until <= state.step < state.plan.steps:
+            self._set_plan(budget.plan)
+        is_last = state.step >= state.last_step(settings)
+        return Due(validates or is_last, saves, signal, is_last)
 
     def _divergence(self, due: Due) -> str:
         """The reason why the run has diverged; empty if it has not. The weights are looked at before they are used."""

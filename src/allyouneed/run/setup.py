@@ -14,22 +14,20 @@ from ..config import Recipe, TrainConfig
 from ..data.batch import require_large_batches
 from ..data.prepared import PreparedData
 from ..device import pick_device, require_memory
-from ..errors import ConfigError
+from ..errors import ConfigError, refused
 from ..export_limits import describe_exports
 from ..fast.workers import workers_here
+from ..interpreter import versions
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..train.gradients import autocast_dtype
-from ..versions import versions
 from ..younger import build_model
 from ..younger.muon import build_optimizer
-from .best_model import refuse_patience_without_metric
 from .budget import Stopwatch, within_budget
-from .callback import Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
-from .film import FrameMaker
-from .model_card import describe_model
-from .preparation import prepare_pairs
-from .run_languages import find_languages
+from .callback import WITHOUT_TRANSLATIONS, Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
+from .log import FrameMaker
+from .preparation import find_languages, prepare_pairs
+from .run_bundle import describe_model
 from .worker_count import choose_workers, most_workers
 
 LONGEST_SAMPLE = 60  # characters of each side of the pairs that a message shows
@@ -102,7 +100,17 @@ def set_up(
     if isinstance(recipe, Draft):
         messages += [("statistics", recipe.statistics.describe())] if recipe.statistics else []
         messages += [("speed", describe_speed(recipe.speed))] if recipe.speed else []
-        plan, choices = recipe.complete(_corpus(recipe, data, device))
+        corpus = Corpus(
+            pairs=len(data.train),
+            tokens=data.train.epoch_tokens(),
+            longest=data.train.longest(),
+            has_valid=data.valid is not None,
+            exact=recipe.is_exact,
+            gpu=device.type != "cpu",
+            minutes=plan.train.minutes,
+            speed=recipe.speed,
+        )
+        plan, choices = recipe.complete(corpus)
         messages += [("auto", str(choice)) for choice in choices]
 
     require_large_batches(data.train, plan.train.batch_tokens)
@@ -117,7 +125,7 @@ def set_up(
         ("exports", describe_exports(model.config, (data.vocabulary.source, data.vocabulary.target))),
         ("program", versions()),
     ]
-    refuse_patience_without_metric(plan, data, evaluate)
+    _refuse_patience_without_metric(plan, data, evaluate)
     count, text = choose_workers(plan.train, model, threads=threads, is_standard=is_standard)
     messages += [("workers", text)] if text else []
     return Setup(
@@ -125,6 +133,23 @@ def set_up(
         languages=languages, workers=count, threads=max(1, threads // workers_here(count)), callback=callback,
         evaluate=evaluate, film=film, stopwatch=stopwatch, report=report, messages=messages,
     )  # fmt: skip
+
+
+def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:
+    """Refuse patience, or a time budget, where the metric that they compare is not measured."""
+    settings = recipe.train
+    if not settings.patience and (not settings.minutes or data.valid is None):
+        return
+    if data.valid is None:
+        raise ConfigError(f"train.patience={settings.patience} needs validation pairs; name them in data.valid")
+    if settings.early_stopping_metric not in WITHOUT_TRANSLATIONS and (
+        evaluate is None or not settings.validate_samples
+    ):
+        raise ConfigError(
+            f'train.early_stopping_metric="{settings.early_stopping_metric}" needs translations of validation pairs: '
+            "set train.validate_samples to more than 0 and, from Python, give `fit` an `evaluate` function; or use "
+            'train.early_stopping_metric="loss"'
+        )
 
 
 def _shortened(text: str) -> str:
@@ -137,28 +162,7 @@ def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device
         require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
     model = build_model(config)
     if initial:
-        _copy_initial_weights(initial, model, plan.train.init_from)
+        what = f"the model of {plan.train.init_from} does not have the sizes this recipe asks for"
+        with refused(ConfigError, what, ConfigError, remedy="leave [model] out, or give the sizes in its config.json"):
+            set_weights(model, weights(initial.model))
     return model.to(device, torch.float32)  # whatever the default of the program is
-
-
-def _corpus(draft: Draft, data: PreparedData, device: torch.device) -> Corpus:
-    return Corpus(
-        pairs=len(data.train),
-        tokens=data.train.epoch_tokens(),
-        longest=data.train.longest(),
-        has_valid=data.valid is not None,
-        exact=draft.is_exact,
-        gpu=device.type != "cpu",
-        minutes=draft.preliminary.train.minutes,
-        speed=draft.speed,
-    )
-
-
-def _copy_initial_weights(initial: Bundle, model: Transformer, name: str) -> None:
-    try:
-        set_weights(model, weights(initial.model))
-    except ConfigError as error:
-        raise ConfigError(
-            f"the model of {name} does not have the sizes this recipe asks for: {error}; leave [model] out, or give "
-            "the sizes in its config.json"
-        ) from error

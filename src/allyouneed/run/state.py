@@ -1,13 +1,58 @@
-"""The state of a run, apart from the model and its optimizer."""
+"""The state of a run, apart from the model and its optimizer, and its way back to the last checkpoint."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from math import isfinite
+from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from ..config import TrainConfig
-from .outcome import Outcome
-from .update_plan import UpdatePlan
+from ..device import move
+from ..errors import TrainingError
+
+
+class Outcome:
+    """Whether an update was finite: `is_finite`, a bool on the device, and its copy on the way to the host."""
+
+    def __init__(self, is_finite: Tensor) -> None:
+        self.is_finite = is_finite
+        self._copied: torch.cuda.Event | None = None
+        self._value = move(is_finite, torch.device("cpu"))
+        if is_finite.is_cuda:
+            self._copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._copied.record()
+
+    def read(self) -> bool:
+        """The answer; waits for the update if it is not done."""
+        if self._copied is not None:
+            self._copied.synchronize()
+        return bool(self._value)
+
+
+class UpdatePlan(NamedTuple):
+    """How many updates a time budget allows, as planned after update `step`: `steps` in all.
+
+    `position` is that of update `step` in the schedule, counted in the updates of `TrainConfig.steps`. The updates up
+    to the last one are spaced evenly over the rest of the schedule. The number is planned again after update `until`.
+    `seconds_per_update` is the recent speed (0: not measured yet), `seconds` the part of the budget used up to `step`,
+    and `updating` how much of this was spent in updates.
+    """
+
+    step: int
+    position: float
+    steps: int
+    until: int
+    seconds_per_update: float = 0.0
+    seconds: float = 0.0
+    updating: float = 0.0
+
+    def position_at(self, step: int, config: TrainConfig) -> float:
+        """The position of a later update in the schedule; that of the last one is `config.steps`."""
+        done, rest = step - self.step, max(1, self.steps - self.step)
+        return self.position + (config.steps - self.position) * done / rest
+
 
 MIN_UPDATES = 100  # of a new model; before that its score means little
 MAX_SKIPPED_IN_A_ROW = 5  # non-finite updates before a run is rolled back to its last checkpoint
@@ -83,7 +128,7 @@ class TrainState:
         is_best = isfinite(value) and (self.best is None or value > self.best or (value == self.best and is_lower))
         if is_best:
             self.best, self.best_loss, self.best_step = value if is_known else None, loss, self.step
-        resets = not is_known or in_warmup or self.level is None or _is_gain(self.level, value)
+        resets = not is_known or in_warmup or self.level is None or value - self.level > MIN_GAIN * abs(self.level)
         if isfinite(value) and resets:
             self.level, self.validations_since_best = value if is_known else None, 0
         else:
@@ -95,5 +140,35 @@ class TrainState:
         self.stopped_early = 0 < config.patience <= self.validations_since_best
 
 
-def _is_gain(before: float, now: float) -> bool:
-    return now - before > MIN_GAIN * abs(before)
+MAX_ROLLBACKS = 5  # in a row, before the run ends
+
+
+def divergence(state: TrainState, *, is_last: bool) -> str:
+    """The reason why the run counts as diverged after its last updates; empty if it does not."""
+    if state.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
+        return f"{MAX_SKIPPED_IN_A_ROW} updates in a row were not finite"
+    if is_last and state.skipped_in_a_row == state.step:
+        return f"all {state.step} updates were not finite"
+    return ""
+
+
+def all_finite(tensors: Iterable[Tensor]) -> bool:
+    """Whether every number in some tensors is finite."""
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)
+
+
+def rollback(state: TrainState, reason: str, restore: Callable[[], TrainState]) -> TrainState:
+    """The state of the last checkpoint, with half the learning rate, after a run has diverged for `reason`.
+
+    Refuses when `MAX_ROLLBACKS` in a row have not helped.
+    """
+    if state.rollbacks == MAX_ROLLBACKS:
+        raise TrainingError(
+            f"{reason} around update {state.step:,}, even with {state.learning_rate_factor:g} times the learning rate; "
+            "lower train.learning_rate, lengthen train.warmup or set train.clip_norm=1, and start again"
+        )
+    restored = restore()
+    restored.learning_rate_factor = state.learning_rate_factor / 2
+    restored.rollbacks, restored.skipped, restored.skipped_in_a_row = state.rollbacks + 1, state.skipped, 0
+    restored.micro_batches = state.micro_batches
+    return restored

@@ -10,23 +10,46 @@ from typing import Any
 import torch
 
 from ..bundle import Bundle
+from ..config import Recipe
 from ..data.pairs import Pair
-from ..errors import TrainingError
+from ..errors import ConfigError, TrainingError
 from ..files import followed
 from ..nn import Transformer
 from ..train.averaging import swapped_weights
 from ..train.loop import Update
 from ..train.validation import validate
-from .best_model import is_best
 from .budget import VALIDATION_SHARE, Budget
-from .callback import Evaluation, Validation
-from .course import mean_gradient_norm
-from .film import FILM_FILE, Film, is_filmed
-from .log import RunLog
-from .run_bundle import make_bundle, make_card
+from .callback import WITHOUT_TRANSLATIONS, Evaluation, Validation
+from .checkpoint import average_snapshots, remove_snapshots, save_snapshot
+from .log import FILM_FILE, Film, RunLog, is_filmed, mean_gradient_norm
+from .run_bundle import make_bundle, model_card
 from .setup import Setup
-from .snapshots import average_snapshots, remove_snapshots, save_snapshot
-from .state import TrainState
+from .state import MIN_UPDATES, TrainState
+
+
+def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, has_valid: bool) -> bool:
+    """Whether the model of a validation replaces that of earlier ones; counts the validation in `state`.
+
+    Without patience and without a time budget the last model is the result, so each replaces the one before.
+    """
+    settings = recipe.train
+    if not (settings.patience or (settings.minutes and has_valid)):
+        return True
+    value = _metric_value(validation, settings.early_stopping_metric)
+    # A model initialized from a trained one is worth comparing from the first validation on.
+    first, in_warmup = 0 if settings.init_from else MIN_UPDATES, state.position(settings) <= settings.warmup
+    return state.update_best(value, loss=validation.valid_loss, first=first, in_warmup=in_warmup)
+
+
+def _metric_value(validation: Validation, metric: str) -> float:
+    if metric == "loss":
+        return float("-inf") if validation.valid_loss is None else -validation.valid_loss
+    if metric == "accuracy":
+        return float("-inf") if validation.accuracy is None else validation.accuracy
+    if metric not in validation.scores:
+        known = ", ".join([*WITHOUT_TRANSLATIONS, *validation.scores])
+        raise ConfigError(f'train.early_stopping_metric="{metric}" is no score of this run; it has {known}')
+    return validation.scores[metric]
 
 
 class Validator:
@@ -152,7 +175,8 @@ class Validator:
     def _save_if_best(self, model: Transformer, state: TrainState, validation: Validation) -> None:
         """Write the bundle with the model's current weights, if no earlier one is better."""
         if is_best(validation, self._recipe, state, has_valid=self._data.valid is not None):
-            card = make_card(followed(self._output).name, self._recipe, self._data, model, validation, self._languages)
+            pairs, name = len(self._data.train), followed(self._output).name
+            card = model_card(name, self._recipe, pairs, model, validation, self._languages)
             self._bundle(model, card).save(self._output)
             self._log.write_outputs(validation.samples)
 

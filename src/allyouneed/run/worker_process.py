@@ -4,7 +4,7 @@ import sys
 
 from ..device import configure_process
 from ..errors import AllYouNeedError, Interrupted
-from .follow import follow
+from .fit import follow
 from .processes import LOST_OTHERS, end_with_parent, has_lost_others, process_group
 
 

@@ -6,7 +6,7 @@ from few such texts cannot translate them, although it knows every word.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -55,16 +55,9 @@ class CaseStatistics:
         kept = [word for small, word in usual.items() if word != small]
         return cls(**counts, capitalized=tuple(kept[:MOST_WORDS]))
 
-    @classmethod
-    def from_table(cls, table: Mapping[str, object]) -> "CaseStatistics":
-        """From what `dataclasses.asdict` made of it. Refuses other counts than whole numbers and other words."""
-        table = {"contradicted": 0, **table}  # a bundle of an earlier version has none
+    def __post_init__(self) -> None:
         for name in ("sources", "in_capitals", "contradicted", "begin_with_capital"):
-            require_whole(name, table[name], least=0)
-        words = table["capitalized"]
-        if not isinstance(words, list | tuple) or set(map(type, words)) - {str}:
-            raise TypeError(f"capitalized must be a list of words; got {words!r:.40}")
-        return cls(**{**table, "capitalized": tuple(words)})  # type: ignore[arg-type]
+            require_whole(name, getattr(self, name), least=0)
 
     def is_unusual(self, text: str) -> bool:
         """Whether `text` is in capitals and hardly any of the sources were, or their targets were in capitals, too.

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeVar, cast
 
-from ..errors import DataError, MissingExtraError
+from ..errors import DataError, require_extra
 from ..suggest import near_path
 
 ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
@@ -70,10 +70,7 @@ def _open_zstandard(path: Path) -> IO[bytes]:
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
-        try:
-            from backports import zstd
-        except ImportError:
-            raise MissingExtraError(f"reading {path}", "data") from None
+        zstd = require_extra("backports.zstd", f"reading {path}", "data")
     return cast(IO[bytes], zstd.open(path))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
-from ..errors import CheckpointError, InputError
+from ..errors import CheckpointError, InputError, refused
 from ..files import read_whole
 from .backends import EOS, SOS, UNK
 from .character_map import check_character_map
@@ -51,15 +51,13 @@ class SentencePieceModel:
     @classmethod
     def load(cls, path: Path) -> SentencePieceModel:
         """Read a .spm file. Refuses what is no unigram model or BPE, and settings that the tokenizers library lacks."""
-        try:
+        with refused(
+            CheckpointError, f"{path} is no SentencePiece model that can be read", OSError, ValueError, struct.error
+        ):
             content = read_whole(path, LARGEST_SPM + 1)
             if len(content) > LARGEST_SPM:
                 raise ValueError(f"it has more than {LARGEST_SPM:,} bytes, which no file of this kind needs")
             return cls._parse(content)
-        except OSError as error:
-            raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
-        except (ValueError, struct.error) as error:
-            raise CheckpointError(f"{path} is no SentencePiece model that can be read: {error}") from error
 
     @classmethod
     def _parse(cls, content: bytes) -> SentencePieceModel:

@@ -5,7 +5,7 @@ This is the one reader of them: what parts a text, requires something of a trans
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, reduce
 from itertools import islice
@@ -195,13 +195,6 @@ class CopyStatistics:
                 for name, span in find_spans(source, _MARKED_KINDS) if _MARKED.search(source) else ():
                     statistics.inside.setdefault(name, CopyCount()).note(span in target)
         return statistics
-
-    @classmethod
-    def from_table(cls, table: Mapping[str, Mapping[str, Mapping[str, int]]]) -> "CopyStatistics":
-        """From what `dataclasses.asdict` made of it. Refuses counts that are no whole numbers of at least 0."""
-        return cls(
-            **{name: {kind: CopyCount(**counts) for kind, counts in part.items()} for name, part in table.items()}
-        )
 
     def is_copied(self, text: str) -> bool:
         """Whether `text` needs no translation and is of a kind that the training pairs often copied.

@@ -18,7 +18,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models
 
-from ..errors import ConfigError, DataError, InputError
+from ..errors import ConfigError, DataError, InputError, refused
 from ..files import read_whole, write_whole
 from .backends import (
     BYTE_TOKENS,
@@ -98,27 +98,21 @@ class Tokenizer:
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
         """Read a `tokenizer.json`."""
-        try:
+        if not Path(path).exists():
+            raise DataError(f"{path} does not exist")
+        with refused(DataError, f"{path} is no tokenizer", OSError, UnicodeDecodeError, DataError):
             return cls.from_json(read_whole(Path(path)).decode())
-        except FileNotFoundError:
-            raise DataError(f"{path} does not exist") from None
-        except (OSError, UnicodeDecodeError, DataError) as error:
-            raise DataError(f"{path} is no tokenizer: {error}") from error
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
         """What `to_json` returned. Refuses parts that none of our vocabularies has, such as other normalizers."""
-        try:
+        with refused(DataError, "the tokenizers library cannot read it", Exception):  # it raises bare Exceptions
             refuse_unknown_parts(text)
             text, symbols = split_symbols(text)
             tokenizer = cls(Backend.from_str(text), symbols)
             if tokenizer._spellable is None:
                 tokenizer.encode("a \N{SNOWMAN}")  # a backend that cannot encode an unknown character raises here
             return tokenizer
-        except (InputError, DataError):
-            raise
-        except Exception as error:  # the library raises bare Exceptions
-            raise DataError(str(error)) from error
 
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json`."""

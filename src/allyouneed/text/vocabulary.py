@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tokenizers import Tokenizer as Backend
 
 from ..config import DataConfig, ModelConfig
-from ..errors import DataError
+from ..errors import DataError, refused
 from ..files import read_whole, write_whole
 from .backends import (
     SOS,
@@ -167,13 +167,12 @@ def load_vocabulary(tokenizer: str | tuple[str, ...]) -> StoredVocabulary:
 def _read(path: Path) -> tuple[Tokenizer, list[str]]:
     if path.suffix in SENTENCEPIECE:
         return _read_sentencepiece(SentencePieceModel.load(path))
-    try:
+    if not path.exists():
+        raise DataError(f"{path} does not exist")
+    reasons = (OSError, ValueError, RecursionError, DataError)
+    with refused(DataError, f"{path} cannot be used as a vocabulary", *reasons):
         text, changes = adapt_tokenizer(read_whole(path).decode())
         return Tokenizer.from_json(text), changes
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist") from None
-    except (OSError, ValueError, RecursionError, DataError) as error:
-        raise DataError(f"{path} cannot be used as a vocabulary: {error}") from error
 
 
 def _read_sentencepiece(model: SentencePieceModel) -> tuple[Tokenizer, list[str]]:

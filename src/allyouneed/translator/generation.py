@@ -36,8 +36,8 @@ from ..decode import (
     stream_tokens,
     target_log_probabilities,
 )
-from ..decode.eval_copy import eval_copy
-from ..device import one_thread
+from ..decode.likelihood import eval_copy
+from ..device import using_threads
 from ..fast.engine import EngineStep
 from ..lazy import Tensor, torch
 from ..light.search import LightLimits
@@ -183,7 +183,7 @@ class TranslationGenerator:
 
     def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
         """For each source the `count` tokens, or as many as there are, that most likely follow the prefix."""
-        with torch.inference_mode(), one_thread():
+        with torch.inference_mode(), using_threads(1):
             state = self.model.engine.start(self.tensor(sources))
             for token in (self.target_tokenizer.sos_id, *prefix):
                 logits, state = self._step(torch.full((len(sources),), token, device=self.device), state)
@@ -194,10 +194,10 @@ class TranslationGenerator:
     def stream(self, source: list[int]) -> Iterator[int]:
         """The tokens of one translation as they are generated; never the unknown token if it could be replaced."""
         requests = [GenerationRequest(source, [], [])]
-        with torch.inference_mode(), one_thread():
+        with torch.inference_mode(), using_threads(1):
             state = self.model.engine.start(self.tensor([source]))
         yield from stream_tokens(
-            one_thread()(torch.inference_mode()(self._step_of_stream)),
+            using_threads(1)(torch.inference_mode()(self._step_of_stream)),
             state,
             self.config,
             self.limits(requests),
@@ -274,7 +274,7 @@ class TranslationGenerator:
             return self.model.light.search([one.source for one in requests], config, limits, self.banned_ids)
         # The products of a step are small: a thread of OpenMP that waits for its share of each keeps a core busy, which
         # on a busy machine takes several times the processor time. Threads are for batches: `SegmentTranslator`.
-        with torch.inference_mode(), one_thread():
+        with torch.inference_mode(), using_threads(1):
             hypotheses = search(
                 self._step,
                 self.model.engine.start(self.tensor([one.source for one in requests])),
@@ -291,7 +291,7 @@ class TranslationGenerator:
 
     def threads_for(self, tokens: int) -> AbstractContextManager[None]:
         """All threads to read many tokens at once, one for few."""
-        return one_thread() if tokens < MANY_TOKENS else nullcontext()
+        return using_threads(1) if tokens < MANY_TOKENS else nullcontext()
 
     def _generator(self, one: GenerationRequest) -> torch.Generator:
         """The random generator of a text: of the seed and the text alone, so that its batch and line do not matter."""

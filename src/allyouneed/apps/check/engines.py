@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -18,13 +19,13 @@ from ...interpreter import is_installed
 from ...nn import Transformer
 from ...train.loss import mean_loss
 from ...younger.rotary import NoPositions, rotate
-from .model import MAX_LOGIT_DIFFERENCE
-from .result import CheckResult, Ids
+from .model import MAX_LOGIT_DIFFERENCE, CheckError, CheckResult, Ids, named_check, outcome
 
 MAX_INT8_GAIN_ERROR = 0.03  # how far int8 results may be from float32 in size, as a share
 MAX_INT8_DISTANCE = 0.25  # how far int8 results may be from float32, in shares of their standard deviation
 BEAM = 3
 STEPS = 20  # tokens of each hypothesis
+_WRONG_STEP = "a step or the reordering of the KV cache is wrong (nn/decoder.py, fast/kv_cache.py)"
 
 
 @torch.inference_mode()
@@ -36,7 +37,7 @@ def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
         fork(model, source[:sentences], vocabulary, beam=BEAM, steps=STEPS)
         for sentences in sorted({1, min(3, len(source))})
     ]
-    yield _compare(model, searches, "plain", exact=True)
+    yield outcome("plain", _compare, model, searches, "plain", exact=True)
     ways: list[tuple[str, dict[str, Any]]] = [("fast", {})]
     device = next(model.parameters()).device
     if device.type == "cpu" and is_installed("numba"):
@@ -52,39 +53,40 @@ def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
             return
         if name == "int8":
             yield int8_linears_are_close(model)
-        yield CheckResult(name, False, reason) if reason else _compare(engine, searches, name, exact=exact)
+        compare = partial(_compare, engine, searches, name, exact=exact)
+        yield CheckResult(name, False, reason) if reason else outcome(name, compare)
 
 
-def _compare(engine: Any, searches: list[ForkedSearch], name: str, *, exact: bool) -> CheckResult:
+def _compare(engine: Any, searches: list[ForkedSearch], name: str, *, exact: bool) -> str:
     product, size, error = 0.0, 0.0, 0.0
     for searched in searches:
-        logits, expected = step_through(engine, searched), searched.logits
+        try:
+            logits, expected = step_through(engine, searched), searched.logits
+        except (IndexError, RuntimeError) as fault:
+            raise CheckError(f"{name} decoding of a forking beam fails, {_WRONG_STEP}: {fault}") from fault
         change = (logits - expected).abs().amax(-1)
         if exact and not change.max() <= MAX_LOGIT_DIFFERENCE:
             first = int((change > MAX_LOGIT_DIFFERENCE).any(0).int().argmax()) + 1
-            return CheckResult(
-                name, False,
+            raise CheckError(
                 f"logits of {name} decoding differ by {change.max():.3g} from those of the whole sentence, from token "
-                f"{first} of a forking beam on: a step or the reordering of the KV cache is wrong "
-                "(nn/decoder.py, fast/kv_cache.py).",
-            )  # fmt: skip
+                f"{first} of a forking beam on: {_WRONG_STEP}."
+            )
         logits, expected = logits - logits.mean(-1, keepdim=True), expected - expected.mean(-1, keepdim=True)
         product, size = product + float((logits * expected).sum()), size + float(expected.square().sum())
         error += float((logits - expected).square().sum())
     if exact:
-        return CheckResult(name, True, f"{name} decoding gives the logits of the whole sentence, in forking beams too")
+        return f"{name} decoding gives the logits of the whole sentence, in forking beams too"
     gain, distance = product / size, math.sqrt(error / size)
     if not (abs(gain - 1) <= 2 * MAX_INT8_GAIN_ERROR and distance <= MAX_INT8_DISTANCE):
-        return CheckResult(
-            name, False,
+        raise CheckError(
             f"{name} logits are {gain:.3f} times those in float32, and differ from them by {100 * distance:.0f} % of "
-            "their standard deviation: more than rounding explains (fast/quantization.py, fast/compiled.py).",
-        )  # fmt: skip
-    words = f"{name} logits differ from those in float32 by {100 * distance:.1f} % of their standard deviation"
-    return CheckResult(name, True, words)
+            "their standard deviation: more than rounding explains (fast/quantization.py, fast/compiled.py)."
+        )
+    return f"{name} logits differ from those in float32 by {100 * distance:.1f} % of their standard deviation"
 
 
-def int8_linears_are_close(model: Transformer) -> CheckResult:
+@named_check("int8 maps")
+def int8_linears_are_close(model: Transformer) -> str:
     """Every linear map in int8 gives the float32 result, but for rounding."""
     rng = torch.Generator().manual_seed(1)
     maps = {name: (part.weight, part.bias) for name, part in model.named_modules() if isinstance(part, nn.Linear)}
@@ -94,16 +96,16 @@ def int8_linears_are_close(model: Transformer) -> CheckResult:
         size = expected.square().sum()
         gain, error = (rounded * expected).sum() / size, (rounded - expected).square().sum() / size
         if size > 0 and not (abs(gain - 1) <= MAX_INT8_GAIN_ERROR and error.sqrt() <= MAX_INT8_DISTANCE):
-            return CheckResult(
-                "int8 maps", False,
+            raise CheckError(
                 f"{name} in int8 gives {gain:.3f} times its float32 result: its scales are wrong "
-                "(fast/quantization.py).",
-            )  # fmt: skip
-    return CheckResult("int8 maps", True, f"{len(maps) + 1} linear maps in int8 are close to those in float32")
+                "(fast/quantization.py)."
+            )
+    return f"{len(maps) + 1} linear maps in int8 are close to those in float32"
 
 
+@named_check("positions")
 @torch.inference_mode()
-def positions_differ(model: Transformer) -> CheckResult:
+def positions_differ(model: Transformer) -> str:
     """No two positions up to `max_length` have the same vector, and a decoding step adds the vector of its position.
 
     Rotary positions have no vectors; there it is a vector of ones, rotated.
@@ -116,17 +118,15 @@ def positions_differ(model: Transformer) -> CheckResult:
         equal = (torch.cdist(vectors, vectors) + torch.eye(len(vectors)) < MAX_LOGIT_DIFFERENCE).nonzero()
         if len(equal):
             first, second = equal[0].tolist()
-            return CheckResult(
-                "positions", False,
-                f"positions {first} and {second} of the {side} have the same vector (nn/position.py).",
-            )  # fmt: skip
+            raise CheckError(f"positions {first} and {second} of the {side} have the same vector (nn/position.py).")
         last = len(vectors) - 1
         if (apply(x[:, :1], start=last)[0, 0] - vectors[last]).abs().max() > MAX_LOGIT_DIFFERENCE:
-            return CheckResult("positions", False, f"a decoding step adds a wrong position vector to the {side}.")
-    return CheckResult("positions", True, f"all {model.config.max_length} positions have different vectors")
+            raise CheckError(f"a decoding step adds a wrong position vector to the {side}.")
+    return f"all {model.config.max_length} positions have different vectors"
 
 
-def losses_match_definition(model: Transformer, ids: Ids) -> CheckResult:
+@named_check("loss")
+def losses_match_definition(model: Transformer, ids: Ids) -> str:
     """The losses of training and validation, and their gradients, are cross entropy over all tokens but padding."""
     batch, pad_id, smoothing = ids.batch(model.config), model.config.effective_target_pad_id, 0.1
     labels = batch.target_out
@@ -157,17 +157,15 @@ def losses_match_definition(model: Transformer, ids: Ids) -> CheckResult:
             ("", "gradient by the hidden states of ", "gradient by the table of "), results, expected, strict=True
         ):
             if not (one - other).norm() <= MAX_LOGIT_DIFFERENCE * other.norm():
-                return CheckResult(
-                    "loss", False,
+                raise CheckError(
                     f"the {what}{name} is not that of cross entropy over all tokens but padding "
-                    f"({one.norm():.4g}, expected {other.norm():.4g}; train/loss.py).",
-                )  # fmt: skip
-    return CheckResult(
-        "loss", True, "the losses of training and validation, and their gradients, equal their definition"
-    )
+                    f"({one.norm():.4g}, expected {other.norm():.4g}; train/loss.py)."
+                )
+    return "the losses of training and validation, and their gradients, equal their definition"
 
 
-def beam_search_is_exhaustive() -> CheckResult:
+@named_check("penalty")
+def beam_search_is_exhaustive() -> str:
     """A beam that holds all sentences of three tokens finds the best by log P / ((5 + |Y|) / 6)^α."""
     alpha, longest, eos_id = 0.6, 3, 2
     for seed in range(5):
@@ -192,13 +190,12 @@ def beam_search_is_exhaustive() -> CheckResult:
             BeamOptions(beam=64, alpha=alpha),
         )
         if (*hypothesis.ids, eos_id) != best or abs(hypothesis.score - score(best)) > MAX_LOGIT_DIFFERENCE:
-            return CheckResult(
-                "penalty", False,
+            raise CheckError(
                 f"the best of all sentences is {best} with a score of {score(best):.3f}, but beam search finds "
                 f"{hypothesis.ids} with {hypothesis.score:.3f}: the length penalty or the search "
-                "is wrong (decode/beam_options.py, decode/beam.py).",
-            )  # fmt: skip
-    return CheckResult("penalty", True, "a beam that holds all sentences finds the best, length penalty included")
+                "is wrong (decode/beam_options.py, decode/beam.py)."
+            )
+    return "a beam that holds all sentences finds the best, length penalty included"
 
 
 class _Count:

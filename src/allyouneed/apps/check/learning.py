@@ -11,7 +11,7 @@ from ...data.batch import pad
 from ...decode import SearchLimits, greedy_search, make_step
 from ...nn import Transformer
 from ...train.loss import mean_loss
-from .result import CheckResult, Ids
+from .model import CheckError, CheckResult, Ids, named_check, outcome
 
 MAX_UPDATES = 300  # most models need 30 to 80
 LEARNED = 0.05  # nats per token
@@ -19,19 +19,19 @@ WARMUP = 20  # updates
 NO_PROGRESS_AFTER = 100  # updates; a model that has not lost a third of its first loss by then does not learn
 
 
-def initial_loss_is_log_vocabulary(model: Transformer, ids: Ids) -> CheckResult:
+@named_check("start")
+def initial_loss_is_log_vocabulary(model: Transformer, ids: Ids) -> str:
     """An untrained model gives every token about the same probability: its loss is near ln V."""
     with torch.inference_mode():
         loss = _loss(model.eval(), ids).item()
     vocabulary = model.config.effective_target_vocab_size
     uniform = math.log(vocabulary)
     if abs(loss - uniform) > 0.25 * uniform + 0.5:
-        return CheckResult(
-            "start", False,
+        raise CheckError(
             f"the loss of an untrained model is {loss:.2f} nats per token; equal probabilities for all {vocabulary:,} "
-            f"tokens would give ln V = {uniform:.2f}: the initial weights have a wrong scale.",
-        )  # fmt: skip
-    return CheckResult("start", True, f"loss of an untrained model: {loss:.2f} nats per token; ln V = {uniform:.2f}")
+            f"tokens would give ln V = {uniform:.2f}: the initial weights have a wrong scale."
+        )
+    return f"loss of an untrained model: {loss:.2f} nats per token; ln V = {uniform:.2f}"
 
 
 def memorizes_a_batch(model: Transformer, ids: Ids) -> list[CheckResult]:
@@ -40,41 +40,37 @@ def memorizes_a_batch(model: Transformer, ids: Ids) -> list[CheckResult]:
     The second result shows shifted labels: a model trained to repeat its input token has a small loss too,
     but its translations are wrong. `model` is trained in place.
     """
+    memorized = outcome("memorize", _memorize, model, ids)
+    if memorized.passed:
+        return [memorized, outcome("labels", _write_memorized, model, ids)]
+    return [memorized, CheckResult("labels", None, "not tried: the model memorized nothing")]
+
+
+def _memorize(model: Transformer, ids: Ids) -> str:
     loss, updates = _train(model.eval(), ids)  # no dropout
     if not loss <= LEARNED:  # it may be NaN
-        return [
-            CheckResult(
-                "memorize", False,
-                f"after {updates} updates on {len(ids.sources)} sentences the loss is still {loss:.2f} nats per token: "
-                "gradients do not reach the weights, or training diverges.",
-            ),
-            CheckResult("labels", None, "not tried: the model memorized nothing"),
-        ]  # fmt: skip
-    memorized = CheckResult(
-        "memorize", True, f"{len(ids.sources)} sentences memorized in {updates} updates, loss {loss:.3f}"
-    )
-    with torch.inference_mode():
-        hypotheses = greedy_search(
-            make_step(model, banned_ids=(model.config.effective_target_pad_id, ids.sos_id)),
-            model.start(pad(ids.sources, model.config.pad_id)),
-            SearchLimits(
-                sos_id=ids.sos_id,
-                eos_id=ids.eos_id,
-                max_lengths=torch.tensor([len(target) for target in ids.targets]),
-            ),
+        raise CheckError(
+            f"after {updates} updates on {len(ids.sources)} sentences the loss is still {loss:.2f} nats per token: "
+            "gradients do not reach the weights, or training diverges."
         )
+    return f"{len(ids.sources)} sentences memorized in {updates} updates, loss {loss:.3f}"
+
+
+@torch.inference_mode()
+def _write_memorized(model: Transformer, ids: Ids) -> str:
+    hypotheses = greedy_search(
+        make_step(model, banned_ids=(model.config.effective_target_pad_id, ids.sos_id)),
+        model.start(pad(ids.sources, model.config.pad_id)),
+        SearchLimits(sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=torch.tensor(list(map(len, ids.targets)))),
+    )
     right = sum(one.ids == target[1:-1] for one, target in zip(hypotheses, ids.targets, strict=True))
     summary = f"greedy search writes {right} of {len(hypotheses)} memorized sentences"
     if 2 * right < len(hypotheses):  # with shifted labels none is right; a sound model may miss one by a token
-        return [
-            memorized,
-            CheckResult(
-                "labels", False,
-                f"{summary}: the labels are shifted. The decoder reads token t and must predict token t + 1 "
-                "(data/batch.py).",
-            ),
-        ]  # fmt: skip
-    return [memorized, CheckResult("labels", True, summary)]
+        raise CheckError(
+            f"{summary}: the labels are shifted. The decoder reads token t and must predict token t + 1 "
+            "(data/batch.py)."
+        )
+    return summary
 
 
 def memorizing_learning_rate(config: ModelConfig) -> float:

@@ -1,25 +1,109 @@
 """Properties of every right Transformer, whatever it has learned; each is tried on a few sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from copy import deepcopy
-from typing import Any
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Any, ParamSpec
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from ...config import ModelConfig
-from ...data.batch import pad
+from ...data.batch import Batch, pad
 from ...decode import BeamOptions, SearchLimits, beam_search, greedy_search, make_step
 from ...nn import FeedForward, MultiHeadAttention, Transformer
-from .result import CheckResult, Ids
+
+Inputs = ParamSpec("Inputs")
 
 MIN_ACTIVE_UNITS = 0.1  # share of a feed-forward network's units; trained models keep many for rare tokens
 MAX_LOGIT_DIFFERENCE = 1e-3  # of logits: far above rounding in float32, far below any fault
+LONG = 40  # tokens of the longest sentences: faults that begin at token 20 or 30 show
 
 
-def no_leak_from_the_future(model: Transformer, ids: Ids) -> CheckResult:
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The result of one check. `passed` is None if the check could not be made."""
+
+    check: str
+    passed: bool | None
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Sentences of different lengths to try a model on, as ids with `<sos>` and `<eos>`."""
+
+    sources: list[list[int]]
+    targets: list[list[int]]
+    sos_id: int
+    eos_id: int
+
+    def batch(self, config: ModelConfig) -> Batch:
+        """All of them at once, padded."""
+        return Batch(pad(self.sources, config.pad_id), pad(self.targets, config.effective_target_pad_id))
+
+
+class CheckError(Exception):
+    """What is wrong with a model or, where `passed` is None, why a check could not be made."""
+
+    def __init__(self, explanation: str, *, passed: bool | None = False) -> None:
+        super().__init__(explanation)
+        self.passed = passed
+
+
+def outcome(name: str, check: Callable[..., str], *inputs: Any, **settings: Any) -> CheckResult:
+    """The result of a function that returns what it has found, or raises a `CheckError`."""
+    try:
+        return CheckResult(name, True, check(*inputs, **settings))
+    except CheckError as error:
+        return CheckResult(name, error.passed, str(error))
+
+
+def named_check(name: str) -> Callable[[Callable[Inputs, str]], Callable[Inputs, CheckResult]]:
+    """Makes a check `name` of such a function."""
+
+    def decorate(check: Callable[Inputs, str]) -> Callable[Inputs, CheckResult]:
+        return wraps(check)(partial(outcome, name, check))
+
+    return decorate
+
+
+def random_ids(
+    config: ModelConfig,
+    *,
+    sos_id: int,
+    eos_id: int,
+    source_special_ids: tuple[int, int] | None = None,
+    count: int = 6,
+    long: int = LONG,
+) -> Ids:
+    """`count` pairs of random sentences; the source may have other ids for `<sos>` and `<eos>`.
+
+    The first two have about `long` tokens, the others at most 12.
+    """
+    rng = torch.Generator().manual_seed(1)
+    ids = range(min(config.vocab_size, config.effective_target_vocab_size))
+    source_sos, source_eos = source_special_ids or (sos_id, eos_id)
+    special = (config.pad_id, config.effective_target_pad_id, sos_id, eos_id, source_sos, source_eos)
+    tokens = [i for i in ids if i not in special]
+    room = max(1, config.max_length - 4)
+    longest = min(long, room)
+
+    def sentence(index: int, sos: int, eos: int) -> list[int]:
+        length = longest - index % longest  # lengths differ, so that there is padding
+        if index >= 2:  # two long ones are enough
+            length = min(12, room) - index % min(12, room)
+        return [sos, *(tokens[i] for i in torch.randint(len(tokens), (length,), generator=rng).tolist()), eos]
+
+    sources = [sentence(i, source_sos, source_eos) for i in range(count)]
+    return Ids(sources, [sentence((i + count // 2) % count, sos_id, eos_id) for i in range(count)], sos_id, eos_id)
+
+
+@named_check("future")
+def no_leak_from_the_future(model: Transformer, ids: Ids) -> str:
     """Another token at position t changes no logits before t, and with even attention all from t on.
 
     A model that is very certain can give an earlier token an attention weight of 0, so the second is asked of a copy
@@ -29,12 +113,14 @@ def no_leak_from_the_future(model: Transformer, ids: Ids) -> CheckResult:
     source, target = torch.tensor([ids.sources[longest]]), torch.tensor([ids.targets[longest][:-1]])
     for t, change in _changes(model, source, target):
         if change[:t].max() > MAX_LOGIT_DIFFERENCE:
-            return _wrong_mask(f"at position {int(change[:t].argmax())} changes with the token", t, "sees the future")
+            prediction = f"the prediction at position {int(change[:t].argmax())} changes with the token at position {t}"
+            raise CheckError(f"{prediction}: the decoder sees the future. See causal_mask in nn/mask.py.")
     for t, change in _changes(_with_even_attention(model), source, target):
         if change[t:].min() == 0:
             blind = t + int(change[t:].argmin())
-            return _wrong_mask(f"at position {blind} does not change with the token", t, "does not see its past")
-    return CheckResult("future", True, "every prediction depends on all earlier tokens and on no later one")
+            prediction = f"the prediction at position {blind} does not change with the token at position {t}"
+            raise CheckError(f"{prediction}: the decoder does not see its past. See causal_mask in nn/mask.py.")
+    return "every prediction depends on all earlier tokens and on no later one"
 
 
 def _changes(model: Transformer, source: Tensor, target: Tensor) -> Iterator[tuple[int, Tensor]]:
@@ -56,12 +142,8 @@ def _with_even_attention(model: Transformer) -> Transformer:
     return even
 
 
-def _wrong_mask(prediction: str, t: int, fault: str) -> CheckResult:
-    words = f"the prediction {prediction} at position {t}: the decoder {fault}. "
-    return CheckResult("future", False, words + "See causal_mask in nn/mask.py.")
-
-
-def padding_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
+@named_check("padding")
+def padding_changes_nothing(model: Transformer, ids: Ids) -> str:
     """A sentence gets the same logits with padding after it as without."""
     pad_ids = model.config.pad_id, model.config.effective_target_pad_id
     short = min(range(len(ids.sources)), key=lambda i: len(ids.sources[i]))
@@ -75,15 +157,15 @@ def padding_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
     for side, padded in (("source", model(more_source, target)), ("target", model(source, more_target))):
         change = (padded[:, : alone.size(1)] - alone).abs().max().item()
         if change > MAX_LOGIT_DIFFERENCE:
-            return CheckResult(
-                "padding", False,
+            raise CheckError(
                 f"padding after the {side} changes the logits by {change:.3g}: it is attended to. "
-                "See padding_mask in nn/mask.py, and pad_id.",
-            )  # fmt: skip
-    return CheckResult("padding", True, "padding after source and target changes nothing")
+                "See padding_mask in nn/mask.py, and pad_id."
+            )
+    return "padding after source and target changes nothing"
 
 
-def batch_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
+@named_check("batch")
+def batch_changes_nothing(model: Transformer, ids: Ids) -> str:
     """A sentence gets the same logits in a batch as alone."""
     batch = ids.batch(model.config)
     together = model(batch.source, batch.target_in)
@@ -91,15 +173,15 @@ def batch_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
         alone = model(torch.tensor([ids.sources[i]]), torch.tensor([ids.targets[i][:-1]]))
         change = (together[i, : alone.size(1)] - alone[0]).abs().max().item()
         if change > MAX_LOGIT_DIFFERENCE:
-            return CheckResult(
-                "batch", False,
+            raise CheckError(
                 f"sentence {i + 1} of a batch has logits that differ by {change:.3g} from those it has alone: "
-                "the sentences of a batch are mixed.",
-            )  # fmt: skip
-    return CheckResult("batch", True, f"{len(ids.sources)} sentences have the same logits in a batch as alone")
+                "the sentences of a batch are mixed."
+            )
+    return f"{len(ids.sources)} sentences have the same logits in a batch as alone"
 
 
-def cache_matches_full_pass(model: Transformer, ids: Ids) -> CheckResult:
+@named_check("cache")
+def cache_matches_full_pass(model: Transformer, ids: Ids) -> str:
     """Decoding token by token, with the KV cache, gives the logits of one pass over the whole sentence."""
     source, target = torch.tensor([ids.sources[0]]), torch.tensor([ids.targets[0][:-1]])
     expected = model(source, target)[0]
@@ -108,15 +190,15 @@ def cache_matches_full_pass(model: Transformer, ids: Ids) -> CheckResult:
         logits, state = model.step(token[None], state)
         change = (logits[0] - expected[t]).abs().max().item()
         if change > MAX_LOGIT_DIFFERENCE:
-            return CheckResult(
-                "cache", False,
+            raise CheckError(
                 f"at token {t + 1} decoding with the KV cache differs by {change:.3g} from decoding without: "
-                "step and forward of the decoder disagree (nn/decoder.py), or a position is wrong.",
-            )  # fmt: skip
-    return CheckResult("cache", True, "decoding with the KV cache gives the logits of the whole sentence")
+                "step and forward of the decoder disagree (nn/decoder.py), or a position is wrong."
+            )
+    return "decoding with the KV cache gives the logits of the whole sentence"
 
 
-def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> CheckResult:
+@named_check("beam")
+def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> str:
     """Beam search with one hypothesis finds what greedy search finds."""
     source = pad(ids.sources, model.config.pad_id)
     step = make_step(model, banned_ids=(model.config.effective_target_pad_id, ids.sos_id))
@@ -126,14 +208,14 @@ def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> CheckResult:
     beam = beam_search(step, model.start(source), limits, BeamOptions(beam=1, alpha=0.0))
     for i, (one, (other,)) in enumerate(zip(greedy, beam, strict=True), start=1):
         if one.ids != other.ids:
-            return CheckResult(
-                "beam", False,
+            raise CheckError(
                 f"for sentence {i} a beam of 1 finds {other.ids}, but greedy search {one.ids}: one of them is wrong."
-            )  # fmt: skip
-    return CheckResult("beam", True, f"a beam of 1 and greedy search find the same {len(greedy)} sentences")
+            )
+    return f"a beam of 1 and greedy search find the same {len(greedy)} sentences"
 
 
-def heads_and_units_are_alive(model: Transformer, ids: Ids) -> CheckResult:
+@named_check("alive")
+def heads_and_units_are_alive(model: Transformer, ids: Ids) -> str:
     """Every head has weights, and a tenth of each feed-forward network's units are active for some token."""
     dead = [f"{name}, head {head}" for name, head in _dead_heads(model)]
     inactive = units = 0
@@ -142,14 +224,11 @@ def heads_and_units_are_alive(model: Transformer, ids: Ids) -> CheckResult:
         if fires.sum() < MIN_ACTIVE_UNITS * len(fires):
             dead.append(f"{name}, {int((~fires).sum())} of {len(fires)} units")
     if dead:
-        return CheckResult(
-            "alive", False,
+        raise CheckError(
             f"parts that contribute nothing: {'; '.join(dead)}. The learning rate may have been too high, "
-            "or d_ff is larger than the task needs.",
-        )  # fmt: skip
-    return CheckResult(
-        "alive", True, f"every head has weights; {units - inactive:,} of {units:,} feed-forward units are active"
-    )
+            "or d_ff is larger than the task needs."
+        )
+    return f"every head has weights; {units - inactive:,} of {units:,} feed-forward units are active"
 
 
 def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:

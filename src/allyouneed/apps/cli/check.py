@@ -54,7 +54,7 @@ def check(
             from ...bundle import Bundle
             from ...files import is_same_file
             from ...text.lines import read_lines
-            from ..check.baseline import BASELINE
+            from ..check.data import BASELINE
             from .screen import console
 
             if is_same_file(save_baseline, bundle / BASELINE):

@@ -14,8 +14,8 @@ from typer.core import TyperCommand
 
 from ...config import DecodeConfig
 from ...errors import ConfigError
+from ...interpreter import versions
 from ...settings import Checked, apply_overrides, refuse_unknown
-from ...versions import versions
 
 
 class Command(TyperCommand):

@@ -73,7 +73,7 @@ def recipe_from_arguments(
         return Recipe.from_tables(tables)
 
     from ...run import Draft
-    from ...run.resume import has_run
+    from ...run.run_folder import has_run
 
     saved = Recipe.read(resumed / "recipe.toml") if resumed and has_run(resumed) else None
     draft = Draft.from_tables(tables, resumed=saved)

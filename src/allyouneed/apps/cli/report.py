@@ -50,7 +50,7 @@ def report(
         check_output_file(path, what="the report", overwrite=overwrite)
 
     if other is None:
-        from ...run.resume import is_running
+        from ...run.run_folder import is_running
         from ..reports.report import write_report
 
         write_report(run, running=is_running(run), path=path)

@@ -225,7 +225,7 @@ def train(
 def _preview(recipe: "Recipe | Draft", path: Path) -> None:
     """Print what a run would do."""
     from ...evaluation import evaluate_greedily
-    from ...evaluation.user_metrics import with_stopping_metric
+    from ...evaluation.model_scores import with_stopping_metric
     from ...run import Draft, preview_training
     from .screen import ProgressBar, console
 

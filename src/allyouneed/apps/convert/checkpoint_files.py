@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
-from ...errors import CheckpointError, MissingExtraError
+from ...errors import CheckpointError, refused, require_extra
 from ...files import parse_json, read_whole
 
 LARGEST_TEXT = 2**26  # bytes; a vocabulary of 250,000 pieces has about 5 million
@@ -43,10 +44,8 @@ NPZArray = np.ndarray[Any, np.dtype[Any]]
 
 def read_limited(path: Path, most: int) -> bytes:
     """The bytes of a file of at most `most` bytes. Refuses a missing and a larger one."""
-    try:
+    with refused(CheckpointError, f"{path} cannot be read", OSError):
         content = read_whole(path, most + 1)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(content) > most:
         raise CheckpointError(f"{path} has more than {most:,} bytes, which no file of this kind needs")
     return content
@@ -86,12 +85,9 @@ def read_tensor_file(path: Path) -> dict[str, Tensor]:
     """The tensors of a .safetensors file, or of a state dict that PyTorch saved, on the CPU."""
     if path.suffix != ".safetensors":
         return require_tensors(read_pickle_safely(path), str(path))
-    try:
+    with refused(CheckpointError, f"{path} cannot be read", OSError, SafetensorError):
         read_whole(path, 0)  # refuses a pipe and a device
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  no mapping
-    except (OSError, SafetensorError) as error:
-        raise _unreadable(path, error) from error
+        return load_file(path)
 
 
 def read_state(path: Path, name: str, program: str) -> tuple[Mapping[str, Any], dict[str, Tensor]]:
@@ -126,22 +122,14 @@ def read_pickle_safely(path: Path) -> Any:
 
     Of a pickle only the names of these are accepted, before it is read with `weights_only`. Refuses all others.
     """
-    try:
+    with refused(CheckpointError, f"{path} cannot be read", Exception):  # a damaged pickle may raise any
         read_whole(path, 0)  # refuses a pipe and a device
         _refuse_unsafe_pickle(path)
         with torch.serialization.safe_globals([argparse.Namespace]):
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (
-        OSError, RuntimeError, UnpicklingError, ValueError, EOFError, zipfile.BadZipFile, TypeError, KeyError,
-        IndexError, AttributeError, AssertionError, RecursionError,
-    ) as error:  # fmt: skip
-        if "weights_only" in str(error):  # PyTorch's advice on how to load the file unsafely
-            raise CheckpointError(f"{path} holds more than tensors and settings; {_REMEDY}") from error
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> CheckpointError:
-    return CheckpointError(f"{path} cannot be read: {str(error).partition(chr(10))[0] or repr(error):.200}")
+            try:
+                return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            except UnpicklingError as error:  # its message is how to load the file unsafely
+                raise CheckpointError(f"{path} holds more than tensors and settings; {_REMEDY}") from error
 
 
 def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -219,21 +207,17 @@ def _refuse_growth(path: Path, content: bytes) -> None:
 
 def read_npz(path: Path) -> dict[str, NPZArray]:
     """The arrays of a .npz. Refuses what is compressed or holds more than numbers, before memory is taken."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-                raise ValueError("it is compressed; Marian's own files are not")
-            if sum(member.file_size for member in members) > path.stat().st_size:
-                raise ValueError("its members are larger than the file")
-            names = [member.filename.removesuffix(".npy") for member in members]
-            if len(set(names)) != len(names):
-                raise ValueError("it has two members of one name")
-            return {name: _array(archive.read(member)) for name, member in zip(names, members, strict=True)}
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise CheckpointError(f"{path} is no .npz that can be read: {error}") from error
+    # A damaged archive may raise any error.
+    with refused(CheckpointError, f"{path} is no .npz that can be read", Exception), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError("it is compressed; Marian's own files are not")
+        if sum(member.file_size for member in members) > path.stat().st_size:
+            raise ValueError("its members are larger than the file")
+        names = [member.filename.removesuffix(".npy") for member in members]
+        if len(set(names)) != len(names):
+            raise ValueError("it has two members of one name")
+        return {name: _array(archive.read(member)) for name, member in zip(names, members, strict=True)}
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
@@ -246,15 +230,13 @@ def read_settings(content: bytes, name: str) -> dict[str, Any]:
     yaml = _yaml()
     if len(content) > LARGEST_SETTINGS:
         raise CheckpointError(f"{name} has more than {LARGEST_SETTINGS:,} bytes, which no settings need")
-    try:
+    with refused(CheckpointError, f"{name} is no YAML that can be read", yaml.YAMLError, ValueError, RecursionError):
         depth = 0
         for event in yaml.parse(content, Loader=yaml.SafeLoader):  # one by one, so that deep nesting is not read whole
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.AliasEvent) or depth > MOST_LEVELS_OF_SETTINGS:
                 raise CheckpointError(f"{name} has aliases or deep nesting, as no settings of a checkpoint have")
         table = yaml.load(content, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{name} is no YAML that can be read: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(table, dict):
         raise CheckpointError(f"{name} must hold a table of settings")
     return table
@@ -290,10 +272,10 @@ def _scalar(text: str) -> str:
         if "\\" not in text:
             return text[1:-1]
         yaml = _yaml()
-        try:
+        with refused(
+            CheckpointError, f"a token of the vocabulary is no YAML: {text!r:.60}", yaml.YAMLError, ValueError
+        ):
             return str(yaml.load(text, Loader=yaml.BaseLoader))
-        except (yaml.YAMLError, ValueError) as error:
-            raise CheckpointError(f"a token of the vocabulary is no YAML: {text!r:.60}") from error
     return text
 
 
@@ -315,8 +297,4 @@ def _array(content: bytes) -> NPZArray:
 
 
 def _yaml() -> Any:
-    try:
-        import yaml
-    except ImportError as error:
-        raise MissingExtraError("reading the YAML of a checkpoint", "import") from error
-    return yaml
+    return require_extra("yaml", "reading the YAML of a checkpoint", "import")

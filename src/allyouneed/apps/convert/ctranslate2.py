@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ...bundle import Bundle
-from ...nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
+from ...nn import DecoderBlock, EncoderBlock, LayerNorm, MultiHeadAttention, Transformer
 from ...text.backends import EOS, PAD, UNK
 from ...younger.query_key_norm import QueryKeyNormAttention
 from .exports import ExportPrecision, banned_ids
@@ -113,11 +113,18 @@ def _transformer(spec: Any, model: Transformer, banned: tuple[int, ...]) -> None
     if not model.config.is_rotary:
         spec.encoder.position_encodings.encodings = _array(model.source_position.encoding)
         spec.decoder.position_encodings.encodings = _array(model.target_position.encoding)
-    for layer_spec, encoder_block in zip(spec.encoder.layer, model.encoder.layers, strict=True):
-        _encoder_block(layer_spec, encoder_block)
+    for layer_spec, block in zip(spec.encoder.layer, model.encoder.layers, strict=True):
+        _self_attention(layer_spec.self_attention, block.attention, block.attention_residual.norm)
+        _feed_forward(layer_spec.ffn, block)
     spec.decoder.embeddings.weight = _array(model.target_embedding.table)
     for layer_spec, decoder_block in zip(spec.decoder.layer, model.decoder.layers, strict=True):
-        _decoder_block(layer_spec, decoder_block)
+        attention, cross = decoder_block.self_attention, decoder_block.cross_attention
+        _self_attention(layer_spec.self_attention, attention, decoder_block.self_attention_residual.norm)
+        _linear(layer_spec.attention.linear[0], cross.query)
+        _linear(layer_spec.attention.linear[1], cross.key, cross.value)
+        _linear(layer_spec.attention.linear[2], cross.output)
+        _norm(layer_spec.attention.layer_norm, decoder_block.cross_attention_residual.norm)
+        _feed_forward(layer_spec.ffn, decoder_block)
     if model.config.norm == "pre":
         _norm(spec.encoder.layer_norm, model.encoder.norm)
         _norm(spec.decoder.layer_norm, model.decoder.norm)
@@ -129,21 +136,6 @@ def _transformer(spec: Any, model: Transformer, banned: tuple[int, ...]) -> None
     spec.decoder.projection.bias[list(banned)] = BANNED_LOGIT
 
 
-def _encoder_block(spec: Any, block: EncoderBlock) -> None:
-    _self_attention(spec.self_attention, block.attention, block.attention_residual.norm)
-    _feed_forward(spec.ffn, block.feed_forward, block.feed_forward_residual.norm)
-
-
-def _decoder_block(spec: Any, block: DecoderBlock) -> None:
-    _self_attention(spec.self_attention, block.self_attention, block.self_attention_residual.norm)
-    cross = block.cross_attention
-    _linear(spec.attention.linear[0], cross.query)
-    _linear(spec.attention.linear[1], cross.key, cross.value)
-    _linear(spec.attention.linear[2], cross.output)
-    _norm(spec.attention.layer_norm, block.cross_attention_residual.norm)
-    _feed_forward(spec.ffn, block.feed_forward, block.feed_forward_residual.norm)
-
-
 def _self_attention(spec: Any, attention: MultiHeadAttention, norm: nn.Module) -> None:
     _linear(spec.linear[0], attention.query, attention.key, attention.value)
     _linear(spec.linear[1], attention.output)
@@ -152,10 +144,10 @@ def _self_attention(spec: Any, attention: MultiHeadAttention, norm: nn.Module) -
         spec.q_norm.gamma, spec.k_norm.gamma = _array(attention.query_gain), _array(attention.key_gain)
 
 
-def _feed_forward(spec: Any, feed_forward: FeedForward, norm: nn.Module) -> None:
-    _linear(spec.linear_0, feed_forward.inner)
-    _linear(spec.linear_1, feed_forward.outer)
-    _norm(spec.layer_norm, norm)
+def _feed_forward(spec: Any, block: EncoderBlock | DecoderBlock) -> None:
+    _linear(spec.linear_0, block.feed_forward.inner)
+    _linear(spec.linear_1, block.feed_forward.outer)
+    _norm(spec.layer_norm, block.feed_forward_residual.norm)
 
 
 def _linear(spec: Any, *maps: nn.Linear) -> None:

@@ -18,8 +18,8 @@ import torch
 from ...bundle import Bundle
 from ...config import DecodeConfig, ModelConfig
 from ...decode import SearchLimits, search, target_log_probabilities
-from ...decode.eval_copy import eval_copy
-from ...errors import ConfigError, ExportError, InputError, MissingExtraError
+from ...decode.likelihood import eval_copy
+from ...errors import ConfigError, ExportError, InputError, require_extra
 from ...export_limits import exportable, unexpressed_settings
 from ...fast.engine import EngineStep
 from ...fast.selection import choose_engine, make_engine
@@ -139,11 +139,8 @@ def export_bundle(
             f"a model with model.max_length = {config.max_length} reads no text between <sos> and <eos>, "
             "so that its export cannot be compared with it; at least 3 are needed"
         )
-    try:
-        for library in chosen.libraries:
-            import_module(library)
-    except ImportError as error:
-        raise MissingExtraError(f"an export to {to}", "export") from error
+    for library in chosen.libraries:
+        require_extra(library, f"an export to {to}", "export")
     module = import_module(f".{to}", __package__)
     with folder_written_whole(Path(folder)) as partial:
         sources = probe_sources(bundle) + random_sources(bundle, sentences, seed=1)

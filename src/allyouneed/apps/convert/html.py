@@ -9,7 +9,7 @@ The proof runs the JavaScript of the written file in V8.
 import json
 import re
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +25,13 @@ from ...younger.query_key_norm import EPS
 from .exports import ExportPrecision, banned_ids
 
 WEB = Path(__file__).with_name("web")
+_MODEL = (
+    "d_model", "heads", "encoder_layers", "decoder_layers", "activation", "norm", "positions", "max_length",
+)  # fmt: skip
+_DECODE = (
+    "alpha", "length_penalty", "patience", "length_ratio", "extra_length", "min_length", "min_ratio",
+    "no_repeat_ngram_size", "renormalize_logits",
+)  # fmt: skip
 LIBRARY = (
     "kernels.js",
     "weights.js",
@@ -149,37 +156,19 @@ def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str
     first = cast(EncoderBlock, bundle.model.encoder.layers[0])
     limit = min(model.max_length, decode.max_length or model.max_length)
     config = {
-        "d_model": model.d_model,
-        "heads": model.heads,
-        "encoder_layers": model.encoder_layers,
-        "decoder_layers": model.decoder_layers,
-        "activation": model.activation,
-        "norm": model.norm,
+        **{name: getattr(model, name) for name in _MODEL},
         "norm_eps": first.attention_residual.norm.eps,
-        "positions": model.positions,
         "query_key_norm_eps": EPS,
-        "max_length": model.max_length,
         "sos_id": target.sos_id,
         "eos_id": target.eos_id,
         "banned_ids": list(banned_ids(bundle)),
-        "decode": {
-            "alpha": decode.alpha,
-            "length_penalty": decode.length_penalty,
-            "patience": decode.patience,
-            "length_ratio": decode.length_ratio,
-            "extra_length": decode.extra_length,
-            "max_length": limit,
-            "min_length": decode.min_length,
-            "min_ratio": decode.min_ratio,
-            "no_repeat_ngram_size": decode.no_repeat_ngram_size,
-            "renormalize_logits": decode.renormalize_logits,
-        },
+        "decode": {name: getattr(decode, name) for name in _DECODE} | {"max_length": limit},
         "source_specials": bundle.source_tokenizer.start_length + 1,
     }
     joint = bundle.source_tokenizer is target
     return {
         "config": config,
-        "normalization": {"unicode": bundle.normalization.unicode, "strip_control": bundle.normalization.strip_control},
+        "normalization": asdict(bundle.normalization),
         "tensors": index,
         "shared": shared,
         "source_tokenizer": json.loads(bundle.source_tokenizer.to_json()),

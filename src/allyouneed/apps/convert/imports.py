@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
-from ...bundle import LICENSE, Bundle, front_matter
-from ...errors import CheckpointError, ConfigError, OutputError
+from ...bundle import LICENSE, Bundle, split_card
+from ...errors import CheckpointError, ConfigError, OutputError, refused
 from ...files import folder_written_whole
 from ...language_tags import require_language
+from ...run.run_bundle import describe_model, write_card
 from .checkpoint_files import read_json_table, read_limited
 from .foreign_model import Checkpoint, build_imported_model
 
@@ -79,13 +80,10 @@ def import_checkpoint(
 
 def read_checkpoint(kind: str, folder: Path) -> Bundle:
     """The checkpoint in a folder as a bundle without a card. Refuses, as a `CheckpointError`, all that it cannot be."""
-    try:
-        checkpoint: Checkpoint = getattr(import_module(f".{kind}_import", __package__), f"read_{kind}")(folder)
+    what = f"{folder} describes no model that a bundle can hold"
+    with refused(CheckpointError, what, KeyError, ConfigError, TypeError, ValueError):
+        checkpoint: Checkpoint = getattr(import_module(f".{kind}", __package__), f"read_{kind}")(folder)
         checkpoint = replace(checkpoint, config=checkpoint.vocabulary.with_vocab_size(checkpoint.config))
-    except KeyError as error:
-        raise CheckpointError(f"{folder} describes no model that a bundle can hold: it lacks {error}") from error
-    except (ConfigError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{folder} describes no model that a bundle can hold: {error}") from error
     source, target = (code if LANGUAGE_CODE.fullmatch(code) else "" for code in checkpoint.languages)
     return Bundle(
         build_imported_model(checkpoint.stored, checkpoint.config),
@@ -100,27 +98,16 @@ def read_checkpoint(kind: str, folder: Path) -> Bundle:
 def imported_card(bundle: Bundle, folder: Path, *, program: str) -> str:
     """The README.md of a bundle made of the checkpoint in `folder`, with the license and languages of its own."""
     try:
-        head = front_matter(read_limited(folder / "README.md", LARGEST_CARD).decode(errors="replace"))
+        head, _ = split_card(read_limited(folder / "README.md", LARGEST_CARD).decode(errors="replace"))
     except CheckpointError:
         head = ""
     license_match, languages_match = LICENSE.search(head), LANGUAGES_OF_CARD.search(head)
     named = re.findall(r"[A-Za-z-]{2,12}", re.sub(r"(?m)^\s*- *", "", languages_match[1])) if languages_match else []
     languages = list(dict.fromkeys(filter(None, bundle.languages))) or named
-    config, name = bundle.model.config, folder.resolve().name
-    metadata = ["language:", *(f"- {tag}" for tag in languages)] if languages else []
-    metadata += [f"license: {license_match[1]}"] if license_match else []
+    name, license_name = folder.resolve().name, license_match[1] if license_match else ""
     lines = [
-        *(["---", *metadata, "---", ""] if metadata else []),
-        f"# {name}",
-        "",
-        f"Imported from a checkpoint of {program}, {name}: {config.encoder_layers}+{config.decoder_layers} layers, "
-        f"d_model {config.d_model}, d_ff {config.d_ff}, {config.heads} heads: "
-        f"{bundle.model.parameter_count():,} parameters.",
+        f"Imported from a checkpoint of {program}, {name}: {describe_model(bundle.model)}.",
         *([f"Translates {bundle.languages[0]} into {bundle.languages[1]}."] if all(bundle.languages) else []),
-        f"License: {license_match[1]}." if license_match else "Its checkpoint names no license.",
-        "",
-        "    from allyouneed import Translator",
-        '    Translator.load("this/folder")("…")',
-        "",
+        f"License: {license_name}." if license_name else "Its checkpoint names no license.",
     ]
-    return "\n".join(lines)
+    return write_card(name, lines, tags=languages, license_name=license_name)

@@ -13,7 +13,7 @@ from tokenizers import processors
 from torch import Tensor
 
 from ...bundle import Bundle
-from ...errors import CheckpointError, DataError, InputError
+from ...errors import CheckpointError, DataError, InputError, refused
 from ...files import to_json, write_whole
 from ...text.backends import EOS, PAD, SOS, SPECIALS, UNK, merges_backend
 from ...text.normalize import Normalization
@@ -66,7 +66,7 @@ def merges_side(path: Path, symbols: Sequence[str], *, start: str | None) -> Imp
     order = [symbols.index(name) for name in SPECIALS]
     order += [i for i, name in enumerate(symbols) if name not in (*SPECIALS, UNK)]
     order.append(symbols.index(UNK))
-    try:
+    with refused(CheckpointError, f"{path} cannot be imported", DataError, InputError):
         backend = merges_backend(_read_merges(path), [ours[i] for i in order[len(SPECIALS) : -1]])
         names = [name for name in (start, EOS) if name]
         backend.post_processor = processors.TemplateProcessing(
@@ -74,8 +74,6 @@ def merges_side(path: Path, symbols: Sequence[str], *, start: str | None) -> Imp
             special_tokens=[(name, backend.token_to_id(name)) for name in dict.fromkeys(names)],
         )
         tokenizer = Tokenizer(backend)
-    except (DataError, InputError) as error:
-        raise CheckpointError(f"{path} cannot be imported: {error}") from error
     if len(tokenizer) != len(symbols):
         raise CheckpointError(f"{path} and the vocabulary spell a token in two ways, one with and one without </w>")
     return ImportedSide(tokenizer, torch.tensor(order))

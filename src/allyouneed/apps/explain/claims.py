@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ...data.pairs import Pair
-from ...decode.eval_copy import eval_copy
+from ...decode.likelihood import eval_copy
 from ...errors import InputError
 from ...translator import Translator
 from .heads import PATTERN_LIFT, PATTERN_SHARE, token_patterns, visible_keys

@@ -7,7 +7,7 @@ from typing import Any
 from ...bundle import Bundle
 from ...errors import ConfigError
 from ...nn.weights import set_weights
-from ...run.tensor_file import read_tensors
+from ...run.checkpoint import read_tensors
 from .heads import NO_PATTERN, SPREAD, describe_finding, describe_heads
 from .trace import Trace, attention_label
 from .values import search_steps

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...bundle import Bundle
 from ...decode import SearchLimits, alignment_layer, greedy_search, make_step
-from ...decode.eval_copy import eval_copy
+from ...decode.likelihood import eval_copy
 from .recording import recorded_attention
 
 MAX_TOKENS = 48  # of a translation and of what is drawn: a model that has learned nothing writes on and on

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ...decode import alignment_layer
-from ...decode.eval_copy import eval_copy
+from ...decode.likelihood import eval_copy
 from ...errors import InputError
 from ...translator import Segment, Translation, Translator
 from .recording import Recording, recorded

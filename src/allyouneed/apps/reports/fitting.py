@@ -9,13 +9,12 @@ from ...auto import preliminary_recipe
 from ...bundle import Bundle
 from ...config import Recipe
 from ...errors import ConfigError
-from ...evaluation.model_scores import evaluate_greedily
-from ...evaluation.user_metrics import UserMetric, with_stopping_metric
+from ...evaluation.model_scores import UserMetric, evaluate_greedily, with_stopping_metric
 from ...language_tags import parse_pair
 from ...run import Draft, Evaluator, TrainingCallback, run_training
 from ...run.budget import Stopwatch
-from ...run.film import FrameMaker
-from ...run.pairs import with_pairs
+from ...run.log import FrameMaker
+from ...run.preparation import with_pairs
 from ...run.setup import OptimizerFactory
 from ...younger.muon import build_optimizer
 from .report import try_to_write_report

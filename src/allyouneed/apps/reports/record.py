@@ -11,6 +11,7 @@ from ...errors import ConfigError, DataError
 from ...files import parse_json, read_whole, to_json, write_whole
 from ...run.callback import Sample
 from ...run.log import read_jsonl_lines
+from ...settings import from_table
 from .curves import Points
 
 RESULT_FILE, SAMPLES_FILE = "test.json", "test-samples.txt"
@@ -132,7 +133,7 @@ class RunRecord:
             samples=read_jsonl_lines(folder / "samples.jsonl"),
             outputs=read_jsonl_lines(folder / "validation.jsonl"),
             environment=read_jsonl_lines(folder / "environment.jsonl"),
-            data=DataReport.from_table(parse_json(read_whole(report))) if report.exists() else None,
+            data=from_table(DataReport, parse_json(read_whole(report))) if report.exists() else None,
             log=log.read_text(encoding="utf-8", errors="replace") if log.exists() else "",
             # That of a model before a resumed run went on says nothing about the model there is now.
             test=test if test and validations and test.step == validations[-1]["step"] else None,

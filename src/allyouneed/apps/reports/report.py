@@ -13,8 +13,7 @@ from ...data.report import REASONS, DataReport, PartReport, SourceCount
 from ...errors import AllYouNeedError
 from ...files import to_json, write_whole
 from ...run.callback import telling_scores
-from ...run.film import FILM_FILE
-from ...run.log import read_jsonl_lines
+from ...run.log import FILM_FILE, read_jsonl_lines
 from ..explain.film import changes
 from ..explain.page import explanation_style, film_script
 from .curves import Curve, draw_curves

@@ -29,10 +29,9 @@ from ...evaluation import evaluate_greedily
 from ...files import followed, locked, parse_json, read_json_lines, read_whole, to_json, to_json_lines, write_whole
 from ...metrics import can_rise, make_metrics
 from ...run import Draft, Evaluation, SilentCallback, TrainingCallback, run_training
-from ...run.resume import has_run, refuse_a_run
+from ...run.run_folder import has_run, refuse_a_run
 from ..reports.report import try_to_write_report
-from .known_pairs import Parts, find_known_pairs, split
-from .vocabulary_fit import check_vocabulary, count_tokens
+from .known_pairs import Parts, check_vocabulary, count_tokens, find_known_pairs, split
 
 EPOCH = 1_000  # fewer corrections are repeated until an epoch has this many
 

@@ -29,10 +29,10 @@ from ...data.report import DataReport, Part
 from ...errors import ConfigError, DataError, Interrupted
 from ...files import followed, locked, parse_json, read_whole, to_json, to_json_lines, write_whole, written_whole
 from ...run import Draft, SilentCallback, TrainingCallback
-from ...run.interrupts import InterruptRequest, catch_interrupts
-from ...run.resume import has_run, refuse_a_run
+from ...run.preparation import find_languages
+from ...run.processes import InterruptRequest, catch_interrupts
 from ...run.run_bundle import DISTILLATION_FILE, corpus_name
-from ...run.run_languages import find_languages
+from ...run.run_folder import has_run, refuse_a_run
 from ...text.lines import count_lines
 from ...translator import Translator
 

@@ -1,7 +1,10 @@
-"""Pairs that show what a model can do already: those it was trained on, or its own translations of given texts."""
+"""Pairs that show what a model can do already: those it was trained on, or its own translations of given texts.
+
+And whether its vocabulary fits others: unknown tokens, and words in many pieces.
+"""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +14,9 @@ from ...data.clean import dedup_key
 from ...data.pairs import Pair, stride
 from ...data.prepared import PreparedData, open_prepared, stored_provenance
 from ...data.readers import is_task, read_pairs
-from ...errors import ConfigError
+from ...errors import ConfigError, DataError, InputError, refused
 from ...evaluation.model_scores import greedy_translator
+from ...text.tokenizer import Tokenizer
 
 MAX_VALID, MAX_TEST = 200, 1_000  # pairs
 HELD_OUT = 0.1  # share of the pairs for validation, and as many again for the test
@@ -110,3 +114,50 @@ def _training_pairs(data: PreparedData, *, count: int, seed: int) -> list[Pair]:
 def _spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
     """At most `count` of the pairs, evenly spaced."""
     return list(pairs[:: stride(len(pairs), count)])
+
+
+MAX_UNKNOWN = 0.1  # share of the tokens of the corrections
+STRETCHED = 2.0  # times the tokens a character of the known pairs, from which the vocabulary hardly fits
+
+
+def check_vocabulary(base: Bundle, pairs: Sequence[Pair], known: Sequence[Pair], name: Path) -> Iterator[str]:
+    """Refuse corrections that the vocabulary cannot encode; warnings about those that it hardly can."""
+    with refused(InputError, f"the vocabulary of {name} does not fit the corrections", InputError):
+        unknown, stretch = _unknown_share(base, pairs), _tokens_a_character(base, pairs)
+    if unknown > MAX_UNKNOWN:
+        raise DataError(
+            f"the vocabulary of {name} does not fit the corrections: {unknown:.1%} of their tokens are unknown to it, "
+            f"more than {MAX_UNKNOWN:.0%}; train a model with a vocabulary for both kinds of pairs"
+        )
+    if unknown:
+        yield f"{unknown:.2%} of the tokens of the corrections are unknown to the vocabulary"
+    if known and (times := stretch / _tokens_a_character(base, known)) > STRETCHED:
+        yield (
+            f"the vocabulary hardly fits the corrections: a character takes {times:.1f} times the tokens that it takes "
+            "in the pairs that the model knows"
+        )
+
+
+def count_tokens(base: Bundle, pairs: Sequence[Pair]) -> int:
+    """The tokens of both sides of all pairs."""
+    return sum(len(ids) for _, _, ids in _encoded(base, pairs))
+
+
+def _encoded(base: Bundle, pairs: Sequence[Pair]) -> Iterator[tuple[Tokenizer, str, list[int]]]:
+    for side, tokenizer in enumerate((base.source_tokenizer, base.target_tokenizer)):
+        texts = [pair[side] for pair in pairs]
+        for text, ids in zip(texts, tokenizer.encode_all(texts), strict=True):
+            yield tokenizer, text, list(tokenizer.content(ids))
+
+
+def _unknown_share(base: Bundle, pairs: Sequence[Pair]) -> float:
+    counts = [
+        (ids.count(-1 if tokenizer.unk_id is None else tokenizer.unk_id), len(ids))
+        for tokenizer, _, ids in _encoded(base, pairs)
+    ]
+    return sum(unknown for unknown, _ in counts) / max(1, sum(count for _, count in counts))
+
+
+def _tokens_a_character(base: Bundle, pairs: Sequence[Pair]) -> float:
+    lengths = [(len(ids), len(text)) for _, text, ids in _encoded(base, pairs)]
+    return sum(tokens for tokens, _ in lengths) / max(1, sum(characters for _, characters in lengths))

@@ -27,7 +27,7 @@ function traceOfTranslation(text, result, layers, { causal = true, scaling = tru
     search: { kind: beam > 1 ? "beam" : "greedy", beam, ending: best.finished ? "" : "The translation was cut off at its longest." },
     steps: best.steps.map(({ top, piece, probability }) => (top.some(({ chosen }) => chosen) ? top : [...top, { piece, probability, chosen: true }])),
     tree: treeOfBeam(result.beam, target),
-    alignment: crossing.at(crossing.length >= 6 ? -2 : -1).name, // as alignment_layer in decode/cross_attention.py
+    alignment: crossing.at(crossing.length >= 6 ? -2 : -1).name, // as alignment_layer in decode/likelihood.py
   };
 }
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from allyouneed import Bundle, fit
 from allyouneed.bundle import read_languages
-from allyouneed.run.run_languages import find_languages
+from allyouneed.run.preparation import find_languages
 from runs import TINY, Notebook
 
 

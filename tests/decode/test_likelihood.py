@@ -2,7 +2,7 @@
 
 import torch
 
-from allyouneed.decode.eval_copy import eval_copy
+from allyouneed.decode.likelihood import eval_copy
 from allyouneed.nn import Transformer
 
 
