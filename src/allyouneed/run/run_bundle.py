@@ -23,7 +23,7 @@ from ..younger import build_model
 from .callback import Validation, telling_scores
 from .state import MIN_UPDATES
 
-USAGE = ("from allyouneed import Translator", 'Translator.load("this/folder")("…")')  # in every card
+CARD_USAGE = ("from allyouneed import Translator", 'Translator.load("this/folder")("…")')  # in every card
 
 
 def describe_model(model: Transformer) -> str:
@@ -40,7 +40,7 @@ def write_card(name: str, lines: Sequence[str], *, tags: Iterable[str], license_
     metadata = ["language:", *(f"- {tag}" for tag in dict.fromkeys(tags))] if any(tags) else []
     metadata += [f"license: {license_name}"] if license_name else []
     head = ["---", *metadata, "---", ""] if metadata else []
-    return "\n".join([*head, f"# {name}", "", *lines, "", *(f"    {line}" for line in USAGE), ""])
+    return "\n".join([*head, f"# {name}", "", *lines, "", *(f"    {line}" for line in CARD_USAGE), ""])
 
 
 def model_card(

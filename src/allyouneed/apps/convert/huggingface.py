@@ -22,7 +22,7 @@ from ...config import DecodeConfig, ModelConfig
 from ...errors import CheckpointError, ConfigError, DataError, OutputError, refused
 from ...files import write_whole
 from ...nn.weights import weights
-from ...run.run_bundle import USAGE
+from ...run.run_bundle import CARD_USAGE
 from ...text.backends import EOS, PAD
 from ...text.normalize import Normalization
 from ...text.sentencepiece import SentencePieceModel, make_tokenizer, order_pieces, with_specials
@@ -196,7 +196,7 @@ def _card(bundle: Bundle) -> str:
     """The bundle's card for the hub: what it is for in its metadata, and how this folder is loaded."""
     metadata, text = split_card(bundle.card)
     metadata += "".join(line for line in HUB_METADATA if line.partition(":")[0] + ":" not in metadata)
-    kept = [line for line in text.strip().split("\n") if line.strip() not in USAGE]
+    kept = [line for line in text.strip().split("\n") if line.strip() not in CARD_USAGE]
     return "\n".join(["---", metadata + "---", "", *kept, MARIAN_USAGE])
 
 
