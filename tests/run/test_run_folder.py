@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from allyouneed import ConfigError, DataError, OutputError, Recipe, Translator, fit
-from allyouneed.config import CleanConfig, DecodeConfig
+from allyouneed.config import CleanConfig
 from allyouneed.data.prepare import prepare
 from allyouneed.errors import Interrupted
 from allyouneed.files import locked
@@ -212,7 +212,7 @@ def test_a_finished_run_is_left_as_it_is(straight: Path) -> None:
     before, watch = {path: path.stat().st_mtime_ns for path in straight.iterdir()}, Notebook()
     result = fit(eventful(), straight, resume=True, callback=watch)
     assert watch.lines == ["resume: this run was finished after update 12; nothing is left to do"]
-    changed = replace(eventful(), decode=DecodeConfig(beam=3))
+    changed = replace(eventful(), decode=replace(eventful().decode, beam=3))
     changed = replace(changed, train=replace(changed.train, tensorboard=not changed.train.tensorboard))
     fit(changed, straight, resume=True, callback=watch)
     assert watch.lines[1] == f"{watch.lines[0]}, and its model keeps its settings: decode.beam was 4, is 3"
