@@ -150,7 +150,7 @@ def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
 
 
 def measure(name: str) -> list[dict[str, float]]:
-    """Train one variant of the date recipe; exact match, in %, and validation loss, in nats a letter, at each pause."""
+    """Train one variant of the date recipe; exact match, in %, and validation loss, in nats per character, at each pause."""
     replaced, overrides = VARIANTS[name]
     settings = ["train.validate_every=50", "train.validate_samples=250", "train.tensorboard=false", *overrides]
     recipe = Recipe.read(recipe_path("dates"), settings)

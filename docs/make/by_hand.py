@@ -105,16 +105,16 @@ def draw_attention() -> Drawing:
     x, (weights, output) = with_positions(), attended()
     scores = x @ x[2]
     picture = Drawing(
-        830, 236, "One query: its product with every key, divided by 2, softmax, and the mean of the values"
+        740, 236, "One query: its product with every key, divided by 2, softmax, and the mean of the values"
     )
     picture.numbers(60, 30, [x[2].tolist()], names=["5"], title="query q", colour=ORANGE)
     right, middle = picture.numbers(60, 92, x.tolist(), names=DATE, title="keys k", colour=BLUE)
     columns = (("q · k", scores), ("÷ √4", scores / 2), ("softmax", weights[0, 2]))
     for title, values in columns:
-        picture.arrow((right + 8, middle), (right + 44, middle))
-        right, _ = picture.numbers(right + 52, 92, [[value] for value in values.tolist()], title=title, colour=ORANGE)
+        picture.arrow((right + 6, middle), (right + 28, middle))
+        right, _ = picture.numbers(right + 34, 92, [[value] for value in values.tolist()], title=title, colour=ORANGE)
     picture.text(right + 20, middle, "×", bold=True)
-    right, _ = picture.numbers(right + 58, 92, x.tolist(), names=DATE, title="values v", colour=GREEN)
+    right, _ = picture.numbers(right + 52, 92, x.tolist(), names=DATE, title="values v", colour=GREEN)
     picture.arrow((right - 2 * CELL_WIDTH, 92 + 3 * CELL_HEIGHT + 2), (right - 2 * CELL_WIDTH, 196))
     picture.numbers(right - 4 * CELL_WIDTH, 202, [output[2].tolist()], names=["output"], colour=GREEN)
     return picture

@@ -49,7 +49,7 @@ def figure_1(here: str = "") -> Drawing:
         picture.close_link()
         box("3-attention", x + 25, y + 27, "attention", width=WIDTH - 50, height=24)
         if masked:
-            box("5-masks", x + 6, y + 4, "masked", width=62, height=21)
+            box("5-masks", x + 6, y + 3, "masked", width=62, height=20)
 
     def sublayer(x: float, y: float, height: float) -> None:
         """The arrow into a sublayer at y, the one on to its norm, and the residual connection around it."""

@@ -20,7 +20,7 @@ from story import STORY
 from allyouneed import Translator
 from allyouneed.apps.cli.demo import DATE_MODEL
 from allyouneed.apps.explain import FIGURES, THEORY, Trace, save, trace_translation
-from allyouneed.apps.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, matrix, new_figure
+from allyouneed.apps.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, label_columns, matrix, new_figure
 from allyouneed.apps.explain.trace import attentions
 from allyouneed.files import write_whole
 
@@ -41,7 +41,7 @@ def one_look(trace: Trace) -> Figure:
         axes.bar(places, of_head[row].tolist(), width=wide, color=COLOURS[head], label=f"head {head + 1}", align="edge")
     axes.set_xticks(range(len(trace.source_pieces)), trace.source_pieces, family="monospace")
     axes.set(
-        title=f"before it writes “{trace.decoder_targets[row]}”, the decoder looks at", ylabel="weight", ylim=(0, 1)
+        title=f"before it writes “{trace.decoder_targets[row]}”, the decoder attends to", ylabel="weight", ylim=(0, 1)
     )
     axes.legend(frameon=False)
     return figure
@@ -55,7 +55,7 @@ def hidden_units(trace: Trace) -> Figure:
     image = matrix(axes, hidden, low=0, high=float(hidden.max()), colours=SHARES)
     axes.set_yticks(range(len(trace.source_pieces)), trace.source_pieces, family="monospace", fontsize=8)
     silent = 100 * float((hidden == 0).float().mean())
-    axes.set(title=f"after the ReLU: {silent:.0f} % are zero (units 1 to 96 of 256)", xlabel="unit")
+    axes.set(title=f"after the ReLU: {silent:.0f} % are zero (the first 96 of 256 units)", xlabel="unit")
     figure.colorbar(image, ax=axes, shrink=0.8)
     return figure
 
@@ -81,9 +81,9 @@ def logits(trace: Trace) -> Figure:
     figure = new_figure(8.5, 4.0)
     axes = figure.subplots()
     image = matrix(axes, probabilities[:, likely].T, low=0, high=1, colours=SHARES)
-    axes.set_xticks(range(len(trace.decoder_inputs)), trace.decoder_inputs, family="monospace", rotation=90)
+    label_columns(axes, trace.decoder_inputs)
     axes.set_yticks(range(len(likely)), [trace.pieces.get(i, "?") for i in likely], family="monospace", fontsize=8)
-    axes.set(xlabel="given", title="probability of the next letter")
+    axes.set(xlabel="given", title="probability of the next character")
     figure.colorbar(image, ax=axes, shrink=0.8)
     return figure
 
@@ -96,7 +96,7 @@ def smoothing() -> Figure:
     plain[3], smooth[3] = 1, 0.9 + 0.1 / 10
     axes.bar([i - 0.2 for i in range(10)], plain.tolist(), width=0.4, color=BLUE, label="ε = 0")
     axes.bar([i + 0.2 for i in range(10)], smooth.tolist(), width=0.4, color=ORANGE, label="ε = 0.1")
-    axes.set(xlabel="word of a vocabulary of ten", ylabel="target")
+    axes.set(xlabel="token of a vocabulary of ten", ylabel="target")
     axes.legend(frameon=False)
     return figure
 
@@ -112,7 +112,7 @@ def curves(names: list[str]) -> Figure:
         exact.plot(steps, [point["exact"] for point in measured[name]], label=name, **style)
         loss.plot(steps, [point["valid"] for point in measured[name]], **style)
     exact.set(title="dates that are right, %", xlabel="update", ylim=(-3, 103))
-    loss.set(title="validation loss, nats a letter", xlabel="update", yscale="log")
+    loss.set(title="validation loss, nats per character", xlabel="update", yscale="log")
     figure.legend(*exact.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return figure
 

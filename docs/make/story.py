@@ -89,6 +89,7 @@ def draw_blocks() -> Drawing:
     for x, source in ((6, "1845-01-05"), (236, "the red house")):
         middles = row(picture, x, 274, source)
         vectors(picture, middles, 226)
+        vectors(picture, middles, 38)
     for y, text, colour in (
         (164, "attention: tokens take from each other", ORANGE),
         (112, "feed-forward: each token on its own", BLUE),
@@ -96,15 +97,11 @@ def draw_blocks() -> Drawing:
         picture.box(30, y, 360, 34, text, colour=colour)
     picture.box(12, 100, 396, 110)
     picture.text(12, 88, "N× block", anchor="start", bold=True)
-    for x in (97, 300):
+    for x in (100, 289):
         picture.arrow((x, 262), (x, 252))
         picture.arrow((x, 224), (x, 200))
         picture.arrow((x, 164), (x, 148))
         picture.arrow((x, 112), (x, 64))
-    for x, source in ((6, "1845-01-05"), (236, "the red house")):
-        count = 10 if source[0].isdigit() else 3
-        left = [x + 8.5 + 19 * index for index in range(count)] if count == 10 else [x + 17, x + 53, x + 97]
-        vectors(picture, left, 38)
     picture.text(210, 20, "memory", bold=True)
     return picture
 
@@ -128,6 +125,8 @@ def lookup(picture: Drawing, y: float, query: str, weights: Sequence[float] | No
     """A table of keys and values, what a query finds in it, and what is written then."""
     keys, values, written, _ = TABLES[query]
     best = keys.index("month" if "month" in keys else "house")
+    right = 308 if weights else 260
+    middle = y + 40 if weights else y + 28 * best + 12
     picture.box(4, y + 27, 84, 26, query, colour=ORANGE)
     for index, (key, value) in enumerate(zip(keys, values, strict=True)):
         top = y + 28 * index
@@ -137,9 +136,7 @@ def lookup(picture: Drawing, y: float, query: str, weights: Sequence[float] | No
             picture.text(222, top + 12, f"{weights[index]:.2f}", style="small", bold=index == best)
         if weights or index == best:
             picture.arrow((88, y + 40), (138, top + 12))
-    right = 308 if weights else 260
-    middle = y + 40 if weights else y + 28 * best + 12
-    picture.arrow((right, middle), (right + 34, middle))
+            picture.arrow((right, top + 12), (right + 34, middle))
     picture.box(right + 36, middle - 13, 72, 26, written, colour=ORANGE)
 
 

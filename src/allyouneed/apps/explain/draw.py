@@ -122,13 +122,11 @@ def draw_attention(
 def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence[str], title: str = "") -> "Figure":
     """The figure of `draw_attention`."""
     heads, rows, columns = weights.shape
-    wide = min(heads, 4)
+    wide = min(heads, 4 if columns <= 11 else 2)
     tall = -(-heads // wide)
     longest = 0.09 * max(map(len, [*source, *target]))
-    figure = new_figure(
-        max(4.0, (0.24 * columns + longest) * wide + 1.2), (0.24 * rows + longest) * tall + 0.4 * tall + 0.6
-    )
-    panels = figure.subplots(tall, wide, squeeze=False)
+    figure = new_figure(max(4.0, 0.18 * columns * wide + longest + 1.2), (0.18 * rows + longest + 0.4) * tall + 0.6)
+    panels = figure.subplots(tall, wide, squeeze=False, sharey=True)
     for head, axes in enumerate(panels.flat):
         if head >= heads:
             axes.axis("off")

@@ -71,7 +71,7 @@ def lens_figure(trace: Trace) -> "Figure":
     ]
     columns = len(trace.decoder_targets)
     probabilities, tokens = torch.stack(layers).softmax(-1).max(-1)
-    wide = 0.35 + 0.085 * max(len(trace.pieces.get(int(i), "")) for i in tokens.flatten())
+    wide = 0.06 + 0.07 * max(len(trace.pieces.get(int(i), "")) for i in tokens.flatten())
     figure = new_figure(max(4.0, wide * columns + 1.6), 0.45 * len(layers) + 1.7)
     axes = figure.subplots()
     image = matrix(axes, probabilities, low=0, high=1, colours=SHARES)
@@ -144,7 +144,7 @@ def tree_figure(trace: Trace) -> "Figure":
             below = (len(sentence) + 1, rows[sentence]) in occupied  # a longer hypothesis continues in this row
             behind = 0.0 if below else 0.15 + 0.08 * len(trace.pieces[sentence[-1]]) / wide
             axes.text(
-                len(sentence) + behind, rows[sentence] + 0.45 * below, f"end {round(score, 2) + 0.0:.2f}",  # no -0.00
+                len(sentence) + behind, rows[sentence] + 0.45 * below, f"end {round(score, 2) + 0.0:.2f}".replace("-", "−"),
                 va="center", fontsize=8, color=COLOURS[5],
             )  # fmt: skip
     if len(kept) < len(branches):

@@ -65,6 +65,7 @@ def schedule_figure(*, steps: int = 20_000) -> "Figure":
         axes.plot(at, rates, style, color=colour, linewidth=2, label=f"d_model {d_model}, warmup {warmup:,}")
         axes.plot(warmup, max(rates), "o", color=colour)
     axes.set(title="linear warmup, then 1/√step", xlabel="update", ylabel="learning rate, in 10⁻⁴", ylim=0)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.legend(frameon=False)
     return figure
 

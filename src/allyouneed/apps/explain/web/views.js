@@ -150,7 +150,7 @@ function searchView(parts, trace) {
   parts.ending.textContent = `${how}${ending ?? ""}`;
   if (!branches(trace)) return;
   const left = expanded > nodes.length ? ` The ${nodes.length} most probable of ${expanded} prefixes are drawn.` : "";
-  parts.search.textContent = `A beam of ${beam} keeps ${beam} hypotheses at each step. This tree has the prefixes that were expanded; the translation is green, and what could end there has its score.${left}`;
+  parts.search.textContent = `A beam of ${beam} keeps ${beam === 1 ? "1 hypothesis" : `${beam} hypotheses`} at each step. This tree has the prefixes that were expanded; the translation is green, and what could end there has its score.${left}`;
   const rows = () => nodes.map((node, index) => [make("span", {}, ...prefixPieces(nodes, index).flatMap((piece) => [isolated(piece), " "])), number(node.total), node.ended === null ? "" : number(node.ended), node.chosen ? "yes" : ""]);
   parts.tree.replaceChildren(wide(searchTree(nodes), "The search as a tree"),
     valuesTable(["prefix", numeric("log-probability"), numeric("score if it ends here"), "translation"], rows, "Prefixes of the search"));
