@@ -150,7 +150,7 @@ def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
 
 
 def measure(name: str) -> list[dict[str, float]]:
-    """Train one variant of the date recipe; exact match, in %, and validation loss, in nats per character, at each pause."""
+    """Train one variant of the date recipe; at each pause exact match, in %, and loss, in nats per character."""
     replaced, overrides = VARIANTS[name]
     settings = ["train.validate_every=50", "train.validate_samples=250", "train.tensorboard=false", *overrides]
     recipe = Recipe.read(recipe_path("dates"), settings)

@@ -105,7 +105,7 @@ def draw_attention() -> Drawing:
     x, (weights, output) = with_positions(), attended()
     scores = x @ x[2]
     picture = Drawing(
-        740, 236, "One query: its product with every key, divided by 2, softmax, and the mean of the values"
+        736, 236, "One query: its product with every key, divided by 2, softmax, and the mean of the values"
     )
     picture.numbers(60, 30, [x[2].tolist()], names=["5"], title="query q", colour=ORANGE)
     right, middle = picture.numbers(60, 92, x.tolist(), names=DATE, title="keys k", colour=BLUE)

@@ -43,7 +43,8 @@ HOLD = 6  # how many times as long as another the last frame of the picture is s
 STYLE = """
 .film{{color:#222;font:13px "DejaVu Sans Mono",monospace}}
 @media (prefers-color-scheme:dark){{.film{{color:#ddd}}}}
-.film text{{fill:currentColor}} .title{{font-weight:bold}} .row{{font-size:11px}} .output{{font-size:19px;font-weight:bold}}
+.film text{{fill:currentColor}} .title{{font-weight:bold}} .row{{font-size:11px;text-anchor:end}}
+.output{{font-size:19px;font-weight:bold}}
 .ground{{fill:currentColor;fill-opacity:.08}} image{{image-rendering:pixelated}}
 .frame{{visibility:hidden}} .last{{visibility:visible}}
 @media (prefers-reduced-motion:no-preference){{
@@ -111,7 +112,7 @@ def picture(filmed: Mapping[str, Any]) -> str:
         rows, columns = frames[0]["target"], frames[0]["source"]
         parts.append(f'<text x="{left}" y="22" class="title">{name}</text>')
         parts += [
-            f'<text x="{left - 8}" y="{top + cell * (row + 0.5) + 4:g}" text-anchor="end" class="row">{_letter(piece)}</text>'
+            f'<text x="{left - 8}" y="{top + cell * (row + 0.5) + 4:g}" class="row">{_letter(piece)}</text>'
             for row, piece in enumerate(rows)
         ]
         parts += [

@@ -20,7 +20,17 @@ from story import STORY
 from allyouneed import Translator
 from allyouneed.apps.cli.demo import DATE_MODEL
 from allyouneed.apps.explain import FIGURES, THEORY, Trace, save, trace_translation
-from allyouneed.apps.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, label_columns, matrix, new_figure
+from allyouneed.apps.explain.draw import (
+    BLUE,
+    COLOURS,
+    GREEN,
+    ORANGE,
+    SHARES,
+    attention_figure,
+    label_columns,
+    matrix,
+    new_figure,
+)
 from allyouneed.apps.explain.trace import attentions
 from allyouneed.files import write_whole
 

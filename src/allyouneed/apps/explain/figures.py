@@ -143,10 +143,9 @@ def tree_figure(trace: Trace) -> "Figure":
         if sentence in rows:
             below = (len(sentence) + 1, rows[sentence]) in occupied  # a longer hypothesis continues in this row
             behind = 0.0 if below else 0.15 + 0.08 * len(trace.pieces[sentence[-1]]) / wide
-            axes.text(
-                len(sentence) + behind, rows[sentence] + 0.45 * below, f"end {round(score, 2) + 0.0:.2f}".replace("-", "−"),
-                va="center", fontsize=8, color=COLOURS[5],
-            )  # fmt: skip
+            label = f"end {round(score, 2) + 0.0:.2f}".replace("-", "−")  # no −0.00
+            left, middle = len(sentence) + behind, rows[sentence] + 0.45 * below
+            axes.text(left, middle, label, va="center", fontsize=8, color=COLOURS[5])
     if len(kept) < len(branches):
         axes.set_title(f"the {len(kept)} most probable of {len(branches)} prefixes", loc="left", fontsize=9)
     axes.set(xlim=(-0.8, deepest + 2), ylim=(max(rows.values()) + 0.7, -0.7))
