@@ -51,7 +51,7 @@ def main() -> None:
     vars(store)["CHUNK"] = 50  # pairs in a block
     for module, name, dying in (
         (reading, "clean_block", DyingOnce),
-        (preparing, "encode_block", DyingOnce),
+        (preparing, "_encode_block", DyingOnce),
         (chunks, "row_maker", DyingMaker),
     ):
         vars(module)[name] = dying(output.with_name(f"killed-{name}"), vars(module)[name])
