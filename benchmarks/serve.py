@@ -83,7 +83,9 @@ def served(system: System, bundle: Path) -> Iterator[tuple[int, int]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [word.format(port=port, bundle=bundle) for word in system.command]
-    process = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
+    log = bundle.with_name(f"{system.name}.log")  # a pipe that nobody reads would stop the server when it is full
+    with log.open("w") as stderr:
+        process = subprocess.Popen([sys.executable, *command], stderr=stderr)
     try:
         for _ in range(600):
             try:
@@ -92,12 +94,12 @@ def served(system: System, bundle: Path) -> Iterator[tuple[int, int]]:
             except OSError:
                 time.sleep(0.05)
                 if process.poll() is not None:
-                    raise SystemExit(f"{system.name} did not start: {process.communicate()[1]}") from None
+                    raise SystemExit(f"{system.name} did not start: {log.read_text()}") from None
         yield port, process.pid
     finally:
         process.terminate()
         try:
-            process.communicate(timeout=20)
+            process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             process.kill()
 
