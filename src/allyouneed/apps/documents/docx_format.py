@@ -80,9 +80,9 @@ def _text_parts(archive: Archive) -> list[str]:
     """The names of the parts with text, the main one first."""
     types = archive.read_xml("[Content_Types].xml")
     names = [
-        (not _PART.search(content).group().endswith("main+xml"), str(one.get("PartName", "")).lstrip("/"))  # type: ignore[union-attr]
+        (not part.group().endswith("main+xml"), str(one.get("PartName", "")).lstrip("/"))
         for one in types
-        if _PART.search(content := str(one.get("ContentType", "")))
+        if (part := _PART.search(str(one.get("ContentType", ""))))
     ]
     if not any(not is_other for is_other, _ in names):
         raise DocumentError("has no Word document in it")
