@@ -1,5 +1,7 @@
 """Output that a later run continues: after a refused line, a signal or a kill."""
 
+import json
+import os
 import re
 import signal
 import subprocess
@@ -45,6 +47,25 @@ def test_a_stopped_result_is_continued_after_its_last_complete_chunk(tmp_path: P
     assert write(tmp_path / "out", ["a", "b", "c", "d", "E", "f"], resume=True) == ["E", "f"]  # e was mended
     assert (tmp_path / "out").read_bytes() == b"a\nb\nc\nd\nE\nf\n"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_rows_are_written_waits_for_their_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    sync, signals = os.fsync, [number]
+
+    def signalled(descriptor: int) -> None:
+        if signals and partial_path(tmp_path / "out").stat().st_size:
+            signal.raise_signal(signals.pop())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", signalled)
+    with pytest.raises(Interrupted, match="--resume continues") as stop:
+        write(tmp_path / "out", ["a", "b", "c", "d"])
+    assert stop.value.signal == number
+    assert json.loads(notes_path(tmp_path / "out").read_text())["lines"] == 2
+    assert partial_path(tmp_path / "out").read_bytes() == b"a\nb\n"
 
 
 def test_a_result_is_continued_within_a_chunk(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from ..errors import ConfigError
 from ..fast.workers import WorkerGroup
 from ..files import locked, write_whole
 from ..interpreter import environment
+from ..interrupts import catch_interrupts
 from ..train.averaging import copy_weights
 from ..younger import build_model
 from ..younger.muon import build_optimizer
@@ -25,7 +26,7 @@ from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
 from .estimate import describe_plan, describe_time
 from .log import FrameMaker, RunLog
 from .preparation import find_languages
-from .processes import Task, catch_interrupts, group_of_torchrun, is_follower, running_workers, was_restarted
+from .processes import Task, group_of_torchrun, is_follower, running_workers, was_restarted
 from .run import Run
 from .run_folder import has_run, refuse_a_run, refuse_other_recipe
 from .setup import OptimizerFactory, Setup, set_up

@@ -1,7 +1,7 @@
 """The processes of a run: the workers that it starts on this machine, or those that torchrun has started.
 
 A run is prepared by the first worker. It then gives the others a `Task`; these open the prepared pairs and the
-checkpoint, and train with it. Ctrl-C and SIGTERM are handled between two updates.
+checkpoint, and train with it.
 """
 
 import os
@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from types import FrameType
 
 import torch
 import torch.distributed as dist
@@ -29,43 +28,6 @@ from ..config import Recipe
 from ..errors import TrainingError
 from ..fast.workers import WorkerGroup, Workers
 from ..interpreter import python_command
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class InterruptRequest:
-    """The signal that has requested a stop, if any."""
-
-    signal: int | None = None
-
-
-@contextmanager
-def catch_interrupts() -> Iterator[InterruptRequest]:
-    """Inside this block the first signal is only recorded; a second one has its usual effect.
-
-    Python delivers signals to the main thread only; in another thread the block changes nothing.
-    """
-    request = InterruptRequest()
-    if threading.current_thread() is not threading.main_thread():
-        yield request
-        return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-
-    def note(number: int, _: FrameType | None) -> None:
-        request.signal = number
-        restore()
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    for number in SIGNALS:
-        signal.signal(number, note)
-    try:
-        yield request
-    finally:
-        restore()
-
 
 TIMEOUT = timedelta(hours=12)  # for a validation, during which the other workers wait
 LAST_SECONDS = 10  # for a worker to end

@@ -24,6 +24,7 @@ from ..errors import Interrupted
 from ..fast.micro_batches import MicroBatches
 from ..fast.passes import choose_loss, made_ahead
 from ..fast.workers import Workers, workers_here
+from ..interrupts import InterruptRequest
 from ..train.averaging import update_ema
 from ..train.gradients import add_gradients
 from ..train.loop import Update, updates
@@ -31,7 +32,6 @@ from ..train.schedule import learning_rate_at
 from .budget import Budget
 from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
 from .log import RunLog, Speed, course_since_validation, read_plans
-from .processes import InterruptRequest
 from .setup import Setup
 from .state import MIN_GAIN, Outcome, TrainState, UpdatePlan, all_finite, divergence, rollback
 from .validator import Validator

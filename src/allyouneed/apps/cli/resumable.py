@@ -33,6 +33,7 @@ from ...files import (
     to_json,
     write_whole,
 )
+from ...interrupts import uninterrupted
 from .chunks import Chunk
 
 _NOTHING: dict[str, Any] = {"lines": 0, "refused": 0, "digest": "", "bytes": 0}
@@ -71,11 +72,12 @@ class RowWriter:
 
     def write(self, chunk: Chunk) -> None:
         """Add the rows of a chunk, and note them."""
-        self.file.write("".join(chunk.rows).encode())
-        self.file.flush()
-        self._count(chunk.lines[: len(chunk.rows)])
-        self.refused += len(chunk.refused)
-        self.note()
+        with uninterrupted():
+            self.file.write("".join(chunk.rows).encode())
+            self.file.flush()
+            self._count(chunk.lines[: len(chunk.rows)])
+            self.refused += len(chunk.refused)
+            self.note()
 
     def note(self) -> None:
         """Describe the rows so far, once they are on the disk."""

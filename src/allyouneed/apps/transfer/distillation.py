@@ -28,9 +28,9 @@ from ...data.readers import is_task
 from ...data.report import DataReport, Part
 from ...errors import ConfigError, DataError, Interrupted
 from ...files import followed, locked, parse_json, read_whole, to_json, to_json_lines, write_whole, written_whole
+from ...interrupts import InterruptRequest, catch_interrupts
 from ...run import Draft, SilentCallback, TrainingCallback
 from ...run.preparation import find_languages
-from ...run.processes import InterruptRequest, catch_interrupts
 from ...run.run_bundle import DISTILLATION_FILE, corpus_name
 from ...run.run_folder import has_run, refuse_a_run
 from ...text.lines import count_lines

@@ -1,0 +1,55 @@
+"""Ctrl-C and SIGTERM, held back until what is being done may be left.
+
+A run looks for a request between two updates; rows of a result and the note that describes them are written together.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class InterruptRequest:
+    """The signal that has requested a stop, if any."""
+
+    signal: int | None = None
+
+
+@contextmanager
+def catch_interrupts() -> Iterator[InterruptRequest]:
+    """Inside this block the first signal is only recorded; a second one has its usual effect.
+
+    Python delivers signals to the main thread only; in another thread the block changes nothing.
+    """
+    request = InterruptRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def note(number: int, _: FrameType | None) -> None:
+        request.signal = number
+        restore()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in SIGNALS:
+        signal.signal(number, note)
+    try:
+        yield request
+    finally:
+        restore()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let the first signal that comes inside this block have its usual effect once the block has ended."""
+    with catch_interrupts() as request:
+        yield
+    if request.signal:
+        signal.raise_signal(request.signal)
