@@ -53,7 +53,7 @@ NOTHING = np.empty((0, 0), np.float32)  # a mask that hides nothing; the final n
 
 
 class CompiledEngine(EagerEngine):
-    """An `Engine` on a CPU whose steps of one sentence are compiled where that is faster, as timed in use.
+    """An `Engine` on a CPU whose steps are compiled, for each number of hypotheses if that is faster, as timed in use.
 
     Everything else is computed as in `EagerEngine`.
     """
@@ -76,7 +76,7 @@ class CompiledEngine(EagerEngine):
     def _prepare(self, model: Transformer) -> None:
         super()._prepare(model)
         self._pack(model)
-        self._decode_one = FastestWay(self._decode_compiled, super()._decode)
+        self._decode_fastest = FastestWay(self._decode_compiled, super()._decode)
 
     def _pack(self, model: Transformer) -> None:
         """Put the weights of encoder and decoder into the arrays that the kernels read."""
@@ -121,9 +121,8 @@ class CompiledEngine(EagerEngine):
     def _decode(
         self, last: Tensor, state: CachedState, mask: Tensor | None, banned_ids: Tensor | None
     ) -> tuple[Tensor, tuple[KVCache, ...]]:
-        if state.sentences > 1:
-            return super()._decode(last, state, mask, banned_ids)
-        return self._decode_one((state.hypotheses, torch.get_num_threads()), last, state, mask, banned_ids)
+        size = state.hypotheses.bit_length(), torch.get_num_threads()
+        return self._decode_fastest(size, last, state, mask, banned_ids)
 
     def _decode_compiled(
         self, last: Tensor, state: CachedState, mask: Tensor | None, banned_ids: Tensor | None
