@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 
-from allyouneed.text.backends import bpe_backend, codes_backend, symbol_backend, unigram_backend, word_backend
+from allyouneed.text.backends import (
+    bpe_backend,
+    character_backend,
+    codes_backend,
+    symbol_backend,
+    unigram_backend,
+    word_backend,
+)
 from allyouneed.text.tokenizer import Tokenizer
 
 TEXTS = [
@@ -17,6 +24,9 @@ VOCABULARIES: dict[str, Callable[[], Tokenizer]] = {
     "characters": lambda: Tokenizer.characters("abcdefghij "),
     "characters or unknown": lambda: Tokenizer.characters("abcdefghij ", unknown=True),
     "characters and tags": lambda: Tokenizer.characters("abcdefghijPLST; ", tags=[";PL", ";PST", " S"], unknown=True),
+    "characters, taken apart": lambda: Tokenizer(
+        character_backend("abcde e\u0301\u0300", unknown=True, decomposed=True)
+    ),
     "symbols": lambda: Tokenizer(symbol_backend(TEXTS)),
     "bpe": lambda: Tokenizer(bpe_backend(TEXTS, vocab_size=300)),
     "words": lambda: Tokenizer(word_backend(TEXTS, vocab_size=30)),

@@ -1,5 +1,6 @@
 """The tokenizer beside an export spells what the bundle spells."""
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,8 @@ def test_it_normalizes_and_spells_as_the_bundle_does(saved: tuple[Tokenizer, Bac
     ids = tokenizer.encode(Normalization()(text))
     unknown = len(tokenizer) - 1 if tokenizer.unk_id is None else tokenizer.unk_id
     assert [min(i, unknown) for i in backend.encode(text).ids] == ids
-    assert backend.decode(ids) == tokenizer.decode(ids)
+    decoded = backend.decode(ids)  # the library takes letters apart, but does not put them together
+    assert tokenizer.decode(ids) == (unicodedata.normalize("NFC", decoded) if "NFD" in tokenizer.to_json() else decoded)
 
 
 def test_a_vocabulary_of_characters_knows_no_other(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,15 @@ def test_characters_give_their_text_back(text: str) -> None:
     ids = tokenizer.encode(text)
     assert len(ids) == len(text) + 2
     assert tokenizer.decode(ids) == text
+
+
+@given(st.text(alphabet="한글국가é\u0301e ḍ̇"))
+def test_characters_taken_apart_give_their_composed_text_back(text: str) -> None:
+    parts = sorted(set(unicodedata.normalize("NFD", "한글국가éḍ̇ ")))
+    tokenizer = Tokenizer.from_json(Tokenizer(character_backend(parts, unknown=True, decomposed=True)).to_json())
+    ids = tokenizer.encode(text)
+    assert tokenizer.unk_id not in ids
+    assert tokenizer.decode(ids) == tokenizer.decode_all([ids])[0] == unicodedata.normalize("NFC", text)
 
 
 def test_a_sentence_stands_between_its_signs() -> None:

@@ -1,4 +1,5 @@
 import json
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,19 @@ def test_a_tag_is_one_token_and_an_unknown_character_another(tmp_path: Path) -> 
     assert tokenizer.pieces(ids) == ["w", "a", "r", "n", "␣V", ";PRS", ";PL"]
     assert tokenizer.decode(ids) == "warn V;PRS;PL"
     assert tokenizer.pieces(tokenizer.encode("oŵ V;PST")[1:-1]) == ["<unk>", "<unk>", "␣V", ";PST"]
+
+
+def test_characters_are_taken_apart_where_many_of_them_occur_in_one_text_alone() -> None:
+    syllables = [chr(0xAC00 + 588 * first + 28 * vowel) for first in range(10) for vowel in range(10)]
+    data = DataConfig(vocabulary="characters")
+
+    def pieces(texts: list[str]) -> list[str]:
+        source = train_vocabulary(data, lambda: iter(texts), lambda: iter(["a"] * len(texts)), pairs=len(texts)).source
+        return source.pieces(source.encode(f"{syllables[7]}é V;PL")[1:-1])
+
+    letters = list(unicodedata.normalize("NFD", syllables[7]))
+    assert pieces([f"{one}é V;PL" for one in syllables]) == [*letters, "e", "\N{COMBINING ACUTE ACCENT}", "␣V", ";PL"]
+    assert pieces([f"{one}é V;PL" for one in syllables * 2]) == [syllables[7], "é", "␣V", ";PL"]
 
 
 def test_the_kinds_of_the_sides_may_differ_and_then_nothing_is_shared() -> None:

@@ -25,8 +25,13 @@ _DECIMALS = 5  # of a score that the library reads back from a file exactly
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
-def character_backend(alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False) -> Backend:
+def character_backend(
+    alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False, decomposed: bool = False
+) -> Backend:
     """One id for each character and each tag; with `unknown` one more, `<unk>`, for all other characters.
+
+    With `decomposed`, texts are taken apart first (Unicode's NFD): a syllable of Hangul into its letters, é into e and
+    an accent; `alphabet` and `tags` are then of such parts.
 
     A tag begins with the sign that separates it from what is before, which no word contains: so the merges that make
     it, character by character, leave words as they are.
@@ -39,6 +44,8 @@ def character_backend(alphabet: Iterable[str], *, tags: Iterable[str] = (), unkn
     else:
         backend = Backend(models.WordLevel(ids, unk_token=UNK) if unknown else models.WordLevel(ids))
         backend.pre_tokenizer = pre_tokenizers.Split(Regex(EVERY_CHARACTER), "isolated")
+    if decomposed:
+        backend.normalizer = normalizers.NFD()
     backend.decoder = decoders.Fuse()
     return _with_specials(backend)
 

@@ -11,12 +11,13 @@ SentencePiece models share them; its sources may have no start token, and its ta
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models
+from tokenizers import decoders, models, normalizers
 
 from ..errors import ConfigError, DataError, InputError, refused
 from ..files import read_whole, write_whole
@@ -81,6 +82,7 @@ class Tokenizer:
         self._spellable = set(ids) - set(SPECIALS) if fixed else None
         self._word_end = model.end_of_word_suffix if isinstance(model, models.BPE) else None
         decoder = backend.decoder.__getstate__().decode() if backend.decoder else ""
+        self._decomposes = isinstance(backend.normalizer, normalizers.NFD)
         self._in_bytes, self._blank = '"ByteLevel"' in decoder, BLANK if symbols or BLANK in decoder else " "
         # In a vocabulary of merges all ids after `<unk>` are read as it: the symbols of merges that occur in no text.
         self._last_id = self.unk_id if self._word_end else None
@@ -222,7 +224,7 @@ class Tokenizer:
         if self.symbols is not None:
             return self._decode_symbols(ids)
         try:
-            return self._backend.decode(list(ids))
+            return self._composed(self._backend.decode(list(ids)))
         except OverflowError:
             raise InputError(f"an id is outside the vocabulary of {len(self)}; got {list(ids)!r:.60}") from None
 
@@ -230,7 +232,10 @@ class Tokenizer:
         """The texts of many lists of ids."""
         if self.symbols is not None:
             return [self._decode_symbols(ids) for ids in sentences]
-        return self._backend.decode_batch([list(ids) for ids in sentences])
+        return list(map(self._composed, self._backend.decode_batch([list(ids) for ids in sentences])))
+
+    def _composed(self, text: str) -> str:
+        return unicodedata.normalize("NFC", text) if self._decomposes else text
 
     def names(self) -> list[str]:
         """The token of each id as `tokenizer.json` spells it, in the order of the ids."""

@@ -24,7 +24,7 @@ INSIDE_SPECIAL = r"<(?=(?:pad|sos|eos|unk)>)"  # splits the name of a special to
 EDGE_BLANKS, REPEATED_BLANKS = r"^ +| +$", r" {2,}"
 
 OUR_PARTS = {
-    "normalizer": {"Prepend"},
+    "normalizer": {"Prepend", "NFD"},
     "pre_tokenizer": {"Sequence", "Split", "ByteLevel"},
     "decoder": {"Sequence", "ByteLevel", "ByteFallback", "Fuse", "Strip", "BPEDecoder"},
     "model": {"BPE", "WordLevel", "Unigram"},

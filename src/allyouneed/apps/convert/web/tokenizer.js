@@ -7,6 +7,7 @@ class Tokenizer {
   constructor(file, normalization) {
     this.normalization = normalization;
     this.normalizers = flatten(file.normalizer, "normalizers").map((part) => NORMALIZERS[part.type](part));
+    this.decomposes = file.normalizer?.type === "NFD";
     this.splits = flatten(file.pre_tokenizer, "pretokenizers");
     this.model = new MODELS[file.model.type](file.model);
     this.decoders = file.decoder && flatten(file.decoder, "decoders");
@@ -65,7 +66,7 @@ class Tokenizer {
     if (this.symbols) return tokens.join("").replaceAll("▁", " ").replace(/^ +| +$/g, "");
     if (!this.decoders) return tokens.join(" ");
     for (const decoder of this.decoders) tokens = DECODERS[decoder.type](tokens, decoder);
-    return tokens.join("");
+    return this.decomposes ? tokens.join("").normalize("NFC") : tokens.join("");
   }
 
   // A token as a reader would write it; a blank is shown as ␣.
