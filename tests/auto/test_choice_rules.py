@@ -63,6 +63,7 @@ TASKS = {
     "translations": [Pair(sentence(WORDS), sentence(WORDS)) for _ in range(400)],
     "cipher": [Pair(text := sentence(WORDS), cyrillic(text)) for _ in range(400)],
     "long cipher": [Pair(text := " ".join([sentence(WORDS)] * 2), cyrillic(text)) for _ in range(400)],
+    "inflections": [Pair(f"{text} V;{tag}", f"{text}{tag.lower()}") for tag in ("PST", "PRS") for text in WORDS[:200]],
     "syllables": [Pair(text := sentence(SYLLABLES), moved(text)) for _ in range(400)],
     "commands": [Pair(text := sentence(NAMES), text.upper()) for _ in range(400)],
     "spaced dates": [
@@ -84,6 +85,7 @@ TASKS = {
         ("letters", "strings", {"vocabulary": "characters"}),
         ("translations", "text", {}),
         ("cipher", "strings", {"vocab_size": 1_000}),
+        ("inflections", "strings", {"vocabulary": "characters", "subword_sampling": 0.1}),
         ("syllables", "strings", {"vocabulary": "characters"}),
         ("long cipher", "text", {}),
         ("commands", "templates", {"vocabulary": "symbols"}),
@@ -96,6 +98,12 @@ def test_the_statistics_tell_kinds_of_tasks_apart(task: str, kind: str, vocabula
     statistics = measure_pairs(TASKS[task])
     assert task_kind(statistics)[0] == kind
     assert choose_vocabulary(statistics)[0] == vocabulary
+
+
+def test_where_strings_are_copied_an_unknown_letter_is_copied_too() -> None:
+    draft = Draft({}).with_statistics(measure_pairs(TASKS["inflections"]))
+    recipe, _ = draft.complete(Corpus(pairs=400, tokens=9_000, longest=14, has_valid=True, exact=True, gpu=False))
+    assert (recipe.data.subword_sampling, recipe.decode.replace_unknown) == (0.1, True)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,10 @@ def test_what_both_sides_have_in_common_is_a_share_of_the_target() -> None:
     assert statistics.shared_characters == 2 / 3  # a and the space
 
 
+def test_what_is_copied_is_the_longest_string_of_both_sides() -> None:
+    assert measure(("walk V;PST", "walked"), ("go", "went")).copied == 4 / 10
+
+
 def test_the_order_of_a_copy_is_monotonic_and_that_of_a_reversed_text_is_not() -> None:
     rng, words = random.Random(1), ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     texts = [" ".join(rng.sample(words, 4)) for _ in range(60)]

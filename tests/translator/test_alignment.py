@@ -1,5 +1,7 @@
 """Alignments, and what they are good for."""
 
+import unicodedata
+
 import pytest
 import torch
 
@@ -8,7 +10,7 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.decode import Hypothesis
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
-from allyouneed.text.backends import word_backend
+from allyouneed.text.backends import character_backend, word_backend
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from allyouneed.translator.alignment import Aligner, Unit
@@ -64,6 +66,34 @@ def test_an_unknown_word_becomes_the_one_it_looked_at() -> None:
     assert "<unk>" not in result.text
     assert set(result.text.split()) <= {"the", "okapi", "sees", "a", "dog"}
     assert len(result.text.split()) == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "expected"),
+    [
+        ("Kata N;PL", "<unk>aták", "Katák"),
+        ("ŵoŵ N;PL", "<unk>o<unk>ok", "ŵoŵok"),
+        ("ŵ N;PL", "<unk>a<unk>", "ŵaŵ"),
+        ("ŵaŷ N;PL", "<unk>a<unk>a", "ŵaŷa"),
+        ("aa N;PL", "<unk>a", "<unk>a"),
+    ],
+)
+@pytest.mark.parametrize("decomposed", [True, False])
+def test_an_unknown_character_is_copied_the_second_where_the_second_is_written(
+    source: str, written: str, expected: str, decomposed: bool
+) -> None:
+    known = "aáko N;PL"
+    form = unicodedata.normalize("NFD", known) if decomposed else known
+    tokenizer = Tokenizer(character_backend(sorted(set(form)), tags=[";PL"], unknown=True, decomposed=decomposed))
+    config = ModelConfig(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2)
+    translator = Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig()))
+    if decomposed:  # w is unknown and the accent is not, or the other way round
+        source, written, expected = source.replace("ŵ", "w"), written, expected.replace("ŵ", "w")
+        source, expected = source.replace("ŷ", "y"), expected.replace("ŷ", "y")
+    assert tokenizer.unk_id is not None
+    best = Hypothesis([tokenizer.unk_id], -1.0, -1.0)
+    aligner = Aligner(translator._generator, tokenizer)
+    assert aligner.replace_unknown(written, source, tokenizer.encode(source), best) == expected
 
 
 def test_what_has_no_tokens_is_aligned_with_nothing() -> None:

@@ -179,6 +179,8 @@ class Draft:
                 "what the model has not ended may go on, beyond the lengths of training",
                 length_ratio=EXACT_LENGTH_RATIO,
             )
+            if tables["data"].get("subword_sampling") and "characters" in self.preliminary.data.vocabularies():
+                choose("decode", "an unknown character is copied", replace_unknown=True)
         else:
             dropout, why = choose_dropout(corpus, size, model["d_model"])
             choose("model", why, dropout=dropout)

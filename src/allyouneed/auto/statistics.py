@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import pairwise
 from statistics import mean, pstdev
 from typing import Any
@@ -61,11 +62,12 @@ class SideStatistics:
 class PairStatistics:
     """What some pairs look like; shares from 0 to 1.
 
-    `shared_characters` and `shared_words` are the shares of the target that its source contains too. `functional` is
-    the share of the different sources that have only one target. `monotonic` is the share of neighbouring target units
-    whose most associated source units are in the same order: about 0.5 where order means nothing. `length_spread` says
-    how much the ratio of the lengths in characters differs from pair to pair, its standard deviation as a share of its
-    mean: 0 where every letter becomes one other, 0.16 and more of translations.
+    `shared_characters` and `shared_words` are the shares of the target that its source contains too; `copied` is that
+    of the longest string that both contain. `functional` is the share of the different sources that have one target.
+    `monotonic` is the share of neighbouring target units whose most associated source units are in the same order:
+    about 0.5 where order means nothing. `length_spread` says how much the ratio of the lengths in characters differs
+    from pair to pair, its standard deviation as a share of its mean: 0 where every letter becomes one other, 0.16 and
+    more of translations.
     """
 
     pairs: int
@@ -73,6 +75,7 @@ class PairStatistics:
     target: SideStatistics
     shared_characters: float
     shared_words: float
+    copied: float
     functional: float
     monotonic: float
     length_spread: float
@@ -105,6 +108,7 @@ def measure_pairs(pairs: Sequence[Pair]) -> PairStatistics:
         target=_measure_side(targets, [target for _, target in units]),
         shared_characters=_share_in_common(zip(sources, targets, strict=True)),
         shared_words=_share_in_common((_words(source), _words(target)) for source, target in units),
+        copied=_share_copied(measured[:: max(1, len(units) // MOST_LINKED)]),
         functional=_share_with_one_target(measured),
         monotonic=_share_in_order(_linked(measured, units)[:: max(1, len(units) // MOST_LINKED)]),
         length_spread=_spread([(len(target) + 1) / (len(source) + 1) for source, target in measured]),
@@ -170,6 +174,11 @@ def _share_in_common(sides: Iterable[tuple[Sequence[str], Sequence[str]]]) -> fl
         common += (Counter(source) & Counter(target)).total()
         total += len(target)
     return common / max(1, total)
+
+
+def _share_copied(pairs: Sequence[Pair]) -> float:
+    longest = sum(SequenceMatcher(None, *pair, autojunk=False).find_longest_match().size for pair in pairs)
+    return longest / max(1, sum(len(pair.target) for pair in pairs))
 
 
 def _spread(ratios: Sequence[float]) -> float:

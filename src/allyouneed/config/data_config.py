@@ -119,7 +119,8 @@ class DataConfig(Checked):
     subword_sampling: float = setting(
         0.0,
         "subword regularization: segment each pair differently in every epoch; the fraction of merges that "
-        "BPE-dropout skips, or the smoothing parameter of unigram; 0: off",
+        "BPE-dropout skips, the smoothing parameter of unigram, or of characters the fraction of pairs in which a "
+        "letter that both sides have is unknown; 0: off",
         SHARE,
     )
 
@@ -169,9 +170,14 @@ class DataConfig(Checked):
                 "tokenizer names a vocabulary, so that none is learned; leave out what describes one to learn, "
                 f"or set it to its default: {self.describe_values(*learned)}"
             )
-        if self.subword_sampling and not {"bpe", "unigram", "codes"}.issuperset(self.vocabularies()):
-            kinds = self.describe_values("vocabulary", "source_vocabulary", "target_vocabulary")
-            raise ConfigError(f'subword_sampling goes with vocabulary = "bpe", "unigram" or "codes"; got {kinds}')
+        kinds = set(self.vocabularies())
+        are_sampled = kinds <= {"bpe", "unigram", "codes"} or (kinds == {"characters"} and not self.alphabet)
+        if self.subword_sampling and not are_sampled:
+            got = self.describe_values("vocabulary", "source_vocabulary", "target_vocabulary", "alphabet")
+            raise ConfigError(
+                'subword_sampling goes with vocabulary = "bpe", "unigram", "codes", or "characters" without an '
+                f"alphabet; got {got}"
+            )
 
     def vocabularies(self) -> tuple[str, str]:
         """The kind of tokens of the sources, and of the targets."""

@@ -39,6 +39,7 @@ from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
 from .batch import Batch, batches
+from .hidden_letters import hiding_letters
 from .pairs import EncodedPairs, Indices, Pair, Pairs, Side, encode_pairs, stride
 from .readers import Where, local_paths
 from .report import DataReport
@@ -238,12 +239,15 @@ def _open_training(
 ) -> EncodedPairs:
     """The pairs that `prepare` wrote, with the `weights` that it returned; with subword sampling, if `data` has it.
 
-    A segmentation too long for the model is replaced by the usual one.
+    Of characters that is letters that are hidden. A segmentation too long for the model is replaced by the usual one.
     """
     ids = Pairs.open(folder, "train", dtype)
     train = EncodedPairs(ids.source, ids.target, tuple((end, weight) for end, weight in weights))
     if not data.subword_sampling:
         return train
+    if vocabulary.source.is_of_characters:
+        share, seed = data.subword_sampling, data.seed
+        return replace(train, resample=hiding_letters(train, vocabulary, share=share, seed=seed))
     texts, rows = Pairs.open(folder, "train.texts", "uint8"), np.fromfile(folder / "train.rows", np.int32)
 
     def sampler(side: int, texts: Side, tokenizer: Tokenizer) -> Callable[[Indices, int], Side]:

@@ -50,7 +50,8 @@ _QUOTED = 100  # characters of a text or an alphabet that a message shows
 class Tokenizer:
     """Encodes sentences as ids and decodes them; made of a backend (`text/backends.py`), or by `load`.
 
-    `unk_id` is the id of text that the vocabulary cannot encode, or None if it has no `<unk>`. `symbols` are the tokens
+    `unk_id` is the id of text that the vocabulary cannot encode, or None if it has no `<unk>`. `is_of_characters` says
+    whether a token is a character, or a tag. `symbols` are the tokens
     of all ids, in their order, if the ids of the model are not those of `backend`.
     """
 
@@ -83,6 +84,7 @@ class Tokenizer:
         self._word_end = model.end_of_word_suffix if isinstance(model, models.BPE) else None
         decoder = backend.decoder.__getstate__().decode() if backend.decoder else ""
         self._decomposes = isinstance(backend.normalizer, normalizers.NFD)
+        self.is_of_characters = json.loads(decoder or "{}") == {"type": "Fuse"}
         self._in_bytes, self._blank = '"ByteLevel"' in decoder, BLANK if symbols or BLANK in decoder else " "
         # In a vocabulary of merges all ids after `<unk>` are read as it: the symbols of merges that occur in no text.
         self._last_id = self.unk_id if self._word_end else None
@@ -224,7 +226,7 @@ class Tokenizer:
         if self.symbols is not None:
             return self._decode_symbols(ids)
         try:
-            return self._composed(self._backend.decode(list(ids)))
+            return self.composed(self._backend.decode(list(ids)))
         except OverflowError:
             raise InputError(f"an id is outside the vocabulary of {len(self)}; got {list(ids)!r:.60}") from None
 
@@ -232,10 +234,16 @@ class Tokenizer:
         """The texts of many lists of ids."""
         if self.symbols is not None:
             return [self._decode_symbols(ids) for ids in sentences]
-        return list(map(self._composed, self._backend.decode_batch([list(ids) for ids in sentences])))
+        return list(map(self.composed, self._backend.decode_batch([list(ids) for ids in sentences])))
 
-    def _composed(self, text: str) -> str:
+    def composed(self, text: str) -> str:
+        """The text with the characters put together that this vocabulary takes apart."""
         return unicodedata.normalize("NFC", text) if self._decomposes else text
+
+    def unknown_characters(self, text: str) -> list[str]:
+        """The characters of a text that are read as `<unk>`, in their order, by a vocabulary of characters."""
+        characters = list(unicodedata.normalize("NFD", text) if self._decomposes else text)
+        return [one for one, ids in zip(characters, self.encode_all(characters), strict=True) if self.unk_id in ids]
 
     def names(self) -> list[str]:
         """The token of each id as `tokenizer.json` spells it, in the order of the ids."""

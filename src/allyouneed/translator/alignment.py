@@ -48,10 +48,18 @@ class Aligner:
         ]
 
     def replace_unknown(self, text: str, source: str, ids: list[int], best: Hypothesis) -> str:
-        """A translation with each `<unk>` replaced by the source word that it attends to most (Luong et al., 2015)."""
+        """A translation with each `<unk>` replaced by the source word that it attends to most (Luong et al., 2015).
+
+        In a vocabulary of characters it is replaced by the unknown character of the source, the second by the second,
+        and what is left by the last.
+        """
         unknown = self._target_tokenizer.unk_id
         if unknown is None or unknown not in best.ids:
             return text
+        if self._target_tokenizer.is_of_characters:
+            for character in (read := self._source_tokenizer.unknown_characters(source)):
+                text = text.replace(UNK, character, 1)
+            return self._target_tokenizer.composed(text.replace(UNK, read[-1]) if read else text)
         words = list(re.finditer(r"\S+", source))
         up_to_words = self._source_tokenizer.encode_all([source[: word.end()] for word in words])
         ends = [self._first + len(self._source_tokenizer.content(beginning)) for beginning in up_to_words]

@@ -1,0 +1,59 @@
+"""Letters of both sides that are read and written as unknown."""
+
+import numpy as np
+import pytest
+
+from allyouneed.config import DataConfig
+from allyouneed.data.hidden_letters import hiding_letters
+from allyouneed.data.pairs import Pair, Pairs, encode_pairs
+from allyouneed.errors import ConfigError
+from allyouneed.text.vocabulary import Vocabulary, train_vocabulary
+
+PAIRS = [
+    Pair("walk V;PST", "walked"),
+    Pair("go V;PST", "went"),
+    Pair("1a1 V;PST", "1b1"),
+    Pair("cancan V;PRS", "cancans"),
+]
+
+
+def learned(*, joint: bool = True) -> Vocabulary:
+    sides = [[pair.source for pair in PAIRS] * 5, [pair.target for pair in PAIRS] * 5]
+    data = DataConfig(vocabulary="characters", joint_vocabulary=joint)
+    return train_vocabulary(data, lambda: iter(sides[0]), lambda: iter(sides[1]), pairs=len(PAIRS))
+
+
+def read(vocabulary: Vocabulary, pairs: Pairs, row: int) -> tuple[str, str]:
+    return vocabulary.source.decode(pairs.source[row]), vocabulary.target.decode(pairs.target[row])
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_one_letter_of_both_sides_is_unknown_on_both(joint: bool) -> None:
+    vocabulary = learned(joint=joint)
+    pairs = encode_pairs(PAIRS, vocabulary, max_length=99)
+    resample = hiding_letters(pairs, vocabulary, share=1, seed=1)
+    seen = {read(vocabulary, resample(np.array([3, 0]), epoch), 1) for epoch in range(40)}
+    assert seen == {tuple(text.replace(letter, "<unk>") for text in PAIRS[0]) for letter in "walk"}
+    repeated = {read(vocabulary, resample(np.array([3]), epoch), 0)[1] for epoch in range(40)}
+    assert "<unk>an<unk>ans" in repeated
+    for row in (1, 2):  # no letter in common; digits and tags are none
+        assert all(read(vocabulary, resample(np.array([row]), epoch), 0) == PAIRS[row] for epoch in range(20))
+
+
+def test_the_share_of_the_pairs_is_that_of_the_setting_and_an_epoch_is_the_same_again() -> None:
+    vocabulary = learned()
+    pairs = encode_pairs(PAIRS, vocabulary, max_length=99)
+    resample = hiding_letters(pairs, vocabulary, share=0.25, seed=1)
+    epochs = [read(vocabulary, resample(np.array([0]), epoch), 0) for epoch in range(400)]
+    assert 70 < sum("<unk>" in source for source, _ in epochs) < 130
+    assert all("<unk>" in source for source, target in epochs if "<unk>" in target)
+    again = hiding_letters(pairs, vocabulary, share=0.25, seed=1)
+    assert [read(vocabulary, again(np.array([3, 0]), epoch), 1) for epoch in range(400)] == epochs
+    other = hiding_letters(pairs, vocabulary, share=0.25, seed=2)
+    assert [read(vocabulary, other(np.array([0]), epoch), 0) for epoch in range(400)] != epochs
+
+
+def test_it_needs_characters_on_both_sides_and_an_unknown_token() -> None:
+    for settings in ({"target_vocabulary": "symbols"}, {"alphabet": "abc"}):
+        with pytest.raises(ConfigError, match="subword_sampling goes with"):
+            DataConfig(vocabulary="characters", subword_sampling=0.1, **settings)  # type: ignore[arg-type]
