@@ -43,9 +43,9 @@ from allyouneed.decode import SearchLimits, search
 from allyouneed.device import parallel_map, retain_freed_memory
 from allyouneed.fast.compiled import int8_weights
 from allyouneed.fast.engine import AnyEngine, EngineStep
+from allyouneed.fast.measured import SENTENCES
 from allyouneed.fast.selection import make_engine
 from allyouneed.nn import sinusoids
-from allyouneed.translator.segment_translator import MIN_SHARE
 
 PEERS = ("torch==2.13.0", "ctranslate2==4.8.5", "transformers==5.23.0")
 SIZES = {
@@ -93,7 +93,7 @@ def ours(request: dict[str, Any]) -> dict[str, Any]:
 
     begin = time.perf_counter()
     # As `allyouneed translate`: a batch has one thread, so a single one is divided among the threads.
-    size = min(request["batch"], max(MIN_SHARE, ceil(len(sources) / request["threads"])))
+    size = min(request["batch"], max(SENTENCES // 2, ceil(len(sources) / request["threads"])))
     batches = [by_length[start : start + size] for start in range(0, len(by_length), size)]
     with parallel_map(min(request["threads"], len(batches))) as map_batches:
         outputs = dict(zip(by_length, chain.from_iterable(map_batches(translate, batches)), strict=True))

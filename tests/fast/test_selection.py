@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -267,36 +268,52 @@ def test_an_engine_of_weights_that_have_changed_begins_no_search(
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> set[str]:
     """The precisions of which the kernels are in the cache, as if compiling them took no time."""
     made: set[str] = set()
     monkeypatch.setattr("allyouneed.fast.kernel_cache.is_compiled", made.__contains__)
     monkeypatch.setattr("allyouneed.fast.kernel_cache.fill_kernel_cache", made.add)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return made
 
 
-def test_the_default_is_compiled_where_the_kernels_are_in_the_cache(compiled: set[str]) -> None:
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ModelConfig, str]]:
+    """Of which models and precisions the engines were timed."""
+    noted: list[tuple[ModelConfig, str]] = []
+    monkeypatch.setattr(selection, "time_engines", lambda *what: noted.append(what))
+    return noted
+
+
+def test_the_default_is_compiled_where_the_kernels_are_in_the_cache(compiled: set[str], timed: list[Any]) -> None:
     model, lines = build_model(LARGE).eval(), list[str]()
     assert pick_precision(model) == "int8"
     assert not make_engine(model, precision="int8", compiled="auto").compiled
     compile_kernels(LARGE, lines.append)
     assert compiled == {"int8"}
-    assert lines == ["Compiling the kernels for translating, once for this machine; about half a minute."]
+    assert lines == ["Compiling the kernels for translating, once for this machine; up to half a minute."]
     assert make_engine(model, precision="int8", compiled="auto").compiled
     assert not make_engine(model, precision="float32", compiled="auto").compiled
     assert not make_engine(model, precision="int8", compiled=False).compiled
     compile_kernels(LARGE, lines.append)
     assert len(lines) == 1
-
-
-def test_what_would_not_be_used_is_not_compiled(compiled: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = list[str]()
-    compile_kernels(SMALL, lines.append)
     compile_kernels(LARGE, lines.append, precision="float32")
+    compile_kernels(SMALL, lines.append)
+    assert compiled == {"int8", "float32"}
+    assert len(lines) == 2
+    assert timed == [(LARGE, "int8"), (LARGE, "int8"), (LARGE, "float32"), (SMALL, "float32")]
+
+
+def test_what_would_not_be_used_is_not_compiled(
+    compiled: set[str], timed: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = list[str]()
     compile_kernels(LARGE, lines.append, device=torch.device("meta"))
+    compile_kernels(LARGE, lines.append, precision="int4")
+    assert timed == []
     monkeypatch.setattr(selection, "is_installed", lambda library: False)
     compile_kernels(LARGE, lines.append)
-    assert (lines, compiled) == ([], set())
+    assert (lines, compiled, timed) == ([], set(), [(LARGE, "int8")])
 
 
 class Unwritable(ModuleType):

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast, get_args
 
 import torch
@@ -15,6 +16,7 @@ from .definition import ForwardEngine, StepEngine
 from .eager import EagerEngine
 from .engine import AnyEngine, Compiled, Precision
 from .ensemble import EnsembleEngine
+from .measured import KERNELS, PYTORCH, EngineSpeed, MakeEngine, fastest, measure, read_speeds
 from .quantization import supports_int8
 
 INT8_MIN_PROJECTION = 1_000_000
@@ -94,6 +96,10 @@ def _engine_class(model: Transformer, precision: Precision, compiled: Compiled) 
         return EagerEngine
     if device.type != "cpu":
         raise ConfigError(f"compiled=True is for a CPU; the model is on {device}")
+    return _compiled_class(precision)
+
+
+def _compiled_class(precision: Precision) -> type[EagerEngine]:
     try:
         from .compiled import CompiledEngine, CompiledInt8Engine
     except ImportError:
@@ -103,10 +109,12 @@ def _engine_class(model: Transformer, precision: Precision, compiled: Compiled) 
     return CompiledInt8Engine if precision == "int8" else CompiledEngine
 
 
-def kernels_pay(config: ModelConfig, precision: str, device: torch.device) -> bool:
-    """Whether compiled kernels translate faster on this machine, for batches of any size; `precision` may be "auto"."""
-    is_int8 = precision == "int8" or (precision == "auto" and _int8_suits(config, device))
-    return is_int8 and device.type == "cpu" and is_installed("numba")
+def kernels_pay(config: ModelConfig, precision: Precision, device: torch.device) -> bool:
+    """Whether compiled kernels translate faster: as timed on this machine; where they were not, in int8."""
+    if device.type != "cpu" or not is_installed("numba"):
+        return False
+    speeds = read_speeds(config, precision)
+    return fastest(speeds) == KERNELS if KERNELS in speeds else precision == "int8"
 
 
 def kernels_are_compiled(precision: Precision) -> bool:
@@ -121,17 +129,34 @@ def kernels_are_compiled(precision: Precision) -> bool:
 def compile_kernels(
     config: ModelConfig, announce: Callable[[str], None], *, precision: str = "auto", device: torch.device | None = None
 ) -> None:
-    """Compile the kernels that models like this one translate with, once for a machine; `announce` gets a line."""
-    device = device or torch.device("cpu")
-    if not kernels_pay(config, precision, device) or kernels_are_compiled("int8"):
-        return
-    announce("Compiling the kernels for translating, once for this machine; about half a minute.")
-    try:
-        from . import kernel_cache
+    """Compile the kernels that models like this one may translate with, and time the engines, once for a machine.
 
-        kernel_cache.fill_kernel_cache("int8")
-    except (ImportError, RuntimeError) as error:
-        announce(f"They are not compiled ({error}); PyTorch translates, more slowly.")
+    `announce` gets a line if kernels are compiled.
+    """
+    device = device or torch.device("cpu")
+    if device.type != "cpu" or precision not in ("auto", *get_args(Precision)):  # `choose_engine` refuses it
+        return
+    usual: Precision = "int8" if _int8_suits(config, device) else "float32"
+    chosen = usual if precision == "auto" else cast(Precision, precision)
+    if is_installed("numba") and not kernels_are_compiled(chosen):
+        announce("Compiling the kernels for translating, once for this machine; up to half a minute.")
+        try:
+            from . import kernel_cache
+
+            kernel_cache.fill_kernel_cache(chosen)
+        except (ImportError, RuntimeError) as error:
+            announce(f"They are not compiled ({error}); PyTorch translates, more slowly.")
+    time_engines(config, chosen)
+
+
+def time_engines(config: ModelConfig, precision: Precision) -> dict[str, EngineSpeed]:
+    """How fast each engine translates on this machine's CPU with models of these sizes, compiled ones if they are."""
+    engines: dict[str, MakeEngine] = {}
+    if precision == "float32" or supports_int8(torch.device("cpu")):
+        engines[PYTORCH] = partial(EagerEngine, precision=precision)
+    if kernels_are_compiled(precision):
+        engines[KERNELS] = partial(_compiled_class(precision), precision=precision)
+    return measure(config, precision, engines)
 
 
 def pick_precision(*models: Transformer) -> Precision:

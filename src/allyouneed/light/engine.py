@@ -1,6 +1,6 @@
 """Figure 1 in NumPy: what a search needs of a model, to translate before PyTorch is imported.
 
-`nn/` is the definition. `stamp.py` says when these numbers were compared with it. Everything between two linear maps is
+`nn/` is the definition. `note_light` compares these numbers with it. Everything between two linear maps is
 computed in float64 and rounded once, as in the kernels, and products of int8 are exact, so int8 gives the logits of the
 other engines to the bit (docs/measured/decoding-speed.md).
 """

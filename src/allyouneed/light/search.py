@@ -13,8 +13,8 @@ from ..config import DecodeConfig, ModelConfig
 from ..decode.beam import Best
 from ..decode.search import search
 from ..decode.step import Hypothesis, SearchLimits
+from ..machine_notes import read_note
 from .engine import LightArray, LightEngine, LightState
-from .stamp import read_stamp
 
 LIGHT_SECONDS = 1.5  # for so long NumPy searches: importing PyTorch takes about as long
 LIGHT_BATCH = 8  # requests; of more, PyTorch makes up for its import
@@ -89,9 +89,9 @@ class LightModel:
 
 def read_light(folder: Path, config: ModelConfig, weights_digest: str, precision: str) -> LightModel | None:
     """The model of a bundle in NumPy, if its numbers were compared here with those of PyTorch; else None."""
-    noted = read_stamp(config, weights_digest)
-    known: Literal["float32", "int8"] = "float32" if noted is None or noted["greatest"] is None else "int8"
-    if noted is None or precision not in ("auto", known):
+    noted = read_note("compared", config, weights_digest)
+    known: Literal["float32", "int8"] = "int8" if noted.get("greatest") else "float32"
+    if "greatest" not in noted or precision not in ("auto", known):
         return None
     return LightModel(LightEngine(config, load_file(folder / "weights.safetensors"), noted["greatest"]), known)
 

@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 from ..decode import Hypothesis, align_targets
@@ -93,8 +94,8 @@ class Aligner:
         target = self._generator.target_tensor([self._generator.target(hypothesis) for hypothesis in hypotheses])
         special = (self._source_tokenizer.pad_id, self._source_tokenizer.sos_id, self._source_tokenizer.eos_id)
         is_word = torch.stack([source != token for token in special]).all(0)
-        with torch.inference_mode(), self._generator.threads_for(target.numel()):
-            return align_targets(self._generator.model.models, source, target, is_word).tolist()
+        align = partial(align_targets, self._generator.model.models, source, target, is_word)
+        return self._generator.read(target.numel(), align).tolist()
 
 
 def _words(text: str) -> list[str]:

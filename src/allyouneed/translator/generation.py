@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
@@ -57,7 +56,6 @@ def find_word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
     )
 
 
-MANY_TOKENS = 64  # of whole sentences read at once; for fewer, waiting for a second thread takes longer than it saves
 NEARLY = 1.25  # times its mean log-probability: the least of another output that the model finds nearly as likely
 MANY_LOGITS = 30_000_000  # at most so many at once when translations are scored: 120 MB, and as much again
 
@@ -211,7 +209,8 @@ class TranslationGenerator:
         if len(targets) > rows:
             parts = (slice(start, start + rows) for start in range(0, len(targets), rows))
             return [row for part in parts for row in self.log_probabilities(sources[part], targets[part])]
-        with torch.inference_mode(), self.threads_for(sum(map(len, targets))):
+
+        def score() -> Tensor:
             source, target = self.tensor(sources), self.target_tensor(targets)
             gained = [
                 target_log_probabilities(
@@ -223,7 +222,9 @@ class TranslationGenerator:
                 )
                 for model in map(eval_copy, self.model.models)
             ]
-        return mean_probability(gained).tolist()
+            return mean_probability(gained)
+
+        return self.read(sum(map(len, targets)), score).tolist()
 
     def limits(self, requests: Sequence[GenerationRequest]) -> SearchLimits:
         """Where the search of these requests begins and ends."""
@@ -289,9 +290,10 @@ class TranslationGenerator:
             return hypotheses
         return self._score_again(requests, hypotheses, config)
 
-    def threads_for(self, tokens: int) -> AbstractContextManager[None]:
-        """All threads to read many tokens at once, one for few."""
-        return using_threads(1) if tokens < MANY_TOKENS else nullcontext()
+    def read(self, tokens: int, compute: Callable[[], Tensor]) -> Tensor:
+        """What is computed of so many tokens of whole sentences: by one thread or by all, as timed in use."""
+        with torch.inference_mode():
+            return self.model.one_thread_or_all((tokens.bit_length(), torch.get_num_threads()), compute)
 
     def _generator(self, one: GenerationRequest) -> torch.Generator:
         """The random generator of a text: of the seed and the text alone, so that its batch and line do not matter."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -10,7 +11,10 @@ from typing import TYPE_CHECKING
 from ..bundle import WEIGHTS_FILE
 from ..checksums import Checksums
 from ..config import ModelConfig
-from ..light.stamp import read_stamp, write_stamp
+from ..device import using_threads
+from ..fast.fastest_way import FastestWay
+from ..lazy import Tensor
+from ..machine_notes import read_note, write_note
 
 if TYPE_CHECKING:
     from ..fast.engine import AnyEngine, Precision
@@ -29,6 +33,7 @@ class PreparedModel:
         light: LightModel | None = None,
     ) -> None:
         self.config, self.light = config, light
+        self.one_thread_or_all = FastestWay(using_threads(1)(_call), _call)
         self._load, self._lock = load, Lock()
         self._loaded: tuple[Sequence[Transformer], AnyEngine] | None = None
 
@@ -52,6 +57,14 @@ class PreparedModel:
         """Whether compiled kernels compute."""
         return not (self.light and not self._loaded) and self.engine.compiled
 
+    @cached_property
+    def least_share(self) -> int:
+        """How many texts of a batch at least are worth a thread of their own on this machine."""
+        from ..fast.measured import KERNELS, PYTORCH, SENTENCES, read_speeds
+
+        speed = read_speeds(self.engine.config, self.precision).get(KERNELS if self.compiled else PYTORCH)
+        return SENTENCES // (speed.threads if speed else 2)
+
     def _models_and_engine(self) -> tuple[Sequence[Transformer], AnyEngine]:
         with self._lock:
             if self._loaded is None:
@@ -59,8 +72,12 @@ class PreparedModel:
             return self._loaded
 
 
+def _call(compute: Callable[[], Tensor]) -> Tensor:
+    return compute()
+
+
 def note_light(folder: Path, model: Transformer, engine: AnyEngine) -> None:
-    """Compare the model of a bundle in NumPy with `engine`, and note if the numbers are the same (light/stamp.py)."""
+    """Compare the model of a bundle in NumPy with `engine`, and note if the numbers are the same (machine_notes.py)."""
     from ..fast.comparison import compare_light
     from ..fast.eager import EagerEngine
     from ..fast.quantization import greatest_level
@@ -70,7 +87,7 @@ def note_light(folder: Path, model: Transformer, engine: AnyEngine) -> None:
 
     is_usual = isinstance(engine, EagerEngine) and engine.precision == pick_precision(model)
     digest = Checksums(folder).digest(WEIGHTS_FILE)
-    if not is_usual or model.projection.table.device.type != "cpu" or read_stamp(model.config, digest):
+    if not is_usual or model.projection.table.device.type != "cpu" or read_note("compared", model.config, digest):
         return
     greatest = greatest_level() if engine.precision == "int8" else None
     try:
@@ -78,4 +95,4 @@ def note_light(folder: Path, model: Transformer, engine: AnyEngine) -> None:
     except KeyError:  # a weight has another name: an edited model
         return
     if not compare_light(light, engine, model):
-        write_stamp(model.config, digest, greatest)
+        write_note({"greatest": greatest}, "compared", model.config, digest)

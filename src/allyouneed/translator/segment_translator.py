@@ -85,9 +85,6 @@ def _needed(request: GenerationRequest, prefix: list[int], i: int) -> int:
     return prefix.count(i) + required
 
 
-MIN_SHARE = 16  # segments; smaller batches take more time for each of them
-
-
 class SegmentTranslator:
     """Translates segments. One of a source longer than `longest_source` tokens is flagged `long`.
 
@@ -137,7 +134,8 @@ class SegmentTranslator:
 
         # Alignments are computed by the model itself, not by the engine, with all threads for one batch.
         threads = 1 if config.replace_unknown or align else self._generator.threads(len(segments))
-        batch_size = min(config.batch_size, max(MIN_SHARE, ceil(len(segments) / threads)))
+        least_share = self._generator.model.least_share if threads > 1 else 1
+        batch_size = min(config.batch_size, max(least_share, ceil(len(segments) / threads)))
         batches = list(batch_segments(segments, batch_size=batch_size, beam=config.beam, alternatives=alternatives))
         with parallel_map(min(threads, len(batches) or 1)) as map_batches:
             for batch, some in zip(batches, map_batches(work, batches), strict=True):

@@ -39,7 +39,6 @@ def demo(
 
     from ...data.readers import read_pairs
     from ...device import configure_process
-    from ...fast.selection import compile_kernels
     from ...metrics import exact_match
     from ...run import replaced
     from ...translator import Translator
@@ -49,7 +48,6 @@ def demo(
     making = replaced(output, sources=()) if overwrite else nullcontext(output)
     with making as folder, ProgressBar(samples=False, details=output / "log.txt") as screen:
         bundle = fit(recipe, folder, callback=screen)
-    compile_kernels(bundle.model.config, console.print)
 
     translator = Translator(bundle)
     translator.compare_with_numpy(output)

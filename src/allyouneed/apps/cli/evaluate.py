@@ -14,6 +14,7 @@ from .command import (
     DeviceOption,
     PrecisionOption,
     SearchSettings,
+    compile_for,
     with_options,
     with_search,
 )
@@ -90,6 +91,8 @@ def evaluate_command(
     translated = []
     names = models if len(set(models)) == len(models) else [models[0], f"{models[1]} again"]
     for model, folders in zip(names, groups, strict=True):
+        if compiled:
+            compile_for(folders, precision=precision, device=device)
         translator = Translator.load(
             *folders, device=device, precision=precision, compiled="auto" if compiled is None else compiled, **decode
         )

@@ -50,22 +50,27 @@ def info(
     print(loaded.card.strip())
 
 
-def _engine(bundle: "Bundle") -> str:
-    """What `translate` computes with on this machine, unless options say something else."""
+def _engine(bundle: "Bundle") -> dict[str, str]:
+    """What `translate` computes with on this machine, unless options say something else, and how fast."""
     import torch
 
     from ...device import available_cores
-    from ...fast.selection import kernels_are_compiled, kernels_pay, pick_precision
+    from ...fast.measured import KERNELS, SENTENCES, fastest
+    from ...fast.selection import pick_precision, time_engines
+    from ...interpreter import is_installed
 
     precision = pick_precision(bundle.model)
-    engine = "by PyTorch"
-    if kernels_pay(bundle.model.config, precision, torch.device("cpu")):
-        missing = (
-            "" if kernels_are_compiled(precision) else ", not compiled yet: allyouneed translate BUNDLE --compiled"
-        )
-        engine = f"by compiled kernels{missing}"
+    speeds = time_engines(bundle.model.config, precision)
+    chosen = fastest(speeds)
+    rows = {
+        name: f"{1e3 * speed.sentence:.2g} ms a token for one sentence, {1e3 * min(speed.batch):.2g} for each of "
+        f"{SENTENCES} by {speed.threads} thread{'s' * (speed.threads > 1)}{', chosen' * (name == chosen)}"
+        for name, speed in speeds.items()
+    }
+    if KERNELS not in speeds and is_installed("numba"):
+        rows[KERNELS] = "not compiled yet: allyouneed translate BUNDLE --compiled"
     instructions = torch.backends.cpu.get_cpu_capability()
-    return f"in {precision}, {engine}; {instructions}, cores: {available_cores()}"
+    return {"precision": precision, "processor": f"{instructions}, cores: {available_cores()}", **rows}
 
 
 def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> dict[str, Any]:

@@ -9,7 +9,7 @@ import typer
 from ...errors import AllYouNeedError, MissingExtraError
 from ...language_tags import language_name
 from ..serve.options import ServeConfig
-from .command import Command, SearchSettings, with_config_options, with_debug, with_search
+from .command import Command, SearchSettings, compile_for, with_config_options, with_debug, with_search
 
 SERVE_PANELS = {
     "Models": ("max_loaded_memory", "device", "precision", "workers", "reload_every"),
@@ -52,9 +52,6 @@ def serve_bundles(
     on_ready: Callable[[str], object] | None = None,
 ) -> None:
     """Serve models until Ctrl-C or SIGTERM; `on_ready` gets the address once the server answers there."""
-    from ...bundle import read_sizes
-    from ...device import pick_device
-    from ...fast.selection import compile_kernels
     from .screen import console
 
     try:
@@ -67,9 +64,7 @@ def serve_bundles(
         raise MissingExtraError("allyouneed serve", "serve") from error
 
     app = create_app(bundles, config, decode=decode)
-    device = pick_device(config.device)
-    for folder in app.state.server.models.folders():
-        compile_kernels(read_sizes(folder), console.print, precision=config.precision, device=device)
+    compile_for(app.state.server.models.folders(), precision=config.precision, device=config.device)
     listener = listen(config.host, config.port)
     pairs = ", ".join(
         f"{language_name(source)} → {language_name(target)} ({source}-{target})"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..serve.training_page import TrainingPage
 
 
-COMPILING_SECONDS = 60.0  # a time budget with less left has no time for the kernels
+COMPILING_SECONDS = 60.0  # a time budget with less left has no time for the kernels; and a shorter run waits for none
 NO_TEST_SCORES = "No test scores: no pairs were held out (data.test, data.held_out)."
 
 
@@ -212,7 +212,8 @@ def train(
             console.print(f"  {line}")
         budget = Recipe.read(path / "recipe.toml").train.minutes
         if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
-            compile_kernels(bundle.model.config, console.print)
+            if stopwatch.seconds() > COMPILING_SECONDS:
+                compile_kernels(bundle.model.config, console.print)
             Translator(bundle, precision="auto", compiled="auto").compare_with_numpy(path)
         longer = [what, *settings, "-o", path, "--resume", "--minutes", prospect.minutes] if prospect else []
         console.print("Next:")

@@ -15,6 +15,7 @@ from .command import (
     GlossaryOption,
     PrecisionOption,
     SearchSettings,
+    compile_for,
     refuse_options,
     with_options,
     with_search,
@@ -136,6 +137,8 @@ def translate(
 
     retain_freed_memory()
     is_fresh = "torch" not in sys.modules
+    if compiled:
+        compile_for(folders, precision=precision, device=device)
     load = partial(
         Translator.load,
         *(folder.resolve() for folder in folders),
