@@ -49,7 +49,7 @@ EXPERTS = {
     "sql": {3: f"data.vocabulary=bpe data.vocab_size=1000 {EXACT} {MEDIUM}"},
     "g2p": {
         3: f"data.vocabulary=bpe data.vocab_size=400 {EXACT} {NARROW} train.batch_tokens=512",
-        10: f"data.vocabulary=bpe data.vocab_size=400 data.split=spaces {MEDIUM} model.dropout=0.1 "
+        10: f"data.source_vocabulary=characters data.target_vocabulary=symbols {MEDIUM} model.dropout=0.1 "
         "train.label_smoothing=0.1",
     },
     "multi30k": {

@@ -1,6 +1,7 @@
 """The reference of settings: on the command line, as commented TOML, and as a JSON Schema."""
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from operator import ge, gt, le, lt
@@ -92,6 +93,15 @@ def test_few_settings_are_listed_and_none_that_only_imported_models_need() -> No
     assert len(names) == len(set(names)) <= 105
     assert "decode.forced_eos" not in names
     assert [setting.name for setting in find_settings("decode.forced_eos")] == ["decode.forced_eos"]
+
+
+@pytest.mark.parametrize("folder", ["docs", "benchmarks", "src"])
+def test_every_setting_that_a_page_or_a_benchmark_gives_a_value_exists(folder: str) -> None:
+    root = Path(__file__).parent.parent
+    known = {f"{section}.{key}" for section, table in Recipe().tables().items() for key in table}
+    for path in [root / "README.md", *root.glob(f"{folder}/**/*.md"), *root.glob(f"{folder}/**/*.py")]:
+        named = re.findall(rf"\b(?:{'|'.join(SECTIONS)})\.[a-z_]+(?==)", path.read_text(encoding="utf-8"))
+        assert known.issuperset(named), (path.name, set(named) - known)
 
 
 @pytest.mark.parametrize(
