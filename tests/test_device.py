@@ -38,13 +38,15 @@ def test_only_a_copy_of_a_cuda_gpu_is_not_waited_for(start: str, end: str, waits
     tensor.to.assert_called_once_with(torch.device(end), non_blocking=not waits)
 
 
+@pytest.mark.parametrize("capability", ["AVX2", "AVX512"])
 @pytest.mark.parametrize(("amx", "avx512"), [(False, False), (False, True), (True, False)])
-def test_bfloat16_is_fast_where_a_cpu_has_either_kind_of_instructions(
-    monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool
+def test_bfloat16_is_fast_where_a_cpu_has_either_kind_of_instructions_and_may_use_it(
+    monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, capability: str
 ) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
-    assert has_fast_bfloat16(torch.device("cpu")) is (amx or avx512)
+    assert has_fast_bfloat16(torch.device("cpu")) is ((amx or avx512) and capability == "AVX512")
 
 
 @pytest.mark.parametrize(("threads", "count"), [(1, 1), (2, 2), (4, 2)])

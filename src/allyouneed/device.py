@@ -63,12 +63,18 @@ def has_fast_bfloat16(device: torch.device) -> bool:
     """Whether products are much faster in bfloat16 than in float32: on CPUs with AMX or AVX512_BF16, and newer GPUs."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return device.type == "cpu" and (torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
+    has_instructions = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+    return device.type == "cpu" and has_instructions and _uses_avx512()
 
 
 def has_vnni() -> bool:
-    """Whether PyTorch's int8 products use AVX-512 VNNI; `ATEN_CPU_CAPABILITY=avx2` holds them to less."""
-    return torch.backends.cpu.get_cpu_capability().startswith("AVX512") and torch.cpu._is_vnni_supported()
+    """Whether PyTorch's int8 products use AVX-512 VNNI."""
+    return torch.cpu._is_vnni_supported() and _uses_avx512()
+
+
+def _uses_avx512() -> bool:
+    """Whether PyTorch uses AVX-512, to less than which `ATEN_CPU_CAPABILITY=avx2` holds it."""
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX512")
 
 
 def available_cores() -> int:
