@@ -221,7 +221,22 @@ def test_the_code_for_a_processor_has_its_instruction(
     assert expected in target.emit_assembly(llvm.parse_assembly(str(module)))
 
 
-def test_a_processor_with_sdot_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("features", "kind"),
+    [
+        ("avx2", kernels.AVX2Weights),
+        ("avx2 avxvnni", kernels.AVXVNNIWeights),
+        ("avx2 avx512vnni avx512vl", kernels.AVXVNNIWeights),  # PyTorch is held to AVX2
+        ("avx2 avx512vnni", kernels.AVX2Weights),
+        ("neon dotprod", kernels.NEONWeights),
+    ],
+)
+def test_a_processor_gets_its_fastest_instruction(
+    features: str, kind: type[kernels.Int8Weights], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compiled, "has_vnni", lambda: False)
-    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: {"neon": True, "dotprod": True})
-    assert compiled.int8_weights() is kernels.NEONWeights
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: dict.fromkeys(features.split(), True))
+    monkeypatch.delenv("NUMBA_CPU_NAME", raising=False)
+    assert compiled.int8_weights() is kind
+    monkeypatch.setenv("NUMBA_CPU_NAME", "haswell")
+    assert compiled.int8_weights() is (kernels.AVX2Weights if "avx2" in features else kind)

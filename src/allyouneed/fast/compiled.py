@@ -257,13 +257,14 @@ def _best_continuations(totals: Array, log_probabilities: Tensor, count: int) ->
 
 def int8_weights() -> type[Int8Weights]:
     """Those for the fastest instructions of this processor; refuses one that has none of them."""
+    features = {name for name, is_there in llvm.get_host_cpu_features().items() if is_there}
     if has_vnni():
         return VNNIWeights
-    if "NUMBA_CPU_NAME" not in os.environ and llvm.get_host_cpu_features().get("avxvnni", False):
-        return AVXVNNIWeights
-    if llvm.get_host_cpu_features().get("avx2", False):
+    if "NUMBA_CPU_NAME" not in os.environ and ("avxvnni" in features or {"avx512vnni", "avx512vl"} <= features):
+        return AVXVNNIWeights  # AVX-512 has the same instruction for registers of 256 bits
+    if "avx2" in features:
         return AVX2Weights
-    if llvm.get_host_cpu_features().get("dotprod", False):
+    if "dotprod" in features:
         return NEONWeights
     raise ConfigError('precision "int8" with compiled=True needs AVX2 (x86) or SDOT (ARM); use "float32"')
 

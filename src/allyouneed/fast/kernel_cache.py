@@ -10,6 +10,7 @@ import numba
 import torch
 
 from ..config import ModelConfig
+from ..machine_notes import VARIABLES
 from ..younger import build_model
 from . import kernels
 from .compiled import CompiledEngine, CompiledInt8Engine
@@ -50,5 +51,6 @@ def _marker(precision: Precision) -> Path:
     """An empty file in Numba's cache. Its name changes with everything that makes Numba compile again."""
     cache, source = Path(str(kernels.decode_tokens.stats.cache_path)), Path(kernels.__file__).stat()
     machine = (numba.__version__, llvmlite.__version__, llvmlite.binding.get_host_cpu_name(), os.cpu_count())
-    provenance = repr((precision, source.st_mtime, source.st_size, sys.version_info[:2], machine))
+    held = [os.environ.get(name) for name in VARIABLES]
+    provenance = repr((precision, source.st_mtime, source.st_size, sys.version_info[:2], machine, held))
     return cache / f"compiled-{hashlib.sha256(provenance.encode()).hexdigest()[:16]}"

@@ -33,7 +33,9 @@ class PreparedModel:
         light: LightModel | None = None,
     ) -> None:
         self.config, self.light = config, light
-        self.one_thread_or_all = FastestWay(using_threads(1)(_call), _call)
+        self.one_thread_or_all = FastestWay[[Callable[[], Tensor]], Tensor](
+            lambda compute: using_threads(1)(compute)(), lambda compute: compute()
+        )
         self._load, self._lock = load, Lock()
         self._loaded: tuple[Sequence[Transformer], AnyEngine] | None = None
 
@@ -70,10 +72,6 @@ class PreparedModel:
             if self._loaded is None:
                 self._loaded = self._load()
             return self._loaded
-
-
-def _call(compute: Callable[[], Tensor]) -> Tensor:
-    return compute()
 
 
 def note_light(folder: Path, model: Transformer, engine: AnyEngine) -> None:
