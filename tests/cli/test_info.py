@@ -25,7 +25,7 @@ def test_info_shows_languages_parameters_and_exports(tmp_path: Path) -> None:
     here = described["translates here"]
     assert here["precision"] == "float32"  # a small model, so int8 does not pay
     assert re.fullmatch(
-        r"[\d.e-]+ ms a token for one sentence, [\d.e-]+ for each of 32 by \d+ threads?(, chosen)?", here["PyTorch"]
+        r"[\d.e-]+ ms a token for one sentence, [\d.e-]+ in a batch of 32 by \d+ threads?(, chosen)?", here["PyTorch"]
     )
     assert here["PyTorch"] in page  # it is not timed again
 

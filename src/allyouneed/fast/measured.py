@@ -22,7 +22,8 @@ from .comparison import varied_ids
 from .engine import AnyEngine, EngineStep, Precision
 from .uninitialized import UninitializedWeights
 
-SENTENCES, TOKENS = 32, 4  # of a timed batch, and of each of its sources and targets
+SENTENCES, LENGTH = 32, 4  # of a timed batch, and of each of its sources and targets, in tokens
+TOKENS = 12  # of the target of one sentence, so that its steps take longer than reading its source
 ROUNDS, SECONDS = 5, 0.5  # the quickest round counts; none begins after so many seconds
 PYTORCH, KERNELS = "PyTorch", "compiled kernels"  # the engines
 
@@ -71,8 +72,8 @@ def measure(config: ModelConfig, precision: Precision, engines: Mapping[str, Mak
 
 
 def _time(engines: Mapping[str, AnyEngine], config: ModelConfig) -> dict[str, EngineSpeed]:
-    begin, rng, tokens = perf_counter(), torch.Generator().manual_seed(0), min(TOKENS, config.max_length)
-    source = varied_ids(SENTENCES * tokens, config.vocab_size, config.pad_id, rng).view(SENTENCES, tokens)
+    begin, rng, length = perf_counter(), torch.Generator().manual_seed(0), min(LENGTH, config.max_length)
+    source = varied_ids(SENTENCES * length, config.vocab_size, config.pad_id, rng).view(SENTENCES, length)
     divisions = [1 << i for i in range(SENTENCES.bit_length()) if 1 << i <= available_cores()]
     for engine in engines.values():
         _seconds(engine, source[:1], 1)  # loads the kernels
@@ -87,15 +88,17 @@ def _time(engines: Mapping[str, AnyEngine], config: ModelConfig) -> dict[str, En
 
 
 def _seconds(engine: AnyEngine, source: Tensor, threads: int) -> float:
-    """The seconds a token of a greedy search for targets as long as the sources."""
-    eos_id, clock = engine.config.effective_target_vocab_size - 1, thread_time if len(source) == 1 else perf_counter
+    """The seconds a token of a greedy search for targets that are as long as they may be."""
+    eos_id, alone = engine.config.effective_target_vocab_size - 1, len(source) == 1
+    tokens, clock = (TOKENS, thread_time) if alone else (LENGTH, perf_counter)
+    tokens = min(tokens, engine.config.max_length)
 
     @torch.inference_mode()
     def search(part: Tensor) -> None:
-        limits = SearchLimits(sos_id=0, eos_id=eos_id, max_lengths=torch.full((len(part),), part.size(1)))
+        limits = SearchLimits(sos_id=0, eos_id=eos_id, max_lengths=torch.full((len(part),), tokens))
         greedy_search(EngineStep(engine, banned_ids=(eos_id,)), engine.start(part), limits)
 
     start = clock()
     with parallel_map(threads) as map_parts:
         list(map_parts(search, source.chunk(threads)))
-    return (clock() - start) / source.numel()
+    return (clock() - start) / (len(source) * tokens)

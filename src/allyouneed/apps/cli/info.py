@@ -63,8 +63,8 @@ def _engine(bundle: "Bundle") -> dict[str, str]:
     speeds = time_engines(bundle.model.config, precision)
     chosen = fastest(speeds)
     rows = {
-        name: f"{1e3 * speed.sentence:.2g} ms a token for one sentence, {1e3 * min(speed.batch):.2g} for each of "
-        f"{SENTENCES} by {speed.threads} thread{'s' * (speed.threads > 1)}{', chosen' * (name == chosen)}"
+        name: f"{1e3 * speed.sentence:.2g} ms a token for one sentence, {1e3 * speed.batch[speed.threads.bit_length() - 1]:.2g} "
+        f"in a batch of {SENTENCES} by {speed.threads} thread{'s' * (speed.threads > 1)}{', chosen' * (name == chosen)}"
         for name, speed in speeds.items()
     }
     if KERNELS not in speeds and is_installed("numba"):
