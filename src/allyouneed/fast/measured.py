@@ -41,6 +41,12 @@ class EngineSpeed(NamedTuple):
         """The fewest threads among which a batch takes hardly longer than among any number of them."""
         return 1 << [seconds < 1.1 * min(self.batch) for seconds in self.batch].index(True)
 
+    def __str__(self) -> str:
+        """In a line."""
+        batch = f"{1e3 * self.batch[self.threads.bit_length() - 1]:.2g} in a batch of {SENTENCES}"
+        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
+        return f"{1e3 * self.sentence:.2g} ms a token for one sentence, {batch} by {threads}"
+
 
 def read_speeds(config: ModelConfig, precision: Precision) -> dict[str, EngineSpeed]:
     """What was noted of models of these sizes, by engine; empty if nothing was."""

@@ -55,18 +55,14 @@ def _engine(bundle: "Bundle") -> dict[str, str]:
     import torch
 
     from ...device import available_cores
-    from ...fast.measured import KERNELS, SENTENCES, fastest
+    from ...fast.measured import KERNELS, fastest
     from ...fast.selection import pick_precision, time_engines
     from ...interpreter import is_installed
 
     precision = pick_precision(bundle.model)
     speeds = time_engines(bundle.model.config, precision)
     chosen = fastest(speeds)
-    rows = {
-        name: f"{1e3 * speed.sentence:.2g} ms a token for one sentence, {1e3 * speed.batch[speed.threads.bit_length() - 1]:.2g} "
-        f"in a batch of {SENTENCES} by {speed.threads} thread{'s' * (speed.threads > 1)}{', chosen' * (name == chosen)}"
-        for name, speed in speeds.items()
-    }
+    rows = {name: f"{speed}{', chosen' * (name == chosen)}" for name, speed in speeds.items()}
     if KERNELS not in speeds and is_installed("numba"):
         rows[KERNELS] = "not compiled yet: allyouneed translate BUNDLE --compiled"
     instructions = torch.backends.cpu.get_cpu_capability()
