@@ -126,7 +126,7 @@ def wilson(right: int, count: int, z: float = 1.96) -> tuple[float, float]:
     """The 95 % interval of a share, in per cent."""
     share, spread = right / count, z * z / count
     middle, half = share + spread / 2, z * sqrt(share * (1 - share) / count + spread / count / 4)
-    return 100 * (middle - half) / (1 + spread), 100 * (middle + half) / (1 + spread)
+    return max(0.0, 100 * (middle - half) / (1 + spread)), 100 * (middle + half) / (1 + spread)
 
 
 def main() -> None:
