@@ -85,7 +85,7 @@ TASKS = {
         ("letters", "strings", {"vocabulary": "characters"}),
         ("translations", "text", {}),
         ("cipher", "strings", {"vocab_size": 1_000}),
-        ("inflections", "strings", {"vocabulary": "characters", "subword_sampling": 0.1}),
+        ("inflections", "strings", {"vocabulary": "characters", "subword_sampling": 0.5}),
         ("syllables", "strings", {"vocabulary": "characters"}),
         ("long cipher", "text", {}),
         ("commands", "templates", {"vocabulary": "symbols"}),
@@ -103,14 +103,14 @@ def test_the_statistics_tell_kinds_of_tasks_apart(task: str, kind: str, vocabula
 def test_where_strings_are_copied_an_unknown_letter_is_copied_too() -> None:
     draft = Draft({}).with_statistics(measure_pairs(TASKS["inflections"]))
     recipe, _ = draft.complete(Corpus(pairs=400, tokens=9_000, longest=14, has_valid=True, exact=True, gpu=False))
-    assert (recipe.data.subword_sampling, recipe.decode.replace_unknown) == (0.1, True)
+    assert (recipe.data.subword_sampling, recipe.decode.replace_unknown) == (0.5, True)
 
 
 @pytest.mark.parametrize(
     ("task", "minutes", "tokens", "expected"),
     [
         ("sums", 0, 50_000, (0, 0)), ("questions", 10, 50_000, (0, 0)), ("sounds", 2, 400_000, (0, 0)),
-        ("sounds", 10, 350_000, (0.1, 0)), ("sounds", 10, 700_000, (0, 0)), ("sounds", 30, 350_000, (0.1, 0)),
+        ("sounds", 10, 350_000, (0.1, 0)), ("sounds", 10, 700_000, (0, 0)), ("sounds", 30, 350_000, (0.2, 0.1)),
         ("sounds", 2, 10_000, (0.2, 0.1)), ("letters", 0, 700_000, (0.1, 0)), ("letters", 0, 10_000, (0.2, 0.1)),
     ],
 )  # fmt: skip
@@ -153,6 +153,12 @@ def test_a_longer_budget_buys_a_wider_model(choose: Callable[[Corpus], tuple[Siz
     widths = [choose(replace(corpus, minutes=minutes))[0].d_model for minutes in (1, 2, 10, 15, 30, 600)]
     narrowest = 64 if choose is choose_exact_size else 128
     assert widths == [narrowest, narrowest, 128, 192, 256, 256]
+
+
+@pytest.mark.parametrize("choose", [choose_size, choose_exact_size])
+def test_a_model_is_no_wider_than_suits_the_number_of_pairs(choose: Callable[[Corpus], tuple[Size, str]]) -> None:
+    corpus = Corpus(700, 400_000, 30, has_valid=True, exact=True, gpu=False, speed=SPEED, minutes=600)
+    assert [choose(replace(corpus, pairs=pairs))[0].d_model for pairs in (700, 7_000, 40_000)] == [64, 128, 256]
 
 
 def test_on_a_gpu_the_pairs_decide_and_a_slow_machine_has_a_narrower_model() -> None:

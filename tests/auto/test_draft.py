@@ -110,8 +110,8 @@ def test_a_draft_runs_and_goes_on_with_what_it_chose(tmp_path: Path) -> None:
     draft, watch = make_draft(TINY, steps=6, patience=0), Notebook()
     fit(draft, tmp_path / "run", callback=watch)
     chosen = Recipe.read(tmp_path / "run/recipe.toml")
-    assert (chosen.model.d_model, chosen.train.steps) == (128, 6)
-    assert [line for line in watch.lines if line.startswith("auto: model.d_model=128")]
+    assert (chosen.model.d_model, chosen.train.steps) == (64, 6)
+    assert [line for line in watch.lines if line.startswith("auto: model.d_model=64")]
     assert [line for line in watch.lines if line.startswith("time: about ") and "6 updates of" in line]
     again = Notebook()
     fit(draft, tmp_path / "run", callback=again, resume=True)

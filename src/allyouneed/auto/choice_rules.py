@@ -120,10 +120,13 @@ def affordable_width(corpus: Corpus, narrowest: int) -> int:
 
 
 def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
-    """The size of a model of strings or templates, and why."""
+    """The size of a model of strings or templates, and why: no wider than suits the number of pairs."""
     width, why = EXACT_WIDTH, "one target is right"
     if corpus.speed:
         width, why = affordable_width(corpus, min(BUDGET_SIZES)), f"{why}; {FITS}"
+    row = _row(corpus.pairs)
+    if row.d_model < width:
+        width, why = row.d_model, f"one target is right; this width suits up to {row.pairs:,.0f} pairs"
     return _sized(Size(corpus.pairs, 0, 0, 0, 0, dropout=0.0, epochs=EXACT_EPOCHS), width), why
 
 
@@ -141,7 +144,7 @@ def choose_exact_regularization(corpus: Corpus, statistics: PairStatistics, d_mo
 
 def choose_size(corpus: Corpus) -> tuple[Size, str]:
     """The row of `MODEL_SIZES` for a corpus, and why."""
-    size = next(size for size in MODEL_SIZES if corpus.pairs <= size.pairs)
+    size = _row(corpus.pairs)
     if corpus.speed and (width := affordable_width(corpus, NARROWEST_TEXT)) < size.d_model:
         return _sized(size, width), f"{FITS} without a GPU"
     if not corpus.gpu and size.d_model > LARGEST_WITHOUT_GPU.d_model:
@@ -149,6 +152,10 @@ def choose_size(corpus: Corpus) -> tuple[Size, str]:
             f"{corpus.pairs:,} pairs are enough for d_model={size.d_model}, but there is no GPU here"
         )
     return size, f"{corpus.pairs:,} pairs; this size suits up to {size.pairs:,.0f}"
+
+
+def _row(pairs: int) -> Size:
+    return next(size for size in MODEL_SIZES if pairs <= size.pairs)
 
 
 def _sized(size: Size, width: int) -> Size:

@@ -4,6 +4,7 @@ Of *text*, such as translations, several targets may be right. Of *strings* (sou
 *templates* (SQL of a few tables, sums) one is.
 """
 
+from math import inf
 from typing import Any, Literal
 
 from .statistics import PairStatistics, SideStatistics
@@ -22,8 +23,9 @@ LETTERS = 1.5  # characters of a "word", on average, that is but a letter
 
 # Symbols of more than SHORT characters, of which the other side writes at least the share COPIED, are spelled.
 SHORT, COPIED = 3, 0.3
-# Where a string of the source is COPIES of the target and more, on average, a letter is unknown in HIDDEN of the pairs.
-COPIES, HIDDEN = 0.25, 0.1
+# Where a string of the source is COPIES of the target and more, on average, a share of the pairs is made up
+# (data/made_up.py): the share MADE_UP of up to so many pairs.
+COPIES, MADE_UP = 0.25, {500: 0.5, 3_000: 0.3, inf: 0.1}
 # Strings of several words, which recur: byte pairs are right on more of them than characters in the same minutes. Most
 # of this vocabulary would be letters of a script that has more of them.
 PHRASE_TOKENS, MOST_ALPHABET, WORD_LETTERS = 1_000, 250, 2
@@ -79,8 +81,8 @@ def choose_vocabulary(statistics: PairStatistics) -> tuple[dict[str, Any], str]:
         why.append("new texts have new words of known characters" if kind == "strings" else "digits and marks")
     settings: dict[str, Any] = {}
     if kind == "strings" and kinds == ["characters"] * 2 and statistics.copied >= COPIES:
-        settings["subword_sampling"] = HIDDEN
-        why.append(f"{statistics.copied:.0%} of a target are copied, and so unknown letters are to be")
+        settings["subword_sampling"] = next(share for most, share in MADE_UP.items() if statistics.pairs <= most)
+        why.append(f"{statistics.copied:.0%} of a target are copied, and so other stems and unknown letters are to be")
     if kinds[0] != kinds[1]:
         settings = {"source_vocabulary": kinds[0], "target_vocabulary": kinds[1]}
     elif kinds[0] != "bpe":

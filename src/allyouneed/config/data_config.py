@@ -119,8 +119,8 @@ class DataConfig(Checked):
     subword_sampling: float = setting(
         0.0,
         "subword regularization: segment each pair differently in every epoch; the fraction of merges that "
-        "BPE-dropout skips, the smoothing parameter of unigram, or of characters the fraction of pairs in which a "
-        "letter that both sides have is unknown; 0: off",
+        "BPE-dropout skips, the smoothing parameter of unigram, or of characters the fraction of pairs that are made "
+        "up, with other or unknown letters in what both sides have in common; 0: off",
         SHARE,
     )
 

@@ -39,7 +39,7 @@ from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
 from .batch import Batch, batches
-from .hidden_letters import hiding_letters
+from .made_up import making_up
 from .pairs import EncodedPairs, Indices, Pair, Pairs, Side, encode_pairs, stride
 from .readers import Where, local_paths
 from .report import DataReport
@@ -239,7 +239,7 @@ def _open_training(
 ) -> EncodedPairs:
     """The pairs that `prepare` wrote, with the `weights` that it returned; with subword sampling, if `data` has it.
 
-    Of characters that is letters that are hidden. A segmentation too long for the model is replaced by the usual one.
+    Of characters that is pairs that are made up. A segmentation too long for the model is replaced by the usual one.
     """
     ids = Pairs.open(folder, "train", dtype)
     train = EncodedPairs(ids.source, ids.target, tuple((end, weight) for end, weight in weights))
@@ -247,7 +247,7 @@ def _open_training(
         return train
     if vocabulary.source.is_of_characters:
         share, seed = data.subword_sampling, data.seed
-        return replace(train, resample=hiding_letters(train, vocabulary, share=share, seed=seed))
+        return replace(train, resample=making_up(train, vocabulary, share=share, seed=seed))
     texts, rows = Pairs.open(folder, "train.texts", "uint8"), np.fromfile(folder / "train.rows", np.int32)
 
     def sampler(side: int, texts: Side, tokenizer: Tokenizer) -> Callable[[Indices, int], Side]:

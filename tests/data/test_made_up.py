@@ -1,10 +1,10 @@
-"""Letters of both sides that are read and written as unknown."""
+"""Pairs that are made up: a stem of other letters, or a letter that is unknown on both sides."""
 
 import numpy as np
 import pytest
 
 from allyouneed.config import DataConfig
-from allyouneed.data.hidden_letters import hiding_letters
+from allyouneed.data.made_up import ENDING, making_up
 from allyouneed.data.pairs import Pair, Pairs, encode_pairs
 from allyouneed.errors import ConfigError
 from allyouneed.text.vocabulary import Vocabulary, train_vocabulary
@@ -31,25 +31,41 @@ def read(vocabulary: Vocabulary, pairs: Pairs, row: int) -> tuple[str, str]:
 def test_one_letter_of_both_sides_is_unknown_on_both(joint: bool) -> None:
     vocabulary = learned(joint=joint)
     pairs = encode_pairs(PAIRS, vocabulary, max_length=99)
-    resample = hiding_letters(pairs, vocabulary, share=1, seed=1)
+    resample = making_up(pairs, vocabulary, share=1, seed=1)
     seen = {read(vocabulary, resample(np.array([3, 0]), epoch), 1) for epoch in range(40)}
-    assert seen == {tuple(text.replace(letter, "<unk>") for text in PAIRS[0]) for letter in "walk"}
+    hidden = {tuple(text.replace(letter, "<unk>") for text in PAIRS[0]) for letter in "walk"}
+    assert {pair for pair in seen if "<unk>" in pair[0]} == hidden
     repeated = {read(vocabulary, resample(np.array([3]), epoch), 0)[1] for epoch in range(40)}
     assert "<unk>an<unk>ans" in repeated
     for row in (1, 2):  # no letter in common; digits and tags are none
         assert all(read(vocabulary, resample(np.array([row]), epoch), 0) == PAIRS[row] for epoch in range(20))
 
 
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_stem_of_both_sides_has_the_same_other_letters_on_both_but_for_its_end(joint: bool) -> None:
+    vocabulary = learned(joint=joint)
+    pairs = encode_pairs(PAIRS, vocabulary, max_length=99)
+    resample = making_up(pairs, vocabulary, share=1, seed=1)
+    seen = {read(vocabulary, resample(np.array([0]), epoch), 0) for epoch in range(200)}
+    stems = {source.removesuffix(" V;PST") for source, _ in seen if "<unk>" not in source}
+    assert {stem[-ENDING:] for stem in stems} == {"walk"[-ENDING:]}
+    assert {(f"{stem} V;PST", f"{stem}ed") for stem in stems} == {pair for pair in seen if "<unk>" not in pair[0]}
+    assert len(stems) > 20
+    letters = {letter for pair in PAIRS for letter in pair.source.split()[0] if letter.isalpha()}
+    assert {letter for stem in stems for letter in stem[:-ENDING]} <= letters
+
+
 def test_the_share_of_the_pairs_is_that_of_the_setting_and_an_epoch_is_the_same_again() -> None:
     vocabulary = learned()
     pairs = encode_pairs(PAIRS, vocabulary, max_length=99)
-    resample = hiding_letters(pairs, vocabulary, share=0.25, seed=1)
+    resample = making_up(pairs, vocabulary, share=0.25, seed=1)
     epochs = [read(vocabulary, resample(np.array([0]), epoch), 0) for epoch in range(400)]
-    assert 70 < sum("<unk>" in source for source, _ in epochs) < 130
+    assert 70 < sum(pair != PAIRS[0] for pair in epochs) < 130
+    assert 30 < sum("<unk>" in source for source, _ in epochs) < 70
     assert all("<unk>" in source for source, target in epochs if "<unk>" in target)
-    again = hiding_letters(pairs, vocabulary, share=0.25, seed=1)
+    again = making_up(pairs, vocabulary, share=0.25, seed=1)
     assert [read(vocabulary, again(np.array([3, 0]), epoch), 1) for epoch in range(400)] == epochs
-    other = hiding_letters(pairs, vocabulary, share=0.25, seed=2)
+    other = making_up(pairs, vocabulary, share=0.25, seed=2)
     assert [read(vocabulary, other(np.array([0]), epoch), 0) for epoch in range(400)] != epochs
 
 

@@ -1,0 +1,68 @@
+"""Pairs that are made up from others whose sides have a string in common, as `walk V;PST → walked` have `walk`.
+
+*A stem of other letters* (Anastasopoulos and Neubig, 2019): `wugk V;PST → wugked`. From few pairs a model learns so to
+copy any stem and not those that it has seen. *An unknown letter*: `w<unk>lk V;PST → w<unk>lked`. So a model learns to
+copy a letter that no pair has (Luong et al., 2015, for words).
+"""
+
+from collections.abc import Callable
+from difflib import SequenceMatcher
+from functools import lru_cache
+from random import Random
+
+from ..text.vocabulary import Vocabulary
+from .pairs import Indices, Pairs, Side
+
+ENDING = 2  # letters at the end of a stem, on which its forms depend, that stay
+SHORTEST = 2  # letters that are replaced
+COUNTED = 100_000  # tokens of the sources, as often as among which a letter is drawn
+REMEMBERED = 100_000  # stems
+
+
+def making_up(pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) -> Callable[[Indices, int], Pairs]:
+    """A function that returns pairs, given by their indices, as they are in an epoch: about `share` of them made up.
+
+    Half of these have other letters in the longest string of letters that both sides have, but for its last `ENDING`;
+    the others, and those with a shorter string, have `<unk>` wherever one letter stands that both sides have. A letter
+    is a token of one character, no digit and no mark.
+    """
+    source, target = vocabulary.source, vocabulary.target
+    of_target = {name: i for i, name in enumerate(target.names())}
+    letters = {
+        i: of_target[name]
+        for i, name in enumerate(source.names())
+        if len(name) == 1 and name.isalpha() and name in of_target
+    }
+    drawn = [i for i in pairs.source.ids[:COUNTED].tolist() if i in letters]
+
+    @lru_cache(REMEMBERED)
+    def stem(pair: int) -> tuple[int, int, int]:
+        """Where the longest string that both sides have begins on each, and the number of letters to replace."""
+        first, second = [letters.get(i) for i in pairs.source[pair]], pairs.target[pair]
+        match = SequenceMatcher(None, first, second, autojunk=False).find_longest_match()
+        return match.a, match.b, match.size - ENDING
+
+    def made_up(pair: int, random: Random) -> tuple[list[int], list[int]]:
+        read, written = pairs.source[pair], pairs.target[pair]
+        both = sorted(i for i in set(read) if letters.get(i) in written)
+        if not both or random.random() >= share:
+            return read, written
+        begin, other_begin, size = stem(pair)
+        if size >= SHORTEST and random.random() < 0.5:
+            new = random.choices(drawn, k=size)
+            read[begin : begin + size] = new
+            written[other_begin : other_begin + size] = [letters[i] for i in new]
+            return read, written
+        letter = random.choice(both)
+        return _replaced(read, letter, source.unk_id), _replaced(written, letters[letter], target.unk_id)
+
+    def resample(chosen: Indices, epoch: int) -> Pairs:
+        rows = [made_up(i, Random((seed << 96) + (epoch << 48) + i)) for i in chosen.tolist()]
+        return Pairs(Side.from_sentences([ids for ids, _ in rows]), Side.from_sentences([ids for _, ids in rows]))
+
+    return resample
+
+
+def _replaced(ids: list[int], old: int, new: int | None) -> list[int]:
+    assert new is not None
+    return [new if i == old else i for i in ids]
