@@ -14,7 +14,7 @@ from ..text.vocabulary import Vocabulary
 from .pairs import Indices, Pairs, Side
 
 ENDING = 2  # letters at the end of a stem, on which its forms depend, that stay
-SHORTEST = 2  # letters that are replaced
+SHORTEST_STEM = 2  # letters that are replaced
 COUNTED = 100_000  # tokens of the sources, as often as among which a letter is drawn
 REMEMBERED = 100_000  # stems
 
@@ -48,7 +48,7 @@ def making_up(pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) 
         if not both or random.random() >= share:
             return read, written
         begin, other_begin, size = stem(pair)
-        if size >= SHORTEST and random.random() < 0.5:
+        if size >= SHORTEST_STEM and random.random() < 0.5:
             new = random.choices(drawn, k=size)
             read[begin : begin + size] = new
             written[other_begin : other_begin + size] = [letters[i] for i in new]
