@@ -118,7 +118,9 @@ class PreparedData:
 
     def _describe_unknown(self) -> Iterator[str]:
         """Whether validation pairs have what the vocabulary, learned from the training pairs, does not."""
-        for name, what in (("source", "read as <unk>"), ("target", "never written")):
+        copies = self.train.resample and self.vocabulary.target.is_of_characters
+        written = "written only where the source has it" if copies else "never written"
+        for name, what in (("source", "read as <unk>"), ("target", written)):
             tokenizer, texts = getattr(self.vocabulary, name), [getattr(pair, name) for pair in self.valid_pairs]
             some = [
                 text for text, ids in zip(texts, tokenizer.encode_all(texts), strict=True) if tokenizer.unk_id in ids
