@@ -56,6 +56,10 @@ SYLLABLES = ["".join(chr(0xAC00 + 16 * RNG.randrange(600)) for _ in range(RNG.ra
 TASKS = {
     "sums": [total() for _ in range(400)],
     "questions": [question() for _ in range(400)],
+    "lists of numbers": [
+        Pair(" ".join(map(str, some)), " ".join(map(str, sorted(some))))
+        for some in (RNG.choices(range(10, 60), k=6) for _ in range(400))
+    ],
     "sounds": [pronounced(word()) for _ in range(400)],
     "plain sounds": [Pair(text := word(), " ".join(SOUNDS[letter][:2] for letter in text)) for _ in range(400)],
     "letters as sounds": [Pair(text := word(), " ".join(text.upper())) for _ in range(400)],
@@ -79,6 +83,7 @@ TASKS = {
     [
         ("sums", "templates", {"vocabulary": "characters"}),
         ("questions", "templates", {}),
+        ("lists of numbers", "templates", {"vocabulary": "characters"}),
         ("sounds", "strings", {"source_vocabulary": "characters", "target_vocabulary": "symbols"}),
         ("plain sounds", "strings", {"source_vocabulary": "characters", "target_vocabulary": "symbols"}),
         ("letters as sounds", "strings", {"source_vocabulary": "characters", "target_vocabulary": "symbols"}),

@@ -96,14 +96,14 @@ def choose_vocabulary(statistics: PairStatistics) -> tuple[dict[str, Any], str]:
 def _closed_sides(statistics: PairStatistics) -> tuple[bool, bool]:
     """Whether source and target consist of symbols, each of which is to be one token.
 
-    Words of a closed set from which an open side is spelled, such as the years of dates, are spelled, too.
+    Words of a closed set from which an open side is spelled, such as the years of dates, are spelled, too, and so are
+    numbers without words.
     """
-    source, target = statistics.source, statistics.target
-    if source.symbols and target.symbols:
-        return True, True
-    is_spelled = statistics.shared_characters >= COPIED
-    first, second = (side.symbols > 0 and not (is_spelled and side.symbol_length > SHORT) for side in (source, target))
-    return first, second
+    sides = statistics.source, statistics.target
+    closed = [side.symbols > 0 and side.distinct > 0 for side in sides]
+    if not all(closed) and statistics.shared_characters >= COPIED:
+        closed = [is_closed and side.symbol_length <= SHORT for is_closed, side in zip(closed, sides, strict=True)]
+    return closed[0], closed[1]
 
 
 def _are_phrases(statistics: PairStatistics) -> bool:
