@@ -37,9 +37,10 @@ def test_fields_of_tags_are_found_at_both_ends(texts: list[str], tags: list[str]
         [f"{word} {word[:2]}={number}" for number, word in enumerate(WORDS)],  # values, each of which is another
         [f"take the {word} of {word}" for word in WORDS],  # the first words are few, but words
         [f"{word} V;PST" if number % 2 else word for number, word in enumerate(WORDS)],
+        [f"{number % 7 + 10} {number % 5 + 10} {number % 3 + 10}" for number in range(60)],
         [],
     ],
-    ids=["words", "two words", "open values", "words that recur", "half of the texts", "nothing"],
+    ids=["words", "two words", "open values", "words that recur", "half of the texts", "numbers", "nothing"],
 )
 def test_words_are_no_tags(texts: list[str]) -> None:
     assert find_tags(texts) == []

@@ -15,7 +15,8 @@ def find_tags(texts: Iterable[str]) -> list[str]:
     """The tags of the fields at the ends of texts, each with the sign before it, in the order of the alphabet.
 
     A field is what stands between spaces. It is one of tags where it has several, separated by `;`, `|` or `=`, or
-    consists of capitals, digits and marks, and nearly all of them recur. At least one field of a text is none.
+    consists of capitals, digits and marks, nearly all of them recur, and most have a letter. At least one field of a
+    text is none.
     """
     rows = [text.split(" ") for text in texts]
     seen = set[str]()
@@ -35,5 +36,6 @@ def _closed_tags(fields: Sequence[str], texts: int) -> set[str]:
         return set()
     counts = Counter(tag for field in fields for tag in _TAG.findall(" " + field) if len(tag) > 1)
     total, once = counts.total(), sum(count == 1 for count in counts.values())
-    is_closed = once <= RARE_SHARE * total and total >= RECURRING * len(counts)
+    with_letters = sum(count for tag, count in counts.items() if any(map(str.isalpha, tag)))  # others are numbers
+    is_closed = once <= RARE_SHARE * total and total >= RECURRING * len(counts) and 2 * with_letters >= total
     return set(counts) if is_closed and sum(map(len, counts)) <= SHORT * len(counts) else set()
