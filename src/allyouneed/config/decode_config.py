@@ -94,7 +94,9 @@ class DecodeConfig(Checked):
     seed: int = setting(1, "sampling: random seed", SEED)
     copy_spans: tuple[Span, ...] = setting((), "kinds of spans to copy unchanged into the translation")
     replace_unknown: bool = setting(
-        False, "replace an unknown token in the output by the source word that it attends to most"
+        False,
+        "replace an unknown token in the output by the source word that it attends to most; in a vocabulary of "
+        "characters by the unknown character of the source",
     )
     ban_unknown: bool = setting(True, "never write the unknown token, unless replace_unknown is set", imported=True)
     renormalize_logits: bool = setting(

@@ -1,6 +1,6 @@
 """Pairs that are made up from others whose sides have a string in common, as `walk V;PST → walked` have `walk`.
 
-*A stem of other letters* (Anastasopoulos and Neubig, 2019): `wugk V;PST → wugked`. From few pairs a model learns so to
+*A stem of other letters* (Anastasopoulos and Neubig, 2019): `golk V;PST → golked`. From few pairs a model learns so to
 copy any stem and not those that it has seen. *An unknown letter*: `w<unk>lk V;PST → w<unk>lked`. So a model learns to
 copy a letter that no pair has (Luong et al., 2015, for words).
 """

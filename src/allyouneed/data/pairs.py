@@ -177,7 +177,7 @@ class EncodedPairs(Pairs):
     """Sentence pairs as ids.
 
     `weights` has, for each corpus, where its pairs end and how often each occurs in an epoch. `resample`,
-    if set, segments pairs by subword sampling: their indices and the epoch → the ids of both sides.
+    if set, segments pairs by subword sampling, or makes some up: their indices and the epoch → the ids of both sides.
     """
 
     weights: tuple[tuple[int, float], ...] = ()

@@ -51,8 +51,8 @@ class Tokenizer:
     """Encodes sentences as ids and decodes them; made of a backend (`text/backends.py`), or by `load`.
 
     `unk_id` is the id of text that the vocabulary cannot encode, or None if it has no `<unk>`. `is_of_characters` says
-    whether a token is a character, or a tag. `symbols` are the tokens
-    of all ids, in their order, if the ids of the model are not those of `backend`.
+    whether a token is a character, or a tag. `symbols` are the tokens of all ids, in their order, if the ids of the
+    model are not those of `backend`.
     """
 
     def __init__(self, backend: Backend, symbols: Sequence[str] | None = None) -> None:
