@@ -174,7 +174,7 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
     assert first.returncode == 0, first.stderr.decode()
     assert b"auto    " not in first.stderr
     assert b"\nwhy     first/log.txt\n" in first.stderr
-    assert "auto     model.d_model=128" in (tmp_path / "first/log.txt").read_text()
+    assert "auto     model.d_model=64" in (tmp_path / "first/log.txt").read_text()
     assert b"updates of" in first.stderr
     assert (tmp_path / "first/report.html").is_file()
     second = run_here(
