@@ -12,11 +12,6 @@ from allyouneed.machine_notes import note_path, read_note, write_note
 from conftest import SMALL
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-
 @pytest.mark.parametrize("greatest", [None, 127, 255])
 def test_what_was_noted_is_read(greatest: int | None) -> None:
     assert read_note("compared", SMALL, "a") == {}
@@ -60,10 +55,12 @@ def test_a_note_that_cannot_be_read_is_none(content: str) -> None:
     assert read_note("compared", SMALL, "a") == {}
 
 
-def test_without_a_folder_for_notes_nothing_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_folder_for_notes_nothing_is_noted(
+    notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     note_path("compared", SMALL, "a").mkdir(parents=True)  # where the file would stand
     (tmp_path / "file").touch()
-    for folder in (tmp_path, tmp_path / "file"):
+    for folder in (notes.parent, tmp_path / "file"):
         monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
         write_note({"greatest": None}, "compared", SMALL, "a")
         assert read_note("compared", SMALL, "a") == {}

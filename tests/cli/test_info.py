@@ -37,7 +37,6 @@ def test_what_compiled_makes_is_used_from_then_on(
     made: set[str] = set()
     monkeypatch.setattr("allyouneed.fast.kernel_cache.is_compiled", made.__contains__)
     monkeypatch.setattr("allyouneed.fast.kernel_cache.fill_kernel_cache", made.add)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     make_bundle().save(tmp_path / "bundle")
     (tmp_path / "pairs.tsv").write_text("abc\tcab\n")
 

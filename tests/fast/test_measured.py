@@ -26,10 +26,8 @@ QUICK, SLOW = EngineSpeed(0.001, (0.0001, 0.00005)), EngineSpeed(0.002, (0.0001,
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def _four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "available_cores", lambda: 4)
-    return tmp_path
 
 
 class Clock:

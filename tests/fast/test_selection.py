@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -268,12 +267,11 @@ def test_an_engine_of_weights_that_have_changed_begins_no_search(
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> set[str]:
+def compiled(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The precisions of which the kernels are in the cache, as if compiling them took no time."""
     made: set[str] = set()
     monkeypatch.setattr("allyouneed.fast.kernel_cache.is_compiled", made.__contains__)
     monkeypatch.setattr("allyouneed.fast.kernel_cache.fill_kernel_cache", made.add)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return made
 
 

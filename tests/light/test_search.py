@@ -94,6 +94,5 @@ def test_it_searches_until_pytorch_is_imported(model: Transformer, monkeypatch: 
     assert not light.can_search(plain, 1)
 
 
-def test_a_model_that_was_not_compared_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_a_model_that_was_not_compared_is_not_read(tmp_path: Path) -> None:
     assert light_search.read_light(tmp_path, SMALL, "0" * 64, "auto") is None

@@ -39,11 +39,10 @@ def translate(package: Path, run: Path) -> Any:
 
 
 def test_a_compared_bundle_is_translated_without_torch_and_an_edited_package_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     from test_edits import HOUSE, copy_package
 
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     bundle = make_bundle(max_length=12)
     scatter(bundle.model)
     bundle.save(tmp_path / "run")
@@ -66,8 +65,7 @@ def test_a_compared_bundle_is_translated_without_torch_and_an_edited_package_is_
     assert edited != before_comparing
 
 
-def test_an_engine_that_is_not_the_usual_one_is_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_an_engine_that_is_not_the_usual_one_is_not_compared(tmp_path: Path, notes: Path) -> None:
     bundle = make_bundle()
     bundle.save(tmp_path / "run")
     Translator(bundle, precision="int8").compare_with_numpy(tmp_path / "run")
@@ -75,4 +73,4 @@ def test_an_engine_that_is_not_the_usual_one_is_not_compared(tmp_path: Path, mon
     bundle.model.encoder.register_forward_hook(lambda part, inputs, output: output * 2)
     with pytest.warns(match="Transformer"):
         Translator(bundle).compare_with_numpy(tmp_path / "run")
-    assert not (tmp_path / "cache").exists()
+    assert not notes.exists()
