@@ -13,8 +13,8 @@ AVX2_ONLY := NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2 $(IN_256_BITS)
 demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
 test: .venv/installed-dev ; $(PYTEST) -m 'not slow'  # no browser, no Ray, no foreign program
 test-all: .venv/installed-dev ; $(PYTEST)
-test-avx2: .venv/installed-dev ; $(AVX2_ONLY) $(BIN)/pytest tests/fast  # the engines of most processors
-test-avx-vnni: .venv/installed-dev ; $(IN_256_BITS) $(BIN)/pytest tests/fast/test_compiled.py tests/fast/test_kernel_cache.py tests/fast/test_selection.py
+test-avx2: .venv/installed-dev ; $(AVX2_ONLY) $(PYTEST) tests/fast  # the engines of most processors
+test-avx-vnni: .venv/installed-dev ; $(IN_256_BITS) $(PYTEST) tests/fast/test_compiled.py tests/fast/test_kernel_cache.py tests/fast/test_selection.py
 check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed-dev ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py
