@@ -73,13 +73,7 @@ typedef struct {
     int (*next_above)(const float *x, int from, int size, float bound);
 } Kernels;
 
-extern const Kernels kernels_plain;
-#if defined(__x86_64__)
-extern const Kernels kernels_avx2, kernels_avx_vnni, kernels_avx512_vnni;
-#elif defined(__aarch64__)
-extern const Kernels kernels_neon, kernels_neon_dot;
-#elif defined(__wasm_simd128__)
-extern const Kernels kernels_wasm;
-#endif
+extern const Kernels kernels_plain, kernels_avx2, kernels_avx_vnni, kernels_avx512_vnni, kernels_neon, kernels_neon_dot,
+    kernels_wasm;
 
 #endif

@@ -3,11 +3,10 @@
 import os
 from ctypes import CDLL, POINTER, Structure, c_char_p, c_double, c_float, c_int, c_int32, c_void_p
 from functools import cache
-from pathlib import Path
 
 from ..errors import ConfigError
+from .build import LIBRARY
 
-PATH = Path(__file__).with_name("libengine.so")
 FIELDS = (
     "vocab_size", "target_vocab_size", "d_model", "d_ff", "heads", "d_k", "d_v", "encoder_layers", "decoder_layers",
     "max_length", "activation", "norm_first", "sinusoidal", "rotary", "query_key_norm", "int8",
@@ -26,9 +25,9 @@ class Config(Structure):
 @cache
 def load_library() -> CDLL | None:
     """Load the compiled library. Returns None where it was not compiled, or where `ALLYOUNEED_ISA=none` asks for that."""
-    if os.environ.get("ALLYOUNEED_ISA") == "none" or not PATH.exists():
+    if os.environ.get("ALLYOUNEED_ISA") == "none" or not LIBRARY.exists():
         return None
-    library = CDLL(str(PATH))
+    library = CDLL(str(LIBRARY))
     signatures = {
         "instruction_set": (c_char_p, [c_int]),
         "model_new": (c_void_p, [POINTER(Config), POINTER(c_void_p), c_int, POINTER(c_int)]),

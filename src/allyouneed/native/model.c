@@ -7,46 +7,55 @@
 
 enum { KNOWN_POSITIONS = 512 };
 
-static const Kernels *const *all_kernels(void) {
-    static const Kernels *const known[] = {
-#if defined(__x86_64__)
-        &kernels_avx512_vnni, &kernels_avx_vnni, &kernels_avx2,
-#elif defined(__aarch64__)
-        &kernels_neon_dot, &kernels_neon,
-#elif defined(__wasm_simd128__)
-        &kernels_wasm,
+/* The fastest first; build.py defines which sets the compiler knew. */
+static const Kernels *const KNOWN[] = {
+#ifdef HAVE_AVX512_VNNI
+    &kernels_avx512_vnni,
 #endif
-        &kernels_plain, NULL};
-    return known;
-}
+#ifdef HAVE_AVX_VNNI
+    &kernels_avx_vnni,
+#endif
+#ifdef HAVE_AVX2
+    &kernels_avx2,
+#endif
+#ifdef HAVE_NEON_DOT
+    &kernels_neon_dot,
+#endif
+#ifdef HAVE_NEON
+    &kernels_neon,
+#endif
+#ifdef HAVE_WASM
+    &kernels_wasm,
+#endif
+    &kernels_plain,
+};
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-static int supported(const Kernels *kernels) {
+static int supported(const char *name) {
     unsigned a, b, c, d;
     __builtin_cpu_init();
-    if (kernels == &kernels_avx512_vnni)
+    if (!strcmp(name, "avx512-vnni"))
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
-    if (kernels == &kernels_avx_vnni)
+    if (!strcmp(name, "avx-vnni"))
         return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
-    if (kernels == &kernels_avx2) return __builtin_cpu_supports("avx2");
-    return 1;
+    return strcmp(name, "avx2") || __builtin_cpu_supports("avx2");
 }
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 
-static int supported(const Kernels *kernels) {
-    return kernels != &kernels_neon_dot || (getauxval(AT_HWCAP) >> 20 & 1); /* HWCAP_ASIMDDP */
+static int supported(const char *name) {
+    return strcmp(name, "neon-dot") || (getauxval(AT_HWCAP) >> 20 & 1); /* HWCAP_ASIMDDP */
 }
 #else
-static int supported(const Kernels *kernels) { return kernels != NULL; } /* every Apple M has the dot product */
+static int supported(const char *name) { return name != NULL; } /* every Apple M has the dot product */
 #endif
 
 static const Kernels *kernels_at(int number) {
-    for (const Kernels *const *known = all_kernels(); *known; known++)
-        if (supported(*known) && number-- == 0) return *known;
+    for (size_t k = 0; k < sizeof KNOWN / sizeof *KNOWN; k++)
+        if (supported(KNOWN[k]->name) && number-- == 0) return KNOWN[k];
     return NULL;
 }
 
