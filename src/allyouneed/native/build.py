@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 LIBRARY = FOLDER / "libengine.so"  # under this name on every system
 
 # Contraction would fuse a product with a sum, whose rounding depends on the processor.
-FLAGS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
+FLAGS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-g0"]
 AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
 KERNELS = {
     "x86_64": {"avx2": ["-mavx2"], "avx_vnni": ["-mavx2", "-mavxvnni"], "avx512_vnni": AVX512},

@@ -33,15 +33,17 @@ static const Kernels *const KNOWN[] = {
 #if defined(__x86_64__)
 #include <cpuid.h>
 
+/* Asks the processor itself: the compilers' own ways need libraries that not all of them bring. */
 static int supported(const char *name) {
-    unsigned a, b, c, d;
-    __builtin_cpu_init();
-    if (!strcmp(name, "avx512-vnni"))
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
-    if (!strcmp(name, "avx-vnni"))
-        return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
-    return strcmp(name, "avx2") || __builtin_cpu_supports("avx2");
+    const int wide = !strcmp(name, "avx512-vnni"), vnni = !strcmp(name, "avx-vnni"), avx2 = !strcmp(name, "avx2");
+    unsigned a, b, c, d, b7, c7, saved;
+    if (!wide && !vnni && !avx2) return 1;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1) || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d)) return 0;
+    __asm__("xgetbv" : "=a"(saved), "=d"(d) : "c"(0)); /* which registers the system keeps for a program */
+    if ((saved & 0x06) != 0x06 || !(b7 >> 5 & 1)) return 0;
+    if (avx2) return 1;
+    if (vnni) return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+    return (saved & 0xe0) == 0xe0 && (b7 >> 16 & 1) && (b7 >> 17 & 1) && (b7 >> 30 & 1) && (b7 >> 31 & 1) && (c7 >> 11 & 1);
 }
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
