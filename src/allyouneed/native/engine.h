@@ -56,12 +56,10 @@ PUBLIC int search_step(Search *search, const int32_t *hypotheses, const int32_t 
 /* The log-probabilities of the next token, (N, V); rows are `*stride` numbers apart. */
 PUBLIC float *search_log_probabilities(Search *search, int *stride);
 
-/* Change those of one hypothesis: multiply, then ban unless nothing would be left, then force (-1: nothing). */
+/* Change those of one hypothesis: multiply, then leave only `forced` (−1: all) and take away `banned`, unless nothing would
+   be left. */
 PUBLIC int search_restrict(Search *search, int hypothesis, const int32_t *penalized, int penalized_count, float penalty,
                            const int32_t *banned, int banned_count, int forced);
-
-/* Into the log-probabilities of `search` go those of the mean probability of all `count` searches. */
-PUBLIC int search_mix(Search *search, Search *const *others, int count);
 
 /* The `count` best continuations of each sentence left, the best first; `found` says how many there are of each.
    `total`, `hypothesis` and `token` have room for `count` of each. Returns the number of sentences, or −1. */

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from ctypes import CDLL, POINTER, byref, c_double, c_float, c_int, c_int32, c_void_p, cast
+from ctypes import CDLL, Array, byref, c_double, c_int, c_int32, c_void_p
 from itertools import islice
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from ..config import ModelConfig
 from ..decode.step import Continuation
+from ..device import available_cores
 from ..errors import ConfigError, InputError
 from .library import Config, chosen_instruction_set, load_library
+from .weights import Weights
 
 Precision = Literal["float32", "int8"]
 
@@ -31,14 +33,6 @@ class Weight(NamedTuple):
 
     name: str
     shape: tuple[int, ...]
-
-
-class Weights(Protocol):
-    """The weights of a model in memory, float32, contiguous; they stay where they are as long as this object lives."""
-
-    def shapes(self) -> Mapping[str, tuple[int, ...]]: ...
-
-    def address(self, name: str) -> int: ...
 
 
 def list_weights(config: ModelConfig) -> list[Weight | None]:
@@ -104,7 +98,7 @@ class NativeEngine:
         self._library = library
         self._weights = weights  # C reads the embeddings where they are
         listed = list_weights(config)
-        require_weights(listed, weights.shapes())
+        require_weights(listed, weights.shapes)
         addresses = (c_void_p * len(listed))(*(weights.address(one.name) if one else None for one in listed))
         error = c_int()
         model = library.model_new(
@@ -114,6 +108,11 @@ class NativeEngine:
             raise MemoryError(ERRORS[1]) if error.value == 1 else ConfigError(ERRORS[error.value])
         self._model = model
         weakref.finalize(self, library.model_free, model)
+
+    @property
+    def workers(self) -> int:
+        """As in `Engine`: each search keeps one core busy."""
+        return available_cores()
 
     def start(
         self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
@@ -191,22 +190,17 @@ class NativeStep:
 
     def log_probability(self, hypothesis: int, token: int) -> float:
         """Return the log-probability of one continuation."""
-        return float(self._row(hypothesis)[token])
-
-    def log_probabilities(self) -> list[list[float]]:
-        """Return the log-probabilities of all continuations, (N, V)."""
-        return [self._row(n)[: self._vocab_size] for n in range(self._rows)]
-
-    def mix(self, others: Sequence[NativeStep]) -> None:
-        """Replace the probabilities of this step by the mean of its own and those of `others`."""
-        searches = (c_void_p * len(others))(*(other._search for other in others))
-        _require_ok(self._library.search_mix(self._search, searches, len(others)))
-
-    def _row(self, hypothesis: int) -> "POINTER[c_float]":
         stride = c_int()
         first = self._library.search_log_probabilities(self._search, byref(stride))
-        address = cast(first, c_void_p).value + 4 * stride.value * hypothesis
-        return cast(address, POINTER(c_float))
+        return float(first[hypothesis * stride.value + token])
+
+    def log_probabilities(self) -> Any:
+        """Return those of all continuations as an array of NumPy, (N, V), which the next step overwrites."""
+        import numpy as np
+
+        stride = c_int()
+        first = self._library.search_log_probabilities(self._search, byref(stride))
+        return np.ctypeslib.as_array(first, (self._rows, stride.value))[:, : self._vocab_size]
 
 
 def require_weights(listed: Sequence[Weight | None], shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -244,7 +238,7 @@ def as_structure(config: ModelConfig, precision: Precision) -> Config:
     )
 
 
-def _ids(values: Sequence[int]) -> "c_int32":
+def _ids(values: Sequence[int]) -> Array[c_int32]:
     return (c_int32 * len(values))(*values)
 
 

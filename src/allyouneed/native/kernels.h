@@ -66,9 +66,6 @@ typedef struct {
     /* x − log Σ exp x, in place. */
     void (*log_softmax)(float *x, int size);
 
-    /* The log of the mean of the probabilities whose logs are in x and in `count` others, into x. */
-    void (*mean_probability)(float *x, const float *const *others, int count, int size);
-
     /* The index of the first number of x[from … size) that is greater than `bound`; `size` if there is none. */
     int (*next_above)(const float *x, int from, int size, float bound);
 } Kernels;

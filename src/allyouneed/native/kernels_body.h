@@ -410,18 +410,6 @@ static void log_softmax(float *x, int size) {
     for (i = 0; i < size; i++) x[i] -= shift;
 }
 
-static void mean_probability(float *x, const float *const *others, int count, int size) {
-    const float models = logarithm((float)(count + 1));
-    for (int i = 0; i < size; i++) {
-        float largest = x[i], sum;
-        for (int m = 0; m < count; m++) largest = others[m][i] > largest ? others[m][i] : largest;
-        if (largest < -1e30f) continue; /* impossible for every model */
-        sum = exponential(spread(x[i] - largest))[0];
-        for (int m = 0; m < count; m++) sum += exponential(spread(others[m][i] - largest))[0];
-        x[i] = largest + logarithm(sum) - models;
-    }
-}
-
 #ifndef ANY_ABOVE
 INLINE int any_above(Floats x, Floats bound) {
     const Ints above = x > bound;
@@ -450,6 +438,5 @@ const Kernels NAME = {
     .attend_memory = attend_memory,
     .attend_rows = attend_rows,
     .log_softmax = log_softmax,
-    .mean_probability = mean_probability,
     .next_above = next_above,
 };

@@ -5,7 +5,7 @@
 
 #include "model.h"
 
-static int finite(const float *x, size_t size) {
+int all_finite(const float *x, size_t size) {
     for (size_t i = 0; i < size; i++)
         if (!(x[i] - x[i] == 0)) return 0; /* infinity − infinity is not a number either */
     return 1;
@@ -51,8 +51,6 @@ int linear_new(Linear *map, const float *const *weights, const float *const *bia
     if (!map->bias || (int8 ? !map->levels || !map->scale || !map->offset : !map->weights)) return NO_MEMORY;
 
     for (int m = 0; m < count; m++) {
-        if (!finite(weights[m], (size_t)outputs[m] * in)) return NOT_FINITE;
-        if (biases[m] && !finite(biases[m], outputs[m])) return NOT_FINITE;
         for (int o = 0; o < outputs[m]; o++, output++) {
             const float *row = weights[m] + (size_t)o * in;
             if (biases[m]) map->bias[output] = biases[m][o];

@@ -74,12 +74,16 @@ typedef struct {
     int error;
 } Reader;
 
-static const float *take(Reader *reader) { return *reader->next++; }
+static const float *take(Reader *reader, size_t size) {
+    const float *weight = *reader->next++;
+    if (weight && !reader->error && !all_finite(weight, size)) reader->error = NOT_FINITE;
+    return weight;
+}
 
 static Norm take_norm(Reader *reader) {
     Norm norm;
-    norm.gain = take(reader);
-    norm.bias = take(reader);
+    norm.gain = take(reader, reader->config->d_model);
+    norm.bias = take(reader, reader->config->d_model);
     return norm;
 }
 
@@ -87,8 +91,8 @@ static Norm take_norm(Reader *reader) {
 static void take_linear(Reader *reader, Linear *map, int in, int count, const int *outputs) {
     const float *weights[3], *biases[3];
     for (int m = 0; m < count; m++) {
-        weights[m] = take(reader);
-        biases[m] = take(reader);
+        weights[m] = take(reader, (size_t)outputs[m] * in);
+        biases[m] = take(reader, outputs[m]);
     }
     if (!reader->error) reader->error = linear_new(map, weights, biases, outputs, count, in, reader->config->int8);
 }
@@ -100,8 +104,8 @@ static void take_attention(Reader *reader, Attention *attention, int is_self) {
     take_linear(reader, &attention->key_value, c->d_model, 2, key_value);
     take_linear(reader, &attention->output, c->heads * c->d_v, 1, &c->d_model);
     if (is_self) {
-        attention->query_gain = take(reader);
-        attention->key_gain = take(reader);
+        attention->query_gain = take(reader, c->d_k);
+        attention->key_gain = take(reader, c->d_k);
     }
 }
 
@@ -146,18 +150,18 @@ Model *model_new(const Config *config, const float *const *weights, int set, int
         if (c->rotary) sines_at(position, rotated, model->turns + (size_t)position * c->d_k);
     }
 
-    model->source_table = take(&reader);
-    model->source_positions = take(&reader);
+    model->source_table = take(&reader, (size_t)c->vocab_size * c->d_model);
+    model->source_positions = take(&reader, (size_t)c->max_length * c->d_model);
     for (int l = 0; l < c->encoder_layers; l++) take_block(&reader, model->encoder + l, 0);
     model->encoder_norm = take_norm(&reader);
-    table = take(&reader);
+    table = take(&reader, (size_t)c->target_vocab_size * c->d_model);
     model->target_table = table ? table : model->source_table;
-    model->target_positions = take(&reader);
+    model->target_positions = take(&reader, (size_t)c->max_length * c->d_model);
     for (int l = 0; l < c->decoder_layers; l++) take_block(&reader, model->decoder + l, 1);
     model->decoder_norm = take_norm(&reader);
-    table = take(&reader);
+    table = take(&reader, (size_t)c->target_vocab_size * c->d_model);
     if (!table) table = model->target_table;
-    bias = take(&reader);
+    bias = take(&reader, c->target_vocab_size);
     if (!reader.error)
         reader.error = linear_new(&model->projection, &table, &bias, &c->target_vocab_size, 1, c->d_model, c->int8);
 

@@ -83,6 +83,7 @@ struct Search {
 int linear_new(Linear *map, const float *const *weights, const float *const *biases, const int *outputs, int count, int in,
                int int8);
 void linear_free(Linear *map);
+int all_finite(const float *x, size_t size);
 
 /* position.c */
 void sines_at(int position, int width, float *out);

@@ -141,47 +141,20 @@ float *search_log_probabilities(Search *search, int *stride) {
 int search_restrict(Search *search, int hypothesis, const int32_t *penalized, int penalized_count, float penalty,
                     const int32_t *banned, int banned_count, int forced) {
     const int size = search->model->config.target_vocab_size;
-    float *row, *kept;
-    int left;
+    float *row, *before;
 
     if (!search->length || hypothesis < 0 || hypothesis >= search->rows) return BAD_HYPOTHESIS;
     if (bad_ids(penalized, penalized_count, size) || bad_ids(banned, banned_count, size) || forced >= size) return BAD_ID;
     row = search->log_probabilities + (size_t)hypothesis * stride_of(search);
+    before = malloc(sizeof(float) * size);
+    if (!before) return NO_MEMORY;
     for (int i = 0; i < penalized_count; i++) row[penalized[i]] *= penalty;
-    if (forced >= 0) {
-        const float own = row[forced];
-        for (int i = 0; i < size; i++) row[i] = -INFINITY;
-        row[forced] = own;
-    }
-    if (!banned_count) return OK;
-
-    kept = malloc(sizeof(float) * banned_count);
-    if (!kept) return NO_MEMORY;
-    for (int i = 0; i < banned_count; i++) {
-        kept[i] = row[banned[i]];
-        row[banned[i]] = -INFINITY;
-    }
-    left = search->model->kernels->next_above(row, 0, size, -INFINITY) < size;
-    for (int i = banned_count - 1; i >= 0 && !left; i--) row[banned[i]] = kept[i]; /* backwards: an id may occur twice */
-    free(kept);
-    return OK;
-}
-
-int search_mix(Search *search, Search *const *others, int count) {
-    const int size = search->model->config.target_vocab_size, stride = stride_of(search);
-    const float **rows = malloc(sizeof *rows * count);
-    if (!rows) return NO_MEMORY;
-    for (int n = 0; n < search->rows; n++) {
-        for (int m = 0; m < count; m++) {
-            if (others[m]->rows != search->rows || stride_of(others[m]) != stride) {
-                free(rows);
-                return BAD_HYPOTHESIS;
-            }
-            rows[m] = others[m]->log_probabilities + (size_t)n * stride;
-        }
-        search->model->kernels->mean_probability(search->log_probabilities + (size_t)n * stride, rows, count, size);
-    }
-    free(rows);
+    memcpy(before, row, sizeof(float) * size);
+    for (int i = 0; i < size && forced >= 0; i++)
+        if (i != forced) row[i] = -INFINITY;
+    for (int i = 0; i < banned_count; i++) row[banned[i]] = -INFINITY;
+    if (search->model->kernels->next_above(row, 0, size, -INFINITY) == size) memcpy(row, before, sizeof(float) * size);
+    free(before);
     return OK;
 }
 
