@@ -20,11 +20,14 @@ LIBRARY = FOLDER / "libengine.so"  # under this name on every system
 # Contraction would fuse a product with a sum, whose rounding depends on the processor.
 FLAGS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-g0"]
 AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
+DOT = ["-march=armv8.2-a+dotprod"]
 KERNELS = {
     "x86_64": {"avx2": ["-mavx2"], "avx_vnni": ["-mavx2", "-mavxvnni"], "avx512_vnni": AVX512},
-    "aarch64": {"neon": [], "neon_dot": ["-march=armv8.2-a+dotprod"]},
+    "aarch64": {"neon": [], "neon_dot": DOT},
     "wasm32": {"wasm": ["-msimd128"]},
 }
+ZIG = [sys.executable, "-m", "ziglang", "cc"]
+ZIG_FLAGS = {DOT[0]: "-mcpu=generic+dotprod"}  # what it calls them
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names of them
 
 
@@ -42,7 +45,7 @@ def find_compiler() -> list[str] | None:
         import ziglang  # type: ignore[import-not-found]  # noqa: F401
     except ImportError:
         return None
-    return [sys.executable, "-m", "ziglang", "cc"]
+    return ZIG
 
 
 def build(
@@ -66,6 +69,8 @@ def build(
 
         def compile_file(source: Path, more: Sequence[str]) -> Path:
             compiled = objects / f"{source.stem}.o"
+            if "ziglang" in command:
+                more = [ZIG_FLAGS.get(flag, flag) for flag in more]
             _run([*command, *FLAGS, *position, *flags, *more, "-c", str(source), "-o", str(compiled)])
             return compiled
 
