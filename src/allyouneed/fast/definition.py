@@ -1,7 +1,8 @@
 """The model itself as an engine: what computes where a faster engine differs from `Transformer.forward`."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Generic
+from typing import Any, Generic
 
 import torch
 from torch import Tensor
@@ -9,8 +10,7 @@ from torch import Tensor
 from ..decode.beam import Best, top_continuations
 from ..decode.likelihood import eval_copy
 from ..decode.step import AnyState
-from ..nn.decoder import DecoderState
-from ..nn.transformer import Transformer
+from ..nn.transformer import Memory, Transformer
 from .engine import Precision, banned_log_softmax
 
 
@@ -35,16 +35,39 @@ class _ModelEngine(Generic[AnyState]):
         return top_continuations(totals, log_probabilities, count)
 
 
-class StepEngine(_ModelEngine[DecoderState]):
-    """`Transformer.start` and `Transformer.step`."""
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """A memory and the KV cache over it."""
 
-    def start(self, source: Tensor) -> DecoderState:
-        """As in `Engine`."""
-        return self._model.start(source)
+    memory: Memory
+    cache: Any
 
-    def step(self, last: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+    def reorder(self, hypotheses: Tensor) -> "CacheState":
+        """As in `State`."""
+        cache = deepcopy(self.cache)
+        cache.select(hypotheses)
+        return replace(self, cache=cache)
+
+    def keep(self, sentences: Tensor) -> "CacheState":
+        """As in `State`."""
+        count = len(self.memory.hidden_states)
+        rows = len(self.cache.blocks[0].tokens.kept[0])
+        cache = deepcopy(self.cache)
+        cache.select(torch.arange(rows).view(count, -1)[sentences.cpu()].flatten(), sentences)
+        return CacheState(self.memory.select(sentences), cache)
+
+
+class StepEngine(_ModelEngine[CacheState]):
+    """`Transformer.decode` with a KV cache."""
+
+    def start(self, source: Tensor) -> CacheState:
         """As in `Engine`."""
-        return self._model.step(last, state)
+        return CacheState(self._model.encode(source), self._model.new_cache())
+
+    def step(self, last: Tensor, state: CacheState) -> tuple[Tensor, CacheState]:
+        """As in `Engine`."""
+        memory, cache = state.memory, deepcopy(state.cache)
+        return self._model.decode(last[:, None], memory, cache)[:, 0], replace(state, cache=cache)
 
 
 @dataclass(frozen=True, slots=True)
