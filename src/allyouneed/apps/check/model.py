@@ -185,14 +185,14 @@ def cache_matches_full_pass(model: Transformer, ids: Ids) -> str:
     """Decoding token by token, with the KV cache, gives the logits of one pass over the whole sentence."""
     source, target = torch.tensor([ids.sources[0]]), torch.tensor([ids.targets[0][:-1]])
     expected = model(source, target)[0]
-    state = model.start(source)
+    memory, cache = model.encode(source), model.new_cache()
     for t, token in enumerate(target[0]):
-        logits, state = model.step(token[None], state)
-        change = (logits[0] - expected[t]).abs().max().item()
+        logits = model.decode(token[None, None], memory, cache)
+        change = (logits[0, 0] - expected[t]).abs().max().item()
         if change > MAX_LOGIT_DIFFERENCE:
             raise CheckError(
                 f"at token {t + 1} decoding with the KV cache differs by {change:.3g} from decoding without: "
-                "step and forward of the decoder disagree (nn/decoder.py), or a position is wrong."
+                "see KVCache in nn/attention.py, causal_mask in nn/mask.py, and the positions."
             )
     return "decoding with the KV cache gives the logits of the whole sentence"
 

@@ -31,8 +31,8 @@ from torch import Tensor, nn
 from ...bundle import Bundle
 from ...config import DecodeConfig, ModelConfig
 from ...decode import SearchLimits, search
-from ...nn import Transformer
-from ...nn.decoder import DecoderState, LayerState
+from ...nn import DecoderCache, KVCache, Transformer
+from ...nn.decoder import BlockCache
 from ...younger import rotary
 from .exports import ExportPrecision, banned_ids
 from .vocabularies import save_tokenizers
@@ -55,11 +55,11 @@ class ONNXEncoder(nn.Module):
         mask = source != model.config.pad_id
         x = F.embedding(source, model.source_embedding.table) * math.sqrt(model.config.d_model)
         x = x + model.source_position.encoding[: source.size(1)]
-        attn_mask = mask[:, None, None, :]
-        layers = model.decoder.start(model.encoder(x, attn_mask), attn_mask).layers
+        memory = model.encoder(x, mask[:, None, None, :])
+        projected = [layer.cross_attention.project(memory[:, :0], memory, memory) for layer in model.decoder.layers]
         return (
-            torch.stack([layer.memory_keys for layer in layers]),
-            torch.stack([layer.memory_values for layer in layers]),
+            torch.stack([keys for _, keys, _ in projected]),
+            torch.stack([values for _, _, values in projected]),
             mask,
         )
 
@@ -81,14 +81,16 @@ class ONNXDecoderStep(nn.Module):
         model = self.model
         x = F.embedding(last[:, None], model.target_embedding.table) * math.sqrt(model.config.d_model)
         x = x + model.target_position.encoding[keys.size(3)]
-        past = tuple(LayerState(keys[i], values[i], memory_keys[i], memory_values[i]) for i in range(len(keys)))
-        x, state = model.decoder.step(x, DecoderState(past, mask[:, None, None, :]))
+        cache = DecoderCache(len(keys))
+        cache.blocks = [
+            BlockCache(KVCache((keys[i], values[i])), KVCache((memory_keys[i], memory_values[i]), grows=False))
+            for i in range(len(keys))
+        ]
+        everyone = mask.new_ones(1, 1)  # every token in the cache is an earlier one
+        x = model.decoder(x, x, mask[:, None, None, :], everyone, cache)  # the memory is in the cache
         logits = model.projection(x)[:, 0] + self.bias
-        return (
-            logits.log_softmax(-1),
-            torch.stack([layer.keys for layer in state.layers]),
-            torch.stack([layer.values for layer in state.layers]),
-        )
+        kept = [block.tokens.kept for block in cache.blocks if block.tokens.kept]
+        return logits.log_softmax(-1), torch.stack([pair[0] for pair in kept]), torch.stack([pair[1] for pair in kept])
 
 
 def write_onnx(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
