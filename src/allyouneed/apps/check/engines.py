@@ -17,8 +17,8 @@ from ...nn import Transformer
 from ...train.loss import mean_loss
 from ...translator.definition import DefinitionEngine
 from ...translator.engine import Engine, make_engine
-from ..explain.search_trace import as_tensor
 from ...younger.rotary import NoPositions, rotate
+from ..explain.search_trace import as_tensor
 from .model import MAX_LOGIT_DIFFERENCE, CheckError, CheckResult, Ids, named_check, outcome
 
 MAX_INT8_GAIN_ERROR = 0.06  # how far int8 results may be from float32 in size, as a share
@@ -42,7 +42,7 @@ class ForkedSearch(NamedTuple):
 def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     """Every engine, through beams that fork, gives the log-probabilities of one pass over the whole sentence."""
     searches = [fork(model, ids.sources[:count], ids) for count in sorted({1, min(3, len(ids.sources))})]
-    definition = DefinitionEngine([model])
+    definition = DefinitionEngine(model)
     yield outcome("steps", _compare, definition, searches, "the model, step by step,")
     for precision in ("float32", "int8"):
         with warnings.catch_warnings(record=True) as warned:
