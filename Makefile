@@ -6,15 +6,11 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
 PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
-IN_256_BITS := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2
-AVX2_ONLY := NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2 $(IN_256_BITS)
 
-.PHONY: demo test test-all test-avx2 test-avx-vnni check format bench bench-gpu bench-decode docs
+.PHONY: demo test test-all check format bench bench-gpu bench-decode docs
 demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
 test: .venv/installed-dev ; $(PYTEST) -m 'not slow'  # no browser, no Ray, no foreign program
 test-all: .venv/installed-dev ; $(PYTEST)
-test-avx2: .venv/installed-dev ; $(AVX2_ONLY) $(PYTEST) tests/fast  # the engines of most processors
-test-avx-vnni: .venv/installed-dev ; $(IN_256_BITS) $(PYTEST) tests/fast/test_compiled.py tests/fast/test_kernel_cache.py tests/fast/test_selection.py
 check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed-dev ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py

@@ -38,14 +38,10 @@ import torch
 
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
 from allyouneed.apps.convert.ctranslate2 import write_ctranslate2
-from allyouneed.data.batch import pad
 from allyouneed.decode import SearchLimits, search
 from allyouneed.device import parallel_map, retain_freed_memory
-from allyouneed.fast.compiled import int8_weights
-from allyouneed.fast.engine import AnyEngine, EngineStep
-from allyouneed.fast.measured import SENTENCES
-from allyouneed.fast.selection import make_engine
 from allyouneed.nn import sinusoids
+from allyouneed.translator.engine import Engine, make_engine
 
 PEERS = ("torch==2.13.0", "ctranslate2==4.8.5", "transformers==5.23.0")
 SIZES = {
@@ -56,6 +52,7 @@ SIZES = {
 }
 
 THREADS = (1, 2)
+LEAST_SHARE = 16  # sentences of a batch that are worth a thread of their own, as in `allyouneed translate`
 ROUNDS = 5
 
 Ids = list[list[int]]
@@ -80,20 +77,18 @@ def ours(request: dict[str, Any]) -> dict[str, Any]:
     bundle, engine = _loaded(request["folder"], request["precision"])
     tokenizer, sources = bundle.source_tokenizer, request["sources"]
     banned_ids = {tokenizer.pad_id, tokenizer.sos_id} | ({tokenizer.eos_id} if request["forced"] else set())
-    step = EngineStep(engine, banned_ids=tuple(banned_ids))
     config = DecodeConfig(beam=request["beam"], alpha=0.0)
     by_length = sorted(range(len(sources)), key=lambda i: len(sources[i]))
 
-    @torch.inference_mode()
     def translate(indices: list[int]) -> Ids:
-        source = pad([sources[i] for i in indices], tokenizer.pad_id)
-        max_lengths = torch.full((len(indices),), request["max_length"])
+        max_lengths = [request["max_length"]] * len(indices)
         limits = SearchLimits(sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=max_lengths)
-        return [hypotheses[0].ids for hypotheses in search(step, engine.start(source), config, limits)]
+        step = engine.start([sources[i] for i in indices], banned_ids=tuple(banned_ids))
+        return [hypotheses[0].ids for hypotheses in search(step, config, limits)]
 
     begin = time.perf_counter()
     # As `allyouneed translate`: a batch has one thread, so a single one is divided among the threads.
-    size = min(request["batch"], max(SENTENCES // 2, ceil(len(sources) / request["threads"])))
+    size = min(request["batch"], max(LEAST_SHARE, ceil(len(sources) / request["threads"])))
     batches = [by_length[start : start + size] for start in range(0, len(by_length), size)]
     with parallel_map(min(request["threads"], len(batches))) as map_batches:
         outputs = dict(zip(by_length, chain.from_iterable(map_batches(translate, batches)), strict=True))
@@ -101,9 +96,9 @@ def ours(request: dict[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(2)
-def _loaded(folder: str, precision: str) -> tuple[Bundle, AnyEngine]:
+def _loaded(folder: str, precision: str) -> tuple[Bundle, Engine]:
     bundle = Bundle.load(Path(folder), device=torch.device("cpu"))
-    return bundle, make_engine(bundle.model, precision=precision, compiled=True)
+    return bundle, make_engine([bundle], precision)
 
 
 def start_peer(python: Path, name: str, **environment: str) -> Worker:
@@ -317,10 +312,10 @@ def main() -> None:
 
 
 def instructions() -> str:
-    """The instruction set of the int8 kernels, and what holds the other libraries to less than the processor has."""
-    held = [f"{name}={os.environ[name]}" for name in ("CT2_FORCE_CPU_ISA", "ONEDNN_MAX_CPU_ISA") if name in os.environ]
-    kernels = int8_weights().__name__.removesuffix("Weights")
-    return f"{kernels}{f' ({chr(32).join(held)})' if held else ''}"
+    """What holds the systems to fewer instructions than the processor has."""
+    names = ("ALLYOUNEED_ISA", "CT2_FORCE_CPU_ISA", "ONEDNN_MAX_CPU_ISA")
+    held = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
+    return f"held to {' '.join(held)}" if held else "all instructions"
 
 
 def processor() -> str:

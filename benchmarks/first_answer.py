@@ -4,9 +4,7 @@
 
 Every measurement is a whole process that translates random lines of 18 tokens one by one, with beam 4, at most 25
 tokens and one thread, ours with its default settings. All systems have the same random weights, with which each
-position writes a token of its own: a repetitive translation would be searched for a second time. The kernels are
-compiled first, once, by a process of its own, whose time is printed, and the model in NumPy is compared with PyTorch.
-Python keeps the bytecode of modules, as it does for an installed package. The first answer is measured from before a
+position writes a token of its own: a repetitive translation would be searched for a second time. Python keeps the bytecode of modules, as it does for an installed package. The first answer is measured from before a
 process is started, steady speed by the median of the last lines. Processes run one after the other, the rounds of all
 systems in alternation; numbers are medians of the rounds. It takes about three minutes on two cores.
 """
@@ -38,31 +36,17 @@ class Times(NamedTuple):
     line: float
 
 
-def ours(folder: str, lines: list[str], precision: str, compiled: str) -> Iterator[float]:
+def ours(folder: str, lines: list[str], precision: str) -> Iterator[float]:
     """The time after each line."""
     from allyouneed import Translator
 
-    translator = Translator.load(
-        folder, precision=precision, compiled="auto" if compiled == "auto" else False,
-        beam=BEAM, max_length=MAX_LENGTH, length_ratio=9.0,
-    )  # fmt: skip
+    translator = Translator.load(folder, precision=precision, beam=BEAM, max_length=MAX_LENGTH, length_ratio=9.0)
     for line in lines * 2:
         translator(line)
         yield time.time()
 
 
-def compile_once(folder: str, *_: object) -> Iterator[float]:
-    """Compile the kernels, and compare the model in NumPy, as the command does at the end of a training."""
-    from allyouneed import Translator
-    from allyouneed.bundle import read_sizes
-    from allyouneed.fast.selection import compile_kernels
-
-    compile_kernels(read_sizes(folder), lambda line: None)
-    Translator.load(folder).compare_with_numpy(folder)
-    yield time.time()
-
-
-def ctranslate2(folder: str, lines: list[str], precision: str, _: str) -> Iterator[float]:
+def ctranslate2(folder: str, lines: list[str], precision: str) -> Iterator[float]:
     import ctranslate2 as library
 
     translator = library.Translator(f"{folder}/ct2", compute_type=precision, inter_threads=1, intra_threads=1)
@@ -71,29 +55,24 @@ def ctranslate2(folder: str, lines: list[str], precision: str, _: str) -> Iterat
         yield time.time()
 
 
-SYSTEMS: dict[str, Callable[[str, list[str], str, str], Iterator[float]]] = {
-    "ours": ours,
-    "compiling": compile_once,
-    "CTranslate2": ctranslate2,
-}
+SYSTEMS: dict[str, Callable[[str, list[str], str], Iterator[float]]] = {"ours": ours, "CTranslate2": ctranslate2}
 
 
-def work(system: str, folder: str, precision: str, compiled: str, started: str) -> None:
+def work(system: str, folder: str, precision: str, started: str) -> None:
     """What the measured process does: print its `Times`."""
     lines = json.loads(Path(folder, "lines.json").read_text())
-    ends = list(SYSTEMS[system](folder, lines, precision, compiled))
+    ends = list(SYSTEMS[system](folder, lines, precision))
     last = [after - before for before, after in pairwise(ends)][-STEADY_LINES:]
     times = Times(first=ends[0] - float(started), line=statistics.median(last or [0.0]))
     print(json.dumps(times), flush=True)
 
 
-def measure(system: str, folder: Path, precision: str, compiled: str, cache: Path) -> Times:
-    command = [sys.executable, __file__, "--work", system, str(folder), precision, compiled]
+def measure(system: str, folder: Path, precision: str, cache: Path) -> Times:
+    command = [sys.executable, __file__, "--work", system, str(folder), precision]
     result = subprocess.run(
         [*command, str(time.time())], check=True,
         env={
-            **os.environ, "NUMBA_CACHE_DIR": str(cache), "XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "1",
-            "PYTHONPYCACHEPREFIX": str(cache), "PYTHONDONTWRITEBYTECODE": "",
+            **os.environ, "OMP_NUM_THREADS": "1", "PYTHONPYCACHEPREFIX": str(cache), "PYTHONDONTWRITEBYTECODE": "",
         },
         stdout=subprocess.PIPE, text=True, timeout=600,
     )  # fmt: skip
@@ -136,7 +115,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--lines", type=int, default=40, help="lines that a process translates at least twice")
     parser.add_argument("--size", type=int, choices=SIZES, default=256, help="d_model")
-    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
         work(*options.work)
@@ -147,22 +126,19 @@ def main() -> None:
         folder, warm = Path(root, "bundle"), Path(root, "cache")
         prepare(folder, options.size, options.lines)
         processes = {
-            "ours, int8 (the default)": ("ours", "int8", "auto"),
-            "ours, int8, not compiled": ("ours", "int8", "no"),
-            "ours, float32": ("ours", "float32", "auto"),
-            "CTranslate2, int8": ("CTranslate2", "int8", ""),
-            "CTranslate2, float32": ("CTranslate2", "float32", ""),
+            "ours, int8 (the default)": ("ours", "int8"),
+            "ours, float32": ("ours", "float32"),
+            "CTranslate2, int8": ("CTranslate2", "int8"),
+            "CTranslate2, float32": ("CTranslate2", "float32"),
         }
-        compiling = measure("compiling", folder, "int8", "", warm)
         rows: dict[str, list[Times]] = {name: [] for name in processes}
         for _ in range(options.rounds):
-            for name, (system, precision, compiled) in processes.items():
-                rows[name].append(measure(system, folder, precision, compiled, warm))
+            for name, (system, precision) in processes.items():
+                rows[name].append(measure(system, folder, precision, warm))
     medians = {name: Times(*map(statistics.median, zip(*times, strict=True))) for name, times in rows.items()}
     peer = medians["CTranslate2, int8"]
     layers = SIZES[options.size][1]
-    print(f"d {options.size}, {layers}+{layers}, beam {BEAM}, one line at a time, one thread; milliseconds")
-    print(f"The kernels were compiled once, in {compiling.first:.0f} s.\n")
+    print(f"d {options.size}, {layers}+{layers}, beam {BEAM}, one line at a time, one thread; milliseconds\n")
     print("| | first answer | CTranslate2 int8 / it | each line | CTranslate2 int8 / it |")
     print("|---|---|---|---|---|")
     for name, times in medians.items():

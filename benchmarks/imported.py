@@ -4,7 +4,7 @@
 
 Both decode the same sources of 20 tokens into 25 tokens each with a beam of 4, one sentence and 16 at a time, in
 alternation; the best of the rounds counts. It prints rows for docs/measured/decoding-speed.md, and how many of 16
-translations are equal token for token in float32. Takes two to four minutes. Needs the extras huggingface and fast.
+translations are equal token for token in float32. Takes two to four minutes. Needs the extra export.
 """
 
 import argparse
@@ -18,10 +18,9 @@ from transformers import MarianConfig, MarianMTModel
 from allyouneed.apps.convert.foreign_model import StoredWeights, build_imported_model
 from allyouneed.apps.convert.huggingface import LOGITS_BIAS, MARIAN
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.decode import SearchLimits, build_rules, search
-from allyouneed.fast.engine import AnyEngine, EngineStep
-from allyouneed.fast.selection import make_engine
+from allyouneed.decode import SearchLimits, search
 from allyouneed.nn import Transformer
+from allyouneed.translator.engine import Engine, make_engine
 
 VOCABULARY, WIDTH, LENGTH, TOKENS, BEAM = 58_101, 512, 20, 25, 4
 PAD, EOS = VOCABULARY - 1, 0
@@ -50,17 +49,12 @@ def import_model(origin: MarianMTModel, layers: int) -> Transformer:
     return build_imported_model(StoredWeights(stored, MARIAN), config)
 
 
-@torch.inference_mode()
-def decode(engine: AnyEngine, source: torch.Tensor) -> list[list[int]]:
+def decode(engine: Engine, source: torch.Tensor) -> list[list[int]]:
     """Our translations, of exactly `TOKENS` tokens."""
-    lengths = torch.full((len(source),), TOKENS)
-    settings = DecodeConfig(
-        beam=BEAM, alpha=1.0, length_penalty="plain", early_stopping="beam", min_length=TOKENS + 1,
-    )  # fmt: skip
-    rules = build_rules(settings, eos_id=EOS, min_lengths=lengths + 1, max_lengths=lengths)
-    step = EngineStep(engine, banned_ids=(PAD,), renormalize=False)
-    limits = SearchLimits(sos_id=PAD, eos_id=EOS, max_lengths=lengths)
-    return [best.ids for best, *_ in search(step, engine.start(source), settings, limits, rules=rules)]
+    settings = DecodeConfig(beam=BEAM, alpha=1.0, length_penalty="plain", early_stopping="beam")
+    step = engine.start(source.tolist(), banned_ids=(PAD, EOS), renormalize=False)
+    limits = SearchLimits(sos_id=PAD, eos_id=EOS, max_lengths=[TOKENS] * len(source))
+    return [best.ids for best, *_ in search(step, settings, limits)]
 
 
 @torch.inference_mode()
@@ -85,7 +79,7 @@ def main() -> None:
     args = parser.parse_args()
     origin = make_marian(args.layers)
     model = import_model(origin, args.layers)
-    engines = {"float32": make_engine(model), "int8": make_engine(model, precision="int8", compiled=True)}
+    engines = {precision: make_engine([model], precision) for precision in ("float32", "int8")}
     generator = torch.Generator().manual_seed(1)
     sources = torch.randint(2, PAD, (16, LENGTH), generator=generator)
     sources[:, -1] = EOS

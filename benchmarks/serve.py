@@ -173,7 +173,7 @@ def soak(bundle: Path, lines: Path, seconds: float, folder: Path) -> str:
     expected = folder / "expected.json"
     subprocess.run([sys.executable, PEERS, "expected", str(bundle), str(lines), str(expected)], check=True)
     with served(SYSTEMS[0], bundle) as (port, pid):
-        load(port, lines, clients=64, seconds=5 * WARM_UP)  # until the compiled kernels are loaded
+        load(port, lines, clients=64, seconds=5 * WARM_UP)  # warm up
         parts = max(2, int(seconds // 30))
         memory, totals = [resident_mb(pid)], dict[str, int]()
         for _ in range(parts):

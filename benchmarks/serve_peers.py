@@ -53,7 +53,7 @@ def one_at_a_time(bundle: str, port: int) -> None:
 def ctranslate2_server(bundle: str, port: int, *, batches: bool) -> None:
     import ctranslate2
 
-    ours = Translator.load(bundle, device="cpu", precision="float32", compiled=False)
+    ours = Translator.load(bundle, device="cpu", precision="float32")
     decode, source_tokenizer, target_tokenizer = ours.decode, ours.source_tokenizer, ours.target_tokenizer
     engine = ctranslate2.Translator(
         os.environ["ALLYOUNEED_BENCHMARK_CT2"], compute_type="int8", inter_threads=CORES, intra_threads=1
@@ -131,9 +131,6 @@ def main() -> None:
         else:
             torch.set_num_threads(CORES)
             translator = Translator.load(bundle, device="cpu")
-            # Not with "auto", which begins with another engine: between the two, int8 rounds a near tie otherwise.
-            if translator.precision == "int8":
-                translator = Translator.load(bundle, device="cpu", compiled=True)
             Path(rest[1]).write_text(json.dumps(translator.translate(lines)))
 
 

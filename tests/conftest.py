@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,6 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from catalogue import train
-from shell import ENVIRONMENT
 
 SMALL = ModelConfig(
     vocab_size=13,
@@ -87,18 +85,6 @@ def _one_thread_one_seed() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     torch.set_flush_denormal(False)  # the command `train` sets it; Hypothesis makes no floats then
-
-
-FOLDERS = count()
-
-
-@pytest.fixture(autouse=True)
-def notes(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The cache of one test, which is not there yet: what was timed on this machine before changes no test."""
-    cache = tmp_path_factory.getbasetemp() / "caches" / str(next(FOLDERS))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    monkeypatch.setitem(ENVIRONMENT, "XDG_CACHE_HOME", str(cache))
-    return cache / "allyouneed"
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -18,7 +18,7 @@ HOUSE = Path(allyouneed.__file__).parent
 
 EDITS = {
     "attention": ("scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))", "scores = query @ key.mT"),
-    "decoder": ("lambda y: self.cross_attention(y, memory, memory, attn_mask)", "lambda y: y"),
+    "decoder": ("self.cross_attention_residual(x, attend_to_memory)", "self.cross_attention_residual(x, lambda y: y)"),
     "dropout": (".mul_(1 / (1 - p))", ""),
     "embedding": (" * math.sqrt(self.d_model)", ""),
     "encoder": ("self.attention(y, y, y, attn_mask)", "y"),

@@ -31,8 +31,8 @@ PAIRS = [(f"{number:03}", f"{number:03}"[::-1]) for number in range(300)]
 
 
 def test_validation_searches_as_the_recipe_says_but_greedily(bundle: Bundle) -> None:
-    chosen = replace(bundle.decode, beam=6, beam_groups=3, nbest=2, length_ratio=2.0, retry_repetition=False)
-    greedy = replace(chosen, beam=1, beam_groups=1, nbest=1, batch_size=128)
+    chosen = replace(bundle.decode, beam=6, nbest=2, length_ratio=2.0, retry_repetition=False)
+    greedy = replace(chosen, beam=1, nbest=1, batch_size=128)
     assert greedy_translator(replace(bundle, decode=chosen)).decode == greedy
     assert greedy_translator(replace(bundle, decode=replace(chosen, sample=True))).decode == greedy
 

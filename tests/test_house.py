@@ -40,7 +40,7 @@ def wrong_imports(file: Path) -> set[str]:
     """The rooms that a file may not import."""
     room, imported = find_room(file), rooms_imported_by(file)
     wrong = set() if room in {"apps", "__main__"} else imported & {"apps"}
-    return wrong | (imported & {"fast", "younger"} if room in PAPER else set())
+    return wrong | (imported & {"fast", "native", "younger"} if room in PAPER else set())
 
 
 def test_core_never_imports_apps_and_the_paper_is_handed_what_is_fast_or_younger() -> None:
@@ -55,6 +55,7 @@ def test_core_never_imports_apps_and_the_paper_is_handed_what_is_fast_or_younger
         ("translator", "import allyouneed.apps.cli", {"apps"}),
         ("nn", "from .. import fast", {"fast"}),
         ("train", "from ..younger.muon import Muon", {"younger"}),
+        ("decode", "from ..native.engine import NativeEngine", {"native"}),
         ("decode", "from allyouneed.fast.attention import fused_attention", {"fast"}),
         ("apps/cli", "from ..serve.app import make_app", set()),
         ("run", "from ..fast.workers import Workers", set()),

@@ -79,7 +79,7 @@ def test_workflows_call_targets_that_exist_and_no_python_below_the_least() -> No
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     least = int(PROJECT["requires-python"].partition("3.")[2])
     text = (ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8")
-    assert set(re.findall(r"make ([a-z][a-z0-9-]*)", text)) == {"check", "test", "test-all", "test-avx2"}
+    assert set(re.findall(r"make ([a-z][a-z0-9-]*)", text)) == {"check", "test", "test-all"}
     assert set(re.findall(r"make ([a-z][a-z0-9-]*)", text)) <= targets
     versions = {int(minor) for minor in re.findall(r'"3\.(\d+)"', text)}
     assert versions == set(range(least, 15))

@@ -57,18 +57,18 @@ def unscaled_embedding() -> AbstractContextManager[Any]:
 
 
 def unscaled_attention() -> AbstractContextManager[Any]:
-    project = MultiHeadAttention.project_queries
+    project = MultiHeadAttention.project
 
-    def project_queries(self: MultiHeadAttention, query: Tensor, *, start: int) -> Tensor:
-        queries: Tensor = project(self, query, start=start) * (self.query.weight.size(0) / self.heads) ** 0.5
-        return queries  # what is divided by it is as it was
+    def unscaled(self: MultiHeadAttention, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        queries, keys, values = project(self, *inputs)
+        return queries * (self.query.weight.size(0) / self.heads) ** 0.5, keys, values  # undoes the division
 
-    return patch.object(MultiHeadAttention, "project_queries", project_queries)
+    return patch.object(MultiHeadAttention, "project", unscaled)
 
 
 def no_mask_over_the_future() -> AbstractContextManager[Any]:
-    def everyone(length: int, *, device: torch.device | None = None) -> Tensor:
-        return torch.ones(length, length, dtype=torch.bool, device=device)
+    def everyone(length: int, past: int = 0, *, device: torch.device | None = None) -> Tensor:
+        return torch.ones(length, past + length, dtype=torch.bool, device=device)
 
     return patch.object(transformer, "causal_mask", everyone)
 

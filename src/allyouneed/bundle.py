@@ -12,6 +12,7 @@ It contains no code, and loading it runs none.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,14 +21,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from safetensors import SafetensorError, safe_open
-
 from .checksums import SUMS, Checksums, write_with_checksums
 from .config import DecodeConfig, ModelConfig
 from .config.data_config import LICENSE_NAME
 from .errors import BundleError, ConfigError, DataError, refused
 from .files import parse_json, read_whole, to_json
-from .lazy import torch
 from .settings import build_settings, from_table, require_whole
 from .suggest import near_path
 from .text.letter_case import CaseStatistics
@@ -37,6 +35,8 @@ from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    import torch
+
     from .nn import Transformer
 
 LICENSE = re.compile(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", re.MULTILINE)
@@ -70,6 +70,22 @@ class Bundle:
     probes: tuple[str, ...] = ()  # some sources that it was validated with; exports are compared on them
 
     @property
+    def config(self) -> ModelConfig:
+        """The sizes of the model."""
+        return self.model.config
+
+    @property
+    def parameter_count(self) -> int:
+        """The number of learned weights."""
+        return self.model.parameter_count()
+
+    def weights(self) -> dict[str, memoryview]:
+        """Return every learned tensor by name, in float32; a shared tensor appears once."""
+        from .nn.weights import weights
+
+        return {name: memoryview(tensor.float().numpy()) for name, tensor in weights(self.model).items()}
+
+    @property
     def vocabulary(self) -> Vocabulary:
         """The tokenizers of both sides."""
         return Vocabulary(self.source_tokenizer, self.target_tokenizer)
@@ -97,7 +113,7 @@ class Bundle:
         config = {
             "format": FORMAT,
             "checksums": SUMS,
-            "model": asdict(self.model.config),
+            "model": asdict(self.config),
             "decode": asdict(self.decode),
             "normalization": asdict(self.normalization),
             "languages": dict(zip(("source", "target"), self.languages, strict=True)),
@@ -112,10 +128,9 @@ class Bundle:
 
     def __repr__(self) -> str:
         """Languages, size and vocabulary; its model has a page of parts."""
-        parameters = sum(weight.numel() for weight in self.model.parameters())
         sizes = {len(self.source_tokenizer): None, len(self.target_tokenizer): None}
         languages = f"{' → '.join(self.languages)}, " if all(self.languages) else ""
-        return f"Bundle({languages}{parameters:,} parameters, {' and '.join(f'{size:,}' for size in sizes)} tokens)"
+        return f"Bundle({languages}{self.parameter_count:,} parameters, {' and '.join(f'{size:,}' for size in sizes)} tokens)"
 
     @classmethod
     def load(cls, folder: str | Path, *, device: torch.device | None = None) -> Self:
@@ -188,13 +203,15 @@ class Bundle:
     def _verified_model(
         cls, folder: Path, checksums: Checksums, sizes: ModelConfig, device: torch.device | None
     ) -> Transformer:
+        from safetensors import SafetensorError
+
         with ThreadPoolExecutor(1) as thread:  # hashing takes as long as building the model
             verified = thread.submit(checksums.verify, WEIGHTS_FILE)
             try:
                 model = _read_model(folder, sizes)
             except (SafetensorError, ConfigError) as error:
                 verified.result()  # if the file is damaged, that is the reason
-                raise BundleError(f"{folder}/{WEIGHTS_FILE} does not hold this model's weights: {error}") from error
+                raise _not_its_weights(folder, error) from error
             verified.result()
         return model.to(device).eval()
 
@@ -217,29 +234,97 @@ _OPTIONAL = {"longest_source", "longest_repetition", "alone", "inside", "letter_
 
 
 class UnreadBundle(Bundle):
-    """A bundle on the CPU whose weights are read when `model` is first asked for; `load` compares their checksum."""
+    """A bundle without its model, for a process that translates without PyTorch.
+
+    `load` reads and verifies the weights, which the first `weights()` hands over. The `model` is read if something asks
+    for it; a folder whose weights have changed by then is refused.
+    """
 
     folder: Path
+    sizes: ModelConfig
     weights_digest: str
+    stored_weights: dict[str, memoryview]
+    _parameter_count: int
+
+    @property
+    def config(self) -> ModelConfig:
+        """The sizes of the model."""
+        return self.sizes
+
+    @property
+    def parameter_count(self) -> int:
+        """The number of learned weights."""
+        return self._parameter_count
 
     @cached_property
     def model(self) -> Transformer:
-        """The model; refuses a folder whose weights have changed since."""
+        """The model on the CPU."""
         bundle = Bundle.load(self.folder)
+        self._require_unchanged()
+        return bundle.model
+
+    def weights(self) -> dict[str, memoryview]:
+        """Return every learned tensor by name: those of the model, if it has been read, or else of the file."""
+        if "model" in vars(self):
+            return super().weights()
+        if stored := vars(self).pop("stored_weights", None):  # only once: they may be large
+            return stored
+        self._require_unchanged()
+        return _stored_weights(self.folder, Checksums(self.folder))
+
+    def _require_unchanged(self) -> None:
         if Checksums(self.folder).digest(WEIGHTS_FILE) != self.weights_digest:
             raise BundleError(f"{self.folder} was written anew since it was loaded; load it again")
-        return bundle.model
 
     @classmethod
     def _load(cls, folder: Path, checksums: Checksums, device: torch.device | None) -> Self:
         bundle = super()._load(folder, checksums, device)
-        del vars(bundle)["model"]
-        vars(bundle).update(folder=folder, weights_digest=checksums.digest(WEIGHTS_FILE))
+        sizes, weights = vars(bundle).pop("model")
+        vars(bundle).update(
+            folder=folder,
+            sizes=sizes,
+            weights_digest=checksums.digest(WEIGHTS_FILE),
+            stored_weights=weights,
+            _parameter_count=sum(math.prod(tensor.shape) for tensor in weights.values()),
+        )
         return bundle
 
     @classmethod
-    def _verified_model(cls, folder: Path, checksums: Checksums, *_: Any) -> Any:
-        checksums.verify(WEIGHTS_FILE)
+    def _verified_model(cls, folder: Path, checksums: Checksums, sizes: ModelConfig, _: Any) -> Any:
+        return sizes, _stored_weights(folder, checksums)
+
+
+def _stored_weights(folder: Path, checksums: Checksums) -> dict[str, memoryview]:
+    content = checksums.read(WEIGHTS_FILE)
+    try:
+        return parse_tensors(content)
+    except ConfigError as error:
+        raise _not_its_weights(folder, error) from error
+
+
+def parse_tensors(content: bytes) -> dict[str, memoryview]:
+    """Return the tensors of a safetensors file by name, without a copy. Refuses anything but float32."""
+    size = int.from_bytes(content[:8], "little")
+    try:
+        header = parse_json(content[8 : 8 + size])
+        parts = {name: part for name, part in header.items() if name != "__metadata__"}
+        places = {name: (part["dtype"], part["shape"], *part["data_offsets"]) for name, part in parts.items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"its header is damaged ({error!r:.80})") from error
+    data = memoryview(content)[8 + size :]
+    tensors = {}
+    for name, (dtype, shape, start, end) in places.items():
+        if dtype != "F32":
+            raise ConfigError(_must_be_float32(name, dtype))
+        is_whole = all(type(length) is int and length > 0 for length in (*shape, end))
+        if not (is_whole and type(start) is int and 0 <= start and end <= len(data)):
+            raise ConfigError(f"{name} must be within the {len(data)} bytes of the file; got {shape} at {start}")
+        if end - start != 4 * math.prod(shape):
+            raise ConfigError(f"{name} has the shape {shape}, and {end - start} bytes; expected {4 * math.prod(shape)}")
+        part = data[start:end]
+        is_aligned = (8 + size + start) % 4 == 0
+        tensors[name] = (part if is_aligned else memoryview(bytes(part))).cast("f", tuple(shape))
+    return tensors
 
 
 def split_card(card: str) -> tuple[str, str]:
@@ -282,6 +367,9 @@ def model_files(folder: Path) -> list[Path]:
 
 def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
     """The model with the weights of the file. The header is compared first, before memory is allocated."""
+    import torch
+    from safetensors import safe_open
+
     from .fast.uninitialized import UninitializedWeights
     from .nn.weights import require_shapes, set_weights
     from .younger import build_model
@@ -301,7 +389,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
             require_shapes(build_model(sizes), {name: part.get_shape() for name, part in parts.items()})
         for name, part in parts.items():
             if part.get_dtype() != "F32":
-                raise ConfigError(f"{name} must be float32 (F32); got {part.get_dtype()}; convert it and save again")
+                raise ConfigError(_must_be_float32(name, part.get_dtype()))
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, tensor in tensors.items():
         _require_finite(name, tensor, "load a bundle from before training failed")
@@ -309,6 +397,14 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
         model = build_model(sizes)
     set_weights(model, tensors)
     return model
+
+
+def _must_be_float32(name: str, dtype: str) -> str:
+    return f"{name} must be float32 (F32); got {dtype}; convert it and save again"
+
+
+def _not_its_weights(folder: Path, why: Exception) -> BundleError:
+    return BundleError(f"{folder}/{WEIGHTS_FILE} does not hold this model's weights: {why}")
 
 
 def _require_finite(name: str, tensor: torch.Tensor, what_to_do: str) -> None:

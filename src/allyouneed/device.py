@@ -1,4 +1,4 @@
-"""Device, threads, precision and memory of the process."""
+"""Device, threads, precision and memory of the process. It imports PyTorch only where PyTorch computes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .errors import ConfigError, refused
-from .lazy import Tensor, torch
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 # A recipe made on a large machine should run on a small one, where extra threads only wait for each other.
 MOST_THREADS, THREADS_PER_CORE = 256, 4
@@ -25,6 +28,8 @@ _Result = TypeVar("_Result")
 
 def pick_device(name: str = "auto") -> torch.device:
     """The device called `name`; "auto" is a CUDA or Apple GPU if there is one, else the CPU."""
+    import torch
+
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -44,6 +49,8 @@ def may_have_gpu() -> bool:
 
 def describe_device(device: torch.device) -> dict[str, str]:
     """The device and what computes on it: the name of the GPU, or the number of threads."""
+    import torch
+
     if device.type == "cuda":
         return {"device": f"{device.type}, {torch.cuda.get_device_name(device)}"}
     return {"device": device.type, "threads": str(torch.get_num_threads())}
@@ -61,20 +68,13 @@ def require_memory(what: str, size: int) -> None:
 
 def has_fast_bfloat16(device: torch.device) -> bool:
     """Whether products are much faster in bfloat16 than in float32: on CPUs with AMX or AVX512_BF16, and newer GPUs."""
+    import torch
+
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     has_instructions = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
-    return device.type == "cpu" and has_instructions and _uses_avx512()
-
-
-def has_vnni() -> bool:
-    """Whether PyTorch's int8 products use AVX-512 VNNI."""
-    return torch.cpu._is_vnni_supported() and _uses_avx512()
-
-
-def _uses_avx512() -> bool:
-    """Whether PyTorch uses AVX-512, to less than which `ATEN_CPU_CAPABILITY=avx2` holds it."""
-    return torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+    uses_them = torch.backends.cpu.get_cpu_capability().startswith("AVX512")  # ATEN_CPU_CAPABILITY may forbid it
+    return device.type == "cpu" and has_instructions and uses_them
 
 
 def available_cores() -> int:
@@ -108,6 +108,8 @@ def set_threads(count: int) -> None:
             f"train.threads={count} is too many for the {cores} cores here; expected at most {most}, or 0: one a core"
         )
     if count:
+        import torch
+
         torch.set_num_threads(count)
 
 
@@ -118,6 +120,8 @@ def using_threads(count: int) -> Iterator[None]:
     One is enough for products of a few rows: they are done before other threads have started, and a thread of OpenMP
     that waits for work keeps a core busy.
     """
+    import torch
+
     before = torch.get_num_threads()
     changes = count not in (0, before)
     if changes:
@@ -135,6 +139,8 @@ def configure_process(threads: int = 0) -> None:
     Sets the number of threads for the whole process, keeps freed memory, asks for huge pages, limits oneDNN's
     cache, and rounds denormal numbers, with which a CPU computes slowly, to zero.
     """
+    import torch
+
     set_threads(threads)
     retain_freed_memory()
     use_huge_pages()
@@ -151,13 +157,21 @@ def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], I
     if count == 1:
         yield map
         return
-    before = torch.get_num_threads()
-    pool = ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,))
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 0
+    pool = ThreadPoolExecutor(count, initializer=use_one_thread)
     try:
         yield pool.map
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(before)  # the default of new threads; that of this thread is unchanged
+        if torch:
+            torch.set_num_threads(before)  # the default of new threads; that of this thread is unchanged
+
+
+def use_one_thread() -> None:
+    """Let PyTorch compute with one thread in the calling thread, if the process has imported PyTorch."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
 
 
 def retain_freed_memory() -> None:

@@ -11,7 +11,7 @@ from .config import DecodeConfig, ModelConfig
 # CTranslate2 and ONNX set everything themselves.
 _RULES = (
     "min_length", "min_ratio", "forced_eos", "no_repeat_ngram_size", "repetition_penalty", "early_stopping",
-    "beam_groups", "sample", "copy_spans", "replace_unknown",
+    "sample", "copy_spans", "replace_unknown",
 )  # fmt: skip
 _KEPT = {
     "huggingface": ("min_length", "forced_eos", "no_repeat_ngram_size", "early_stopping"),

@@ -154,6 +154,8 @@ def build_settings(
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where.rstrip(',')} must be a table of settings; got {format_value(table)}")
     known = [known.name for known in dataclasses.fields(kind)]
+    removed: Mapping[str, object] = getattr(kind, "REMOVED", {})  # bundles and recipes of earlier versions have them
+    table = {key: value for key, value in table.items() if key not in removed or value != removed[key]}
     refuse_unknown(table, known, where=where, elsewhere=elsewhere)
     try:
         return kind(**table)

@@ -54,8 +54,6 @@ FOREIGN = {
         "decode.nbest": "n_best num_return_sequences num_hypotheses",
         "decode.alpha": "lenpen beam_alpha normalize",
         "decode.no_repeat_ngram_size": "block_ngram_repeat no_repeat_ngram",
-        "decode.beam_groups": "num_beam_groups diverse_beam_groups",
-        "decode.diversity_penalty": "diverse_beam_strength",
         "decode.sample": "do_sample sampling_decode random_sampling",
         "decode.top_k": "sampling_topk random_sampling_topk topk",
         "decode.top_p": "sampling_topp random_sampling_topp nucleus",

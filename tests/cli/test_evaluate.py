@@ -60,7 +60,7 @@ def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
 
 
 def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_path: Path) -> None:
-    options = ("--beam", "3", "decode.length_penalty=plain", "decode.alpha=2", "--precision", "float32", "--compiled")
+    options = ("--beam", "3", "decode.length_penalty=plain", "decode.alpha=2", "--precision", "float32")
     (tmp_path / "in").write_text("cab\nbac\n")
     assert run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out", *options).returncode == 0
     scored = run_here("evaluate", saved, "--source", tmp_path / "in", "--target", tmp_path / "out", *options)

@@ -118,8 +118,9 @@ def test_a_missing_library_is_named(to: str, tmp_path: Path, monkeypatch: pytest
 def test_a_part_that_no_format_knows_is_refused(tmp_path: Path) -> None:
     bundle = make_bundle()
     bundle.model.get_submodule("decoder.layers.1.feed_forward").register_forward_hook(lambda *call: 2 * call[2])
-    with pytest.raises(ExportError, match=r"other logits than Transformer.forward, .*; only models that compute what"):
-        export_bundle(bundle, tmp_path / "out", to="onnx")
+    with pytest.raises(ExportError, match="CTranslate2 translated"):
+        export_bundle(bundle, tmp_path / "out", to="ctranslate2")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
@@ -176,16 +177,16 @@ def test_a_precision_that_the_format_lacks_is_refused(tmp_path: Path) -> None:
 
 
 def test_settings_of_the_search_that_an_export_does_not_keep_are_named(tmp_path: Path) -> None:
-    decode = DecodeConfig(beam=4, min_length=3, no_repeat_ngram_size=2, repetition_penalty=1.5, beam_groups=2)
-    penalty, groups = "repetition_penalty=1.5", "beam_groups=2"
-    assert unexpressed_settings(decode, "huggingface") == unexpressed_settings(decode, "html") == (penalty, groups)
+    decode = DecodeConfig(beam=4, min_length=3, no_repeat_ngram_size=2, repetition_penalty=1.5, sample=True)
+    penalty, sample = "repetition_penalty=1.5", "sample=True"
+    assert unexpressed_settings(decode, "huggingface") == unexpressed_settings(decode, "html") == (penalty, sample)
     for to in ("ctranslate2", "onnx"):
-        assert unexpressed_settings(decode, to) == ("min_length=3", "no_repeat_ngram_size=2", penalty, groups)
+        assert unexpressed_settings(decode, to) == ("min_length=3", "no_repeat_ngram_size=2", penalty, sample)
     for to in FORMATS:
         assert unexpressed_settings(DecodeConfig(), to) == ()
     bundle = replace(make_bundle(), decode=decode)
-    assert export_bundle(bundle, tmp_path / "out", to="html", sentences=1).unexpressed_settings == (penalty, groups)
-    assert json.loads((tmp_path / "out/proof.json").read_text())["unexpressed_settings"] == [penalty, groups]
+    assert export_bundle(bundle, tmp_path / "out", to="html", sentences=1).unexpressed_settings == (penalty, sample)
+    assert json.loads((tmp_path / "out/proof.json").read_text())["unexpressed_settings"] == [penalty, sample]
 
 
 def test_every_config_says_where_it_can_go() -> None:

@@ -29,8 +29,8 @@ def test_what_is_noted_is_what_the_model_used(model: Transformer, source: torch.
     with recorded_attention(model) as seen:
         output = part(x, x, x)
     weights = seen["encoder.layers.0.attention"]
-    keys, values = part.project_kv(x, x)
-    torch.testing.assert_close(weights, attention_weights(part._split(part.query(x)), keys))
+    queries, keys, values = part.project(x, x, x)
+    torch.testing.assert_close(weights, attention_weights(queries, keys))
     torch.testing.assert_close(part.output((weights @ values).transpose(1, 2).flatten(2)), output)
 
 

@@ -67,7 +67,7 @@ def test_alignment_is_a_distribution_for_each_written_piece(trace: Trace) -> Non
         {"copy_spans": ["placeholders", "tags"], "beam": 1},
         {"copy_spans": ["placeholders"], "glossary": {"the": "xyz"}, "nbest": 3},
         {"sample": True, "temperature": 2.0, "seed": 3},
-        {"beam": 6, "beam_groups": 3, "nbest": 2},
+        {"beam": 6, "nbest": 2},
         {"repetition_penalty": 1.5, "no_repeat_ngram_size": 2},
         {"retry_repetition": True, "min_length": 30},
         {"replace_unknown": True, "max_length": 4},

@@ -22,42 +22,54 @@ def test_a_block_equals_that_of_pytorch(config: ModelConfig, norm: Literal["post
     torch.testing.assert_close(ours(x, memory, real[:, None, None], causal_mask(5)), expected)
 
 
-def test_steps_with_a_state_equal_the_full_pass(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
-    full, state = model(source, target), model.start(source)
+def test_steps_with_a_cache_equal_the_full_pass(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
+    full, memory, cache = model(source, target), model.encode(source), model.new_cache()
     for position in range(target.size(1)):
-        logits, state = model.step(target[:, position], state)
-        torch.testing.assert_close(logits, full[:, position])
-    assert state.length == target.size(1)
+        logits = model.decode(target[:, position, None], memory, cache)
+        torch.testing.assert_close(logits[:, 0], full[:, position])
+    assert cache.length == target.size(1)
 
 
-def test_a_state_is_not_changed_by_the_step_it_goes_into(
-    model: Transformer, source: torch.Tensor, target: torch.Tensor
+@pytest.mark.parametrize("parts", [[1, 6], [3, 4], [2, 2, 3]])
+def test_several_tokens_at_once_equal_the_full_pass(
+    model: Transformer, source: torch.Tensor, target: torch.Tensor, parts: list[int]
 ) -> None:
-    _, state = model.step(target[:, 0], model.start(source))
-    once, _ = model.step(target[:, 1], state)
-    again, _ = model.step(target[:, 1], state)
-    assert torch.equal(once, again)
+    memory, cache = model.encode(source), model.new_cache()
+    logits = [model.decode(part, memory, cache) for part in torch.split(target, parts, 1)]
+    torch.testing.assert_close(torch.cat(logits, 1), model(source, target))
+
+
+def test_the_memory_is_projected_once(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
+    memory, cache = model.encode(source), model.new_cache()
+    model.decode(target[:, :2], memory, cache)
+    projected = cache.blocks[0].memory.kept
+    model.decode(target[:, 2:3], memory, cache)
+    assert projected
+    assert cache.blocks[0].memory.kept is projected
 
 
 def test_hypotheses_of_one_sentence_share_its_memory(
     model: Transformer, source: torch.Tensor, target: torch.Tensor
 ) -> None:
     """Three hypotheses a sentence, reordered on the way, give what each would give alone."""
-    state = model.start(source).reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
-    assert state.layers[0].memory_keys.size(0) == 2
-    rows = torch.stack([target[0], target[0] + 0, target[0], target[1], target[1], target[1]])
+    memory, cache = model.encode(source), model.new_cache()
+    rows = torch.stack([target[0], target[0], target[0], target[1], target[1], target[1]])
     rows[[1, 4], 1] = 8
     rows[[2, 5], 2] = 3
-    _, state = model.step(rows[:, 0], state)
-    _, state = model.step(rows[:, 1], state)
+    model.decode(rows[:, :1], memory, cache)
+    model.decode(rows[:, 1:2], memory, cache)
     order = torch.tensor([2, 1, 1, 3, 5, 4])
-    logits, _ = model.step(rows[order, 2], state.reorder(order))
-    expected = model(source[[0, 0, 0, 1, 1, 1]], rows[order][:, :3])[:, 2]
+    cache.select(order)
+    assert [len(block.memory.kept[0]) for block in cache.blocks if block.memory.kept] == [2, 2, 2]
+    logits = model.decode(rows[order, 2:3], memory, cache)
+    expected = model(source[[0, 0, 0, 1, 1, 1]], rows[order][:, :3])[:, 2:]
     torch.testing.assert_close(logits, expected)
 
 
-def test_a_state_can_be_cut_to_some_sentences(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
-    state = model.start(source).reorder(torch.tensor([0, 0, 1, 1]))
-    _, state = model.step(target[[0, 0, 1, 1], 0], state)
-    logits, _ = model.step(target[[1, 1], 1], state.keep(torch.tensor([1])))
-    torch.testing.assert_close(logits, model(source[[1, 1]], target[[1, 1], :2])[:, 1])
+def test_sentences_can_leave(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
+    memory, cache = model.encode(source), model.new_cache()
+    model.decode(target[[0, 0, 1, 1], :1], memory, cache)
+    kept = torch.tensor([1])
+    cache.select(torch.tensor([2, 3]), kept)
+    logits = model.decode(target[[1, 1], 1:2], memory.select(kept), cache)
+    torch.testing.assert_close(logits, model(source[[1, 1]], target[[1, 1], :2])[:, 1:])

@@ -41,11 +41,11 @@ def test_larger_queries_and_keys_have_the_same_scores() -> None:
     torch.testing.assert_close(attention.weights(x, x), before, atol=1e-3, rtol=1e-3)
 
 
-def test_steps_with_a_state_equal_the_full_pass(normed: Transformer, source: Tensor, target: Tensor) -> None:
-    full, state = normed(source, target), normed.start(source)
+def test_steps_with_a_cache_equal_the_full_pass(normed: Transformer, source: Tensor, target: Tensor) -> None:
+    full, memory, cache = normed(source, target), normed.encode(source), normed.new_cache()
     for position in range(target.size(1)):
-        logits, state = normed.step(target[:, position], state)
-        torch.testing.assert_close(logits, full[:, position])
+        logits = normed.decode(target[:, position, None], memory, cache)
+        torch.testing.assert_close(logits[:, 0], full[:, position])
 
 
 def test_later_tokens_do_not_matter(normed: Transformer, source: Tensor, target: Tensor) -> None:

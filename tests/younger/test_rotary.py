@@ -67,11 +67,11 @@ def test_the_last_queries_are_those_of_the_last_positions() -> None:
     torch.testing.assert_close(attention(x[:, 3:], x, x), whole[:, 3:])
 
 
-def test_steps_with_a_state_equal_the_full_pass(rotary: Transformer, source: Tensor, target: Tensor) -> None:
-    full, state = rotary(source, target), rotary.start(source)
+def test_steps_with_a_cache_equal_the_full_pass(rotary: Transformer, source: Tensor, target: Tensor) -> None:
+    full, memory, cache = rotary(source, target), rotary.encode(source), rotary.new_cache()
     for position in range(target.size(1)):
-        logits, state = rotary.step(target[:, position], state)
-        torch.testing.assert_close(logits, full[:, position])
+        logits = rotary.decode(target[:, position, None], memory, cache)
+        torch.testing.assert_close(logits[:, 0], full[:, position])
 
 
 def test_order_matters_without_position_vectors_and_later_tokens_do_not(

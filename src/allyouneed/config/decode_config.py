@@ -1,7 +1,7 @@
 """The settings of `[decode]`: the search for a translation (§6.1)."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from ..errors import ConfigError
 from ..settings import COUNT, COUNT_OR_NONE, SEED, Checked, Range, setting
@@ -46,12 +46,6 @@ class DecodeConfig(Checked):
         Range(more_than=0, at_most=1_000),
     )
     nbest: int = setting(1, "translations of each sentence, best first", Range(at_least=1, at_most=10_000), paper="1")
-    beam_groups: int = setting(1, "diverse beam search: groups that the beam is divided into; 1: off", COUNT)
-    diversity_penalty: float = setting(
-        0.5,
-        "diverse beam search: penalty, in nats, for a token that another group has chosen at this step",
-        Range(at_least=0, at_most=1_000),
-    )
     extra_length: int = setting(
         50, "maximum output length beyond length_ratio times the input length, in tokens", COUNT, paper="50"
     )
@@ -119,15 +113,13 @@ class DecodeConfig(Checked):
     )
     batch_size: int = setting(64, "sentences decoded together", COUNT)
 
+    REMOVED: ClassVar = {"beam_groups": 1, "diversity_penalty": 0.5}  # diverse beams, off
+
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
         if self.nbest > self.beam and not self.sample:
             raise ConfigError(
                 f"a beam holds no more than beam translations; got {self.describe_values('nbest', 'beam')}"
-            )
-        if self.beam % self.beam_groups:
-            raise ConfigError(
-                f"beam must be a multiple of beam_groups; got {self.describe_values('beam', 'beam_groups')}"
             )
         if self.max_length and self.min_length > self.max_length:
             raise ConfigError(

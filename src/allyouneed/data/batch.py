@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from itertools import count, islice
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from ..device import move
 from ..errors import ConfigError
-from ..lazy import Tensor, torch
 from .pairs import EncodedPairs, Indices, Pairs
 
 SORT_WINDOW = 2**18  # pairs that are sorted by length together

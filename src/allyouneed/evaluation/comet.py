@@ -13,8 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import torch
-
 from ..errors import ConfigError
 from ..metrics import Metric, SentenceCounts
 
@@ -52,6 +50,8 @@ def _count(
 def _run(
     checkpoint: Path, sources: Sequence[str], translations: Sequence[str], references: Sequence[str]
 ) -> list[float]:
+    import torch
+
     with TemporaryDirectory() as name:
         folder = Path(name)
         files = []

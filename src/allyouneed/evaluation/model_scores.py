@@ -143,9 +143,7 @@ def evaluate_greedily(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
 
 def greedy_translator(bundle: Bundle) -> Translator:
     """A translator with greedy search in large batches."""
-    greedy = replace(
-        bundle.decode, beam=1, nbest=1, beam_groups=1, sample=False, batch_size=max(128, bundle.decode.batch_size)
-    )
+    greedy = replace(bundle.decode, beam=1, nbest=1, sample=False, batch_size=max(128, bundle.decode.batch_size))
     return Translator(bundle, decode=greedy)
 
 

@@ -6,8 +6,8 @@
 Batch first, always. A mask is bool and True means "may attend".
 """
 
-from .attention import MultiHeadAttention, attention_weights
-from .decoder import Decoder, DecoderBlock, DecoderState
+from .attention import KVCache, MultiHeadAttention, attention_weights
+from .decoder import Decoder, DecoderBlock, DecoderCache
 from .embedding import Embedding
 from .encoder import Encoder, EncoderBlock
 from .feedforward import FeedForward
@@ -21,11 +21,12 @@ from .transformer import Memory, Transformer
 __all__ = [
     "Decoder",
     "DecoderBlock",
-    "DecoderState",
+    "DecoderCache",
     "Embedding",
     "Encoder",
     "EncoderBlock",
     "FeedForward",
+    "KVCache",
     "LayerNorm",
     "LearnedPositions",
     "Memory",

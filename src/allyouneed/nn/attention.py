@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +14,7 @@ from .module import Linear, Module
 
 
 def attention_weights(query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-    """How strongly each query attends to each key: softmax(QKᵀ / √d_k).
+    """Compute how strongly each query attends to each key: softmax(QKᵀ / √d_k).
 
     §3.2.1, equation 1, before the product with V.
 
@@ -34,11 +35,43 @@ def attention_weights(query: Tensor, key: Tensor, attn_mask: Tensor | None = Non
 def attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *, dropout: float = 0.0
 ) -> Tensor:
-    """Attention(Q, K, V) = softmax(QKᵀ / √d_k) V, equation 1, with `dropout` applied to the weights.
+    """Compute Attention(Q, K, V) = softmax(QKᵀ / √d_k) V, equation 1, with `dropout` applied to the weights.
 
     Shapes as in `attention_weights`; value (B, H, S, Kv), returns (B, H, T, Kv).
     """
     return F.dropout(attention_weights(query, key, attn_mask), dropout) @ value
+
+
+@dataclass(slots=True)
+class KVCache:
+    """The keys and values of earlier calls of an attention: (N, H, L, K) and (N, H, L, Kv), or None before the first.
+
+    Self-attention adds the newest tokens in every call. Cross-attention, with `grows` off, projects the memory in its
+    first call only.
+    """
+
+    kept: tuple[Tensor, Tensor] | None = None
+    grows: bool = True
+
+    @property
+    def length(self) -> int:
+        """The number of positions."""
+        return self.kept[0].size(2) if self.kept else 0
+
+    def update(self, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """Return all keys and values, with those that `project` computes for new positions at the end."""
+        if self.kept is None:
+            self.kept = project()
+        elif self.grows:
+            keys, values = project()
+            self.kept = torch.cat((self.kept[0], keys), 2), torch.cat((self.kept[1], values), 2)
+        return self.kept
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows, in this order; a row may be kept more than once."""
+        if self.kept:
+            keys, values = self.kept
+            self.kept = keys[rows], values[rows]
 
 
 class MultiHeadAttention(Module):
@@ -75,32 +108,38 @@ class MultiHeadAttention(Module):
         self.value = Linear(d_model, heads * d_v)
         self.output = Linear(heads * d_v, d_model)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-        """`attn_mask` broadcasts to (B, H, T, S), True = may attend."""
-        return self.attend(query, *self.project_kv(key, value), attn_mask)
-
-    def project_kv(self, key: Tensor, value: Tensor, *, start: int = 0) -> tuple[Tensor, Tensor]:
-        """Keys and values from position `start` on, split into heads: (B, S, D) twice → (B, H, S, K), (B, H, S, Kv)."""
-        return self._split(self.key(key)), self._split(self.value(value))
-
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-        """Attend with queries (B, T, D) to the keys and values that `project_kv` returned → (B, T, D).
-
-        The queries are those of the last T positions.
-        """
-        queries = self.project_queries(query, start=keys.size(2) - query.size(1))
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        cache: KVCache | None = None,
+    ) -> Tensor:
+        """`attn_mask` broadcasts to (B, H, T, S), True = may attend. Positions in `cache` come first in S."""
+        queries, keys, values = self.project(query, key, value, cache)
         dropout = self.dropout if self.training else 0.0
         attended = self.attention(queries, keys, values, attn_mask, dropout=dropout)
         return self.output(attended.transpose(1, 2).flatten(2))  # (B, H, T, Kv) → (B, T, D)
 
-    def weights(self, query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-        """The attention weights of every head, for inspection: (B, H, T, S)."""
-        queries = self.project_queries(query, start=key.size(1) - query.size(1))
-        return attention_weights(queries, self.project_kv(key, key)[0], attn_mask)
+    def project(
+        self, query: Tensor, key: Tensor, value: Tensor, cache: KVCache | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return Q, K and V of every head, for equation 1: (B, H, T, K), (B, H, S, K), (B, H, S, Kv).
 
-    def project_queries(self, query: Tensor, *, start: int) -> Tensor:
-        """Queries from position `start` on, split into heads: (B, T, D) → (B, H, T, K)."""
-        return self._split(self.query(query))
+        In self-attention the queries belong to the last T of the S positions.
+        """
+
+        def project_kv() -> tuple[Tensor, Tensor]:
+            return self._split(self.key(key)), self._split(self.value(value))
+
+        keys, values = cache.update(project_kv) if cache else project_kv()
+        return self._split(self.query(query)), keys, values
+
+    def weights(self, query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
+        """Compute the attention weights of every head, for inspection: (B, H, T, S)."""
+        queries, keys, _ = self.project(query, key, key)
+        return attention_weights(queries, keys, attn_mask)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.heads, x.size(-1) // self.heads).transpose(1, 2)  # (B, L, H·K) → (B, H, L, K)

@@ -45,17 +45,17 @@ class Encoder(Module):
 def build_attention(
     config: ModelConfig, attention: type[MultiHeadAttention] = MultiHeadAttention
 ) -> MultiHeadAttention:
-    """An attention sublayer of a block with this config."""
+    """Make an attention sublayer of a block with this config."""
     return attention(
         d_model=config.d_model, heads=config.heads, d_k=config.d_k, d_v=config.d_v, dropout=config.attention_dropout
     )
 
 
 def build_feed_forward(config: ModelConfig) -> FeedForward:
-    """The feed-forward network of a block with this config."""
+    """Make the feed-forward network of a block with this config."""
     return FeedForward(d_model=config.d_model, d_ff=config.d_ff, activation=config.activation)
 
 
 def build_residual(config: ModelConfig) -> Residual:
-    """The residual connection and norm of a sublayer with this config."""
+    """Make the residual connection and norm of a sublayer with this config."""
     return Residual(d_model=config.d_model, dropout=config.dropout, norm=config.norm)

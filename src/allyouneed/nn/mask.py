@@ -5,13 +5,13 @@ from torch import Tensor
 
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
-    """True at tokens, False at padding. Shapes: (B, L) → (B, 1, 1, L)."""
+    """Return True at tokens, False at padding. Shapes: (B, L) → (B, 1, 1, L)."""
     return (ids != pad_id)[:, None, None, :]
 
 
-def causal_mask(length: int, *, device: torch.device | None = None) -> Tensor:
-    """Each token may attend to itself and to earlier ones. Returns (L, L).
+def causal_mask(length: int, past: int = 0, *, device: torch.device | None = None) -> Tensor:
+    """Let each of `length` tokens attend to itself, to earlier ones and to `past` cached ones. Returns (L, past + L).
 
     Padding comes after the tokens, so this mask hides it from them, too.
     """
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+    return torch.ones(length, past + length, dtype=torch.bool, device=device).tril(past)

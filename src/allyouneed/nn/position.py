@@ -18,7 +18,7 @@ from .module import Module
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
-    """The sine and cosine of every position. Returns (L, D), float32.
+    """Compute the sine and cosine of every position. Returns (L, D), float32.
 
     The frequencies are computed in log space and double precision, then rounded once. Refuses an odd
     d_model. They are computed on the CPU, whatever the default device, so that they are the same everywhere.
@@ -51,7 +51,7 @@ class PositionalEncoding(Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
-        """`start` is the position of the first vector: 0, or in a decoding step the number of earlier tokens."""
+        """`start` is the position of the first vector: 0, or with a KV cache the number of tokens in it."""
         return self.dropout(x + _cut(self.encoding, start, x.size(1)))
 
 

@@ -31,11 +31,7 @@ class Residual(Module):
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
 
-    def pre_norm(self, x: Tensor) -> Tensor:
-        """The input of the sublayer: x, normalized first with "pre". Shapes: (B, L, D) in and out."""
-        return self.norm(x) if self.norm_first else x
-
 
 def closing_norm(*, d_model: int, norm: Literal["post", "pre"]) -> Module:
-    """The final norm of a stack of layers: a layer norm for "pre", the identity for "post"."""
+    """Make the final norm of a stack of layers: a layer norm for "pre", the identity for "post"."""
     return LayerNorm(d_model) if norm == "pre" else Identity()

@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from ..config import ModelConfig
-from ..device import require_memory
-from ..errors import ConfigError, InputError
+from ..errors import InputError
 from .attention import MultiHeadAttention
-from .decoder import Decoder, DecoderState
+from .decoder import Decoder, DecoderCache
 from .embedding import Embedding
 from .encoder import Encoder
 from .mask import causal_mask, padding_mask
@@ -26,6 +25,10 @@ class Memory(NamedTuple):
     hidden_states: Tensor
     attn_mask: Tensor
 
+    def select(self, sentences: Tensor) -> "Memory":
+        """Return the memory of these sentences."""
+        return Memory(self.hidden_states[sentences], self.attn_mask[sentences])
+
 
 class Transformer(Module):
     """The encoder-decoder Transformer.
@@ -34,8 +37,8 @@ class Transformer(Module):
     for the token after `target[:, t]`. Padding is at the end of a row. Refuses ids outside the
     vocabulary and sequences longer than `config.max_length`.
 
-    `attention` is the class of its self-attention, `position` that of its positions. Refuses a `config` that names
-    parts younger than the paper, unless these are handed in; `allyouneed.younger.build_model` does so.
+    `attention` is the class of its self-attention, `position` that of its positions; by default those of the paper.
+    `allyouneed.younger.build_model` hands in the parts that a config names.
     """
 
     def __init__(
@@ -46,11 +49,6 @@ class Transformer(Module):
         position: type[PositionalEncoding | LearnedPositions] | None = None,
     ) -> None:
         super().__init__()
-        if position is None and config.positions not in POSITIONS:
-            raise ConfigError(f'positions="{config.positions}" needs a part of allyouneed.younger; use its build_model')
-        if config.query_key_norm and attention is MultiHeadAttention:
-            raise ConfigError("query_key_norm=true needs a part of allyouneed.younger; use its build_model")
-        require_memory("the weights of this model", config.weight_bytes)
         self.config = config
         position = position or POSITIONS[config.positions]
         sizes: dict[str, Any] = {
@@ -81,7 +79,7 @@ class Transformer(Module):
         return self.decode(target, self.encode(source))
 
     def hidden_states(self, source: Tensor, target: Tensor) -> Tensor:
-        """The output of the decoder, before the projection: (B, S), (B, T) → (B, T, D)."""
+        """Return the output of the decoder, before the projection: (B, S), (B, T) → (B, T, D)."""
         return self._decode_hidden_states(target, self.encode(source))
 
     def encode(self, source: Tensor) -> Memory:
@@ -91,28 +89,26 @@ class Transformer(Module):
         x = self.source_position(self.source_embedding(source))
         return Memory(self.encoder(x, attn_mask), attn_mask)
 
-    def decode(self, target: Tensor, memory: Memory) -> Tensor:
-        """Logits of the next token at every position of a target. Shapes: (B, T) → (B, T, V)."""
-        return self.projection(self._decode_hidden_states(target, memory))
+    def decode(self, target: Tensor, memory: Memory, cache: DecoderCache | None = None) -> Tensor:
+        """Compute logits of the next token at every position of a target. Shapes: (B, T) → (B, T, V).
 
-    def start(self, source: Tensor) -> DecoderState:
-        """Encode the source (B, S). Returns the state before the first target token, for `step`."""
-        return self.decoder.start(*self.encode(source))
+        With a `cache`, `target` has only the tokens that are not in it yet, (N, T) of N hypotheses, and they are added.
+        """
+        return self.projection(self._decode_hidden_states(target, memory, cache))
 
-    def step(self, last: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """The last tokens (N,) and a state → logits of the next token, (N, V), and the state after the last tokens."""
-        x = self.target_position(self.target_embedding(last[:, None]), start=state.length)
-        x, state = self.decoder.step(x, state)
-        return self.projection(x[:, 0]), state
+    def new_cache(self) -> DecoderCache:
+        """Return the cache of `decode` before the first token."""
+        return DecoderCache(len(self.decoder.layers))
 
-    def _decode_hidden_states(self, target: Tensor, memory: Memory) -> Tensor:
+    def _decode_hidden_states(self, target: Tensor, memory: Memory, cache: DecoderCache | None = None) -> Tensor:
         require_rows("target", target)
-        x = self.target_position(self.target_embedding(target))
-        mask = causal_mask(target.size(1), device=target.device)
-        return self.decoder(x, memory.hidden_states, memory.attn_mask, mask)
+        past = cache.length if cache else 0
+        x = self.target_position(self.target_embedding(target), start=past)
+        mask = causal_mask(target.size(1), past, device=target.device)
+        return self.decoder(x, memory.hidden_states, memory.attn_mask, mask, cache)
 
     def parameter_count(self) -> int:
-        """The number of learned parameters; a shared table counts once."""
+        """Return the number of learned parameters; a shared table counts once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 

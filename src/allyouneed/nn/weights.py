@@ -10,7 +10,7 @@ from .transformer import Transformer
 
 
 def weights(model: Transformer) -> dict[str, Tensor]:
-    """Every learned tensor by name, on the CPU; a shared tensor appears once."""
+    """Return every learned tensor by name, on the CPU; a shared tensor appears once."""
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
 
 

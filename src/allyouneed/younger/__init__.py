@@ -4,6 +4,7 @@
 """
 
 from ..config import ModelConfig
+from ..device import require_memory
 from ..nn import MultiHeadAttention, Transformer
 from ..nn.position import PositionalEncoding
 from .query_key_norm import QueryKeyNormAttention, RotaryQueryKeyNormAttention
@@ -22,7 +23,11 @@ POSITIONS = {"rotary": NoPositions, "sinusoidal-rotary": PositionalEncoding}
 
 
 def build_model(config: ModelConfig) -> Transformer:
-    """The Transformer of `config`, with the parts younger than the paper that the config names."""
+    """Make the Transformer of `config`, with the parts younger than the paper that the config names.
+
+    Refuses one whose weights do not fit in the memory of this machine.
+    """
+    require_memory("the weights of this model", config.weight_bytes)
     if config.query_key_norm:
         attention: type[MultiHeadAttention] = RotaryQueryKeyNormAttention if config.is_rotary else QueryKeyNormAttention
     else:

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..nn import MultiHeadAttention
+from ..nn import KVCache, MultiHeadAttention
 from .rotary import RotaryAttention
 
 EPS = 1e-5
@@ -27,14 +27,12 @@ class QueryKeyNormAttention(MultiHeadAttention):
         self.query_gain = nn.Parameter(torch.ones(width))
         self.key_gain = nn.Parameter(torch.ones(width))
 
-    def project_queries(self, query: Tensor, *, start: int) -> Tensor:
-        """As in `MultiHeadAttention`, then normalized."""
-        return _normalize(super().project_queries(query, start=start), self.query_gain)
-
-    def project_kv(self, key: Tensor, value: Tensor, *, start: int = 0) -> tuple[Tensor, Tensor]:
-        """As in `MultiHeadAttention`, with normalized keys."""
-        keys, values = super().project_kv(key, value, start=start)
-        return _normalize(keys, self.key_gain), values
+    def project(
+        self, query: Tensor, key: Tensor, value: Tensor, cache: KVCache | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As in `MultiHeadAttention`, then normalized; a cache keeps keys that are not."""
+        queries, keys, values = super().project(query, key, value, cache)
+        return _normalize(queries, self.query_gain), _normalize(keys, self.key_gain), values
 
 
 class RotaryQueryKeyNormAttention(RotaryAttention, QueryKeyNormAttention):

@@ -11,7 +11,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from ..nn import MultiHeadAttention
+from ..nn import KVCache, MultiHeadAttention
 from ..nn.position import PositionalEncoding, sinusoids
 
 TABLE_ROWS = 4096  # a table has a multiple of it, so that few are made
@@ -47,14 +47,12 @@ def _tables(length: int, width: int, device: torch.device) -> tuple[Tensor, Tens
 class RotaryAttention(MultiHeadAttention):
     """Self-attention whose queries and keys are rotated; otherwise as `MultiHeadAttention`."""
 
-    def project_queries(self, query: Tensor, *, start: int) -> Tensor:
-        """As in `MultiHeadAttention`, then rotated."""
-        return rotate(super().project_queries(query, start=start), start=start)
-
-    def project_kv(self, key: Tensor, value: Tensor, *, start: int = 0) -> tuple[Tensor, Tensor]:
-        """As in `MultiHeadAttention`, with rotated keys."""
-        keys, values = super().project_kv(key, value, start=start)
-        return rotate(keys, start=start), values
+    def project(
+        self, query: Tensor, key: Tensor, value: Tensor, cache: KVCache | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As in `MultiHeadAttention`, then rotated; a cache keeps keys that are not."""
+        queries, keys, values = super().project(query, key, value, cache)
+        return rotate(queries, start=keys.size(2) - queries.size(2)), rotate(keys), values
 
 
 class NoPositions(PositionalEncoding):

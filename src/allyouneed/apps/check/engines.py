@@ -1,106 +1,107 @@
 """Do all engines, losses and searches agree with their definitions?"""
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Any
+from random import Random
+from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from ...decode import BeamOptions, SearchLimits, beam_search
-from ...fast.comparison import ForkedSearch, fork, step_through
+from ...data.batch import pad
+from ...decode import BeamOptions, Continuation, SearchLimits, beam_search
 from ...fast.loss import fused_linear_cross_entropy
-from ...fast.quantization import Int8Linear, supports_int8
-from ...fast.selection import choose_engine
-from ...interpreter import is_installed
 from ...nn import Transformer
 from ...train.loss import mean_loss
+from ...translator.definition import DefinitionEngine
+from ...translator.engine import Engine, make_engine
 from ...younger.rotary import NoPositions, rotate
+from ..explain.search_trace import as_tensor
 from .model import MAX_LOGIT_DIFFERENCE, CheckError, CheckResult, Ids, named_check, outcome
 
-MAX_INT8_GAIN_ERROR = 0.03  # how far int8 results may be from float32 in size, as a share
+MAX_INT8_GAIN_ERROR = 0.06  # how far int8 results may be from float32 in size, as a share
 MAX_INT8_DISTANCE = 0.25  # how far int8 results may be from float32, in shares of their standard deviation
 BEAM = 3
 STEPS = 20  # tokens of each hypothesis
-_WRONG_STEP = "a step or the reordering of the KV cache is wrong (nn/decoder.py, fast/kv_cache.py)"
+
+
+class ForkedSearch(NamedTuple):
+    """A search whose hypotheses fork at random: for each of its T steps what it asks, and the right answer.
+
+    `steps` are the arguments of `Step`; `expected` are the log-probabilities of `Transformer.forward`, (N, V) each.
+    """
+
+    sources: list[list[int]]
+    steps: list[tuple[list[int], list[int]]]
+    expected: list[Tensor]
 
 
 @torch.inference_mode()
 def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
-    """Every engine, through beams that fork, gives the logits of one pass over the whole sentence."""
-    vocabulary = sorted({token for target in ids.targets for token in target[1:-1]})
-    source = ids.batch(model.config).source
-    searches = [
-        fork(model, source[:sentences], vocabulary, beam=BEAM, steps=STEPS)
-        for sentences in sorted({1, min(3, len(source))})
-    ]
-    yield outcome("plain", _compare, model, searches, "plain", exact=True)
-    ways: list[tuple[str, dict[str, Any]]] = [("fast", {})]
-    device = next(model.parameters()).device
-    if device.type == "cpu" and is_installed("numba"):
-        ways += [("compiled", {"compiled": True})]
-    if supports_int8(device):
-        ways += [("int8", {"precision": "int8"})]
-        ways += [("int8 compiled", {"precision": "int8", "compiled": True})] if is_installed("numba") else []
-    for name, settings in ways:
-        engine, reason = choose_engine(model, **settings)
-        exact = "precision" not in settings
-        if reason and exact:  # such as a part of one's own: what computes is the model itself, which has been tried
-            yield CheckResult(name, None, reason)
+    """Every engine, through beams that fork, gives the log-probabilities of one pass over the whole sentence."""
+    searches = [fork(model, ids.sources[:count], ids) for count in sorted({1, min(3, len(ids.sources))})]
+    definition = DefinitionEngine(model)
+    yield outcome("steps", _compare, definition, searches, "the model, step by step,")
+    for precision in ("float32", "int8"):
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            engine = make_engine([model], precision)
+        if warned:  # such as a part of one's own: what computes is the model itself, which has been tried
+            yield CheckResult(precision, None, str(warned[-1].message))
+        elif isinstance(engine, DefinitionEngine):
+            yield CheckResult(precision, None, f"the model itself translates on {model.projection.table.device}")
             return
-        if name == "int8":
-            yield int8_linears_are_close(model)
-        compare = partial(_compare, engine, searches, name, exact=exact)
-        yield CheckResult(name, False, reason) if reason else outcome(name, compare)
+        else:
+            yield outcome(precision, _compare, engine, searches, f"the engine in {precision}")
 
 
-def _compare(engine: Any, searches: list[ForkedSearch], name: str, *, exact: bool) -> str:
+def fork(model: Transformer, sources: list[list[int]], ids: Ids) -> ForkedSearch:
+    """Search with `BEAM` hypotheses a sentence that are written in random tokens of `ids`, and fork at every step."""
+    rng, sentences = Random(1), len(sources)
+    vocabulary = sorted({token for target in ids.targets for token in target[1:-1]})
+    parents = [b for b in range(sentences) for _ in range(BEAM)]  # in the first step there is one for each sentence
+    memory = pad([sources[b] for b in parents], model.config.pad_id)
+    written: list[list[int]] = [[] for _ in range(sentences)]
+    steps, expected = [], []
+    for length in range(min(STEPS, model.config.max_length)):
+        tokens = [rng.choice(vocabulary) if length else ids.sos_id for _ in parents]
+        written = [[*written[parent], token] for parent, token in zip(parents, tokens, strict=True)]
+        steps.append((parents, tokens))
+        expected.append(model(memory, torch.tensor(written))[:, -1].log_softmax(-1))
+        parents = [b * BEAM + rng.randrange(BEAM) for b in range(sentences) for _ in range(BEAM)]
+    return ForkedSearch(sources, steps, expected)
+
+
+def _compare(engine: Engine, searches: list[ForkedSearch], name: str) -> str:
+    exact = engine.precision == "float32"
     product, size, error = 0.0, 0.0, 0.0
     for searched in searches:
-        try:
-            logits, expected = step_through(engine, searched), searched.logits
-        except (IndexError, RuntimeError) as fault:
-            raise CheckError(f"{name} decoding of a forking beam fails, {_WRONG_STEP}: {fault}") from fault
-        change = (logits - expected).abs().amax(-1)
-        if exact and not change.max() <= MAX_LOGIT_DIFFERENCE:
-            first = int((change > MAX_LOGIT_DIFFERENCE).any(0).int().argmax()) + 1
-            raise CheckError(
-                f"logits of {name} decoding differ by {change.max():.3g} from those of the whole sentence, from token "
-                f"{first} of a forking beam on: {_WRONG_STEP}."
-            )
-        logits, expected = logits - logits.mean(-1, keepdim=True), expected - expected.mean(-1, keepdim=True)
-        product, size = product + float((logits * expected).sum()), size + float(expected.square().sum())
-        error += float((logits - expected).square().sum())
+        step = engine.start(searched.sources)
+        for length, ((hypotheses, tokens), expected) in enumerate(
+            zip(searched.steps, searched.expected, strict=True), start=1
+        ):
+            step(hypotheses, tokens)
+            result = as_tensor(step.log_probabilities())
+            change = float((result - expected).abs().max())
+            if exact and not change <= MAX_LOGIT_DIFFERENCE:
+                raise CheckError(
+                    f"log-probabilities of {name} differ by {change:.3g} from those of the whole sentence, from token "
+                    f"{length} of a forking beam on: a step or the order of the KV cache is wrong."
+                )
+            result, expected = (rows - rows.mean(-1, keepdim=True) for rows in (result, expected))
+            product, size = product + float((result * expected).sum()), size + float(expected.square().sum())
+            error += float((result - expected).square().sum())
     if exact:
-        return f"{name} decoding gives the logits of the whole sentence, in forking beams too"
+        return f"{name} gives the log-probabilities of the whole sentence, in forking beams too"
     gain, distance = product / size, math.sqrt(error / size)
-    if not (abs(gain - 1) <= 2 * MAX_INT8_GAIN_ERROR and distance <= MAX_INT8_DISTANCE):
+    if not (abs(gain - 1) <= MAX_INT8_GAIN_ERROR and distance <= MAX_INT8_DISTANCE):
         raise CheckError(
-            f"{name} logits are {gain:.3f} times those in float32, and differ from them by {100 * distance:.0f} % of "
-            "their standard deviation: more than rounding explains (fast/quantization.py, fast/compiled.py)."
+            f"logits of {name} are {gain:.3f} times those in float32, and differ from them by {100 * distance:.0f} % "
+            "of their standard deviation: more than rounding explains (native/)."
         )
-    return f"{name} logits differ from those in float32 by {100 * distance:.1f} % of their standard deviation"
-
-
-@named_check("int8 maps")
-def int8_linears_are_close(model: Transformer) -> str:
-    """Every linear map in int8 gives the float32 result, but for rounding."""
-    rng = torch.Generator().manual_seed(1)
-    maps = {name: (part.weight, part.bias) for name, part in model.named_modules() if isinstance(part, nn.Linear)}
-    for name, (weight, bias) in [*maps.items(), ("projection", (model.projection.table, model.projection.bias))]:
-        x = torch.randn(8, weight.size(1), generator=rng)
-        expected, rounded = F.linear(x, weight, bias), Int8Linear(weight, bias)(x)
-        size = expected.square().sum()
-        gain, error = (rounded * expected).sum() / size, (rounded - expected).square().sum() / size
-        if size > 0 and not (abs(gain - 1) <= MAX_INT8_GAIN_ERROR and error.sqrt() <= MAX_INT8_DISTANCE):
-            raise CheckError(
-                f"{name} in int8 gives {gain:.3f} times its float32 result: its scales are wrong "
-                "(fast/quantization.py)."
-            )
-    return f"{len(maps) + 1} linear maps in int8 are close to those in float32"
+    return f"logits of {name} differ from those in float32 by {100 * distance:.1f} % of their standard deviation"
 
 
 @named_check("positions")
@@ -171,9 +172,6 @@ def beam_search_is_exhaustive() -> str:
     for seed in range(5):
         table = torch.randn(longest, 4, 4, generator=torch.Generator().manual_seed(seed)).log_softmax(-1)
 
-        def step(last: Tensor, state: _Count, table: Tensor = table) -> tuple[Tensor, _Count]:
-            return table[state.length, last], _Count(state.length + 1)
-
         def score(ids: tuple[int, ...], table: Tensor = table) -> float:
             total = sum(
                 float(table[t, before, token])
@@ -184,9 +182,8 @@ def beam_search_is_exhaustive() -> str:
         sentences = [(*tokens, eos_id) for n in range(longest) for tokens in product((0, 1, 3), repeat=n)]
         best = max(sentences, key=score)
         ((hypothesis,),) = beam_search(
-            step,
-            _Count(0),
-            SearchLimits(sos_id=1, eos_id=eos_id, max_lengths=torch.tensor([longest])),
+            _TableStep(table.tolist()),
+            SearchLimits(sos_id=1, eos_id=eos_id, max_lengths=[longest]),
             BeamOptions(beam=64, alpha=alpha),
         )
         if (*hypothesis.ids, eos_id) != best or abs(hypothesis.score - score(best)) > MAX_LOGIT_DIFFERENCE:
@@ -198,14 +195,27 @@ def beam_search_is_exhaustive() -> str:
     return "a beam that holds all sentences finds the best, length penalty included"
 
 
-class _Count:
-    """The state of a model that is a table: the number of tokens so far."""
+class _TableStep:
+    """A model of one sentence that is a table: log-probabilities by position, last token and next token."""
 
-    def __init__(self, length: int) -> None:
-        self.length = length
+    def __init__(self, table: list[list[list[float]]]) -> None:
+        self._table, self._rows = iter(table), list[list[float]]()
 
-    def reorder(self, hypotheses: Tensor) -> "_Count":
-        return self
+    def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+        by_last = next(self._table)
+        self._rows = [by_last[token] for token in tokens]
 
-    def keep(self, sentences: Tensor) -> "_Count":
-        return self
+    def restrict(self, hypothesis: int, **_: object) -> None:
+        raise NotImplementedError("no search without rules restricts a step")
+
+    def log_probability(self, hypothesis: int, token: int) -> float:
+        return self._rows[hypothesis][token]
+
+    def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
+        """As in `Step`."""
+        continuations = [
+            Continuation(total + gain, n, token)
+            for n, (total, row) in enumerate(zip(totals, self._rows, strict=True))
+            for token, gain in enumerate(row)
+        ]
+        return [sorted(continuations, key=lambda one: (-one.total, one.hypothesis, one.token))[:count]]

@@ -13,8 +13,9 @@ from torch.utils.hooks import RemovableHandle
 
 from ...config import ModelConfig
 from ...data.batch import Batch, pad
-from ...decode import BeamOptions, SearchLimits, beam_search, greedy_search, make_step
+from ...decode import BeamOptions, SearchLimits, beam_search, greedy_search
 from ...nn import FeedForward, MultiHeadAttention, Transformer
+from ...translator.definition import DefinitionEngine
 
 Inputs = ParamSpec("Inputs")
 
@@ -185,14 +186,14 @@ def cache_matches_full_pass(model: Transformer, ids: Ids) -> str:
     """Decoding token by token, with the KV cache, gives the logits of one pass over the whole sentence."""
     source, target = torch.tensor([ids.sources[0]]), torch.tensor([ids.targets[0][:-1]])
     expected = model(source, target)[0]
-    state = model.start(source)
+    memory, cache = model.encode(source), model.new_cache()
     for t, token in enumerate(target[0]):
-        logits, state = model.step(token[None], state)
-        change = (logits[0] - expected[t]).abs().max().item()
+        logits = model.decode(token[None, None], memory, cache)
+        change = (logits[0, 0] - expected[t]).abs().max().item()
         if change > MAX_LOGIT_DIFFERENCE:
             raise CheckError(
                 f"at token {t + 1} decoding with the KV cache differs by {change:.3g} from decoding without: "
-                "step and forward of the decoder disagree (nn/decoder.py), or a position is wrong."
+                "see KVCache in nn/attention.py, causal_mask in nn/mask.py, and the positions."
             )
     return "decoding with the KV cache gives the logits of the whole sentence"
 
@@ -200,12 +201,11 @@ def cache_matches_full_pass(model: Transformer, ids: Ids) -> str:
 @named_check("beam")
 def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> str:
     """Beam search with one hypothesis finds what greedy search finds."""
-    source = pad(ids.sources, model.config.pad_id)
-    step = make_step(model, banned_ids=(model.config.effective_target_pad_id, ids.sos_id))
-    longest = torch.full((len(source),), min(20, model.config.max_length))
+    engine, banned = DefinitionEngine(model), (model.config.effective_target_pad_id, ids.sos_id)
+    longest = [min(20, model.config.max_length)] * len(ids.sources)
     limits = SearchLimits(sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest)
-    greedy = greedy_search(step, model.start(source), limits)
-    beam = beam_search(step, model.start(source), limits, BeamOptions(beam=1, alpha=0.0))
+    greedy = greedy_search(engine.start(ids.sources, banned_ids=banned), limits)
+    beam = beam_search(engine.start(ids.sources, banned_ids=banned), limits, BeamOptions(beam=1, alpha=0.0))
     for i, (one, (other,)) in enumerate(zip(greedy, beam, strict=True), start=1):
         if one.ids != other.ids:
             raise CheckError(

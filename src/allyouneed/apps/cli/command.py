@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, fields
 from functools import wraps
 from inspect import Parameter, signature
@@ -163,23 +163,9 @@ BundleFolders = Annotated[
 OptionalBundleFolder = Annotated[Path | None, _BUNDLE]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 PrecisionOption = Annotated[str, typer.Option(help="float32, int8 or auto.")]
-CompiledOption = Annotated[
-    bool | None, typer.Option("--compiled/--no-compiled", help="Kernels of Numba. Default: if compiled and faster.")
-]
 GlossaryOption = Annotated[
     Path | None, typer.Option(help="A file of lines: term, tab, translation.", rich_help_panel="Search")
 ]
-
-
-def compile_for(folders: Iterable[Path], *, precision: str, device: str) -> None:
-    """Compile the kernels for these models and time the engines, once for this machine."""
-    from ...bundle import read_sizes
-    from ...device import pick_device
-    from ...fast.selection import compile_kernels
-    from .screen import console
-
-    for folder in folders:
-        compile_kernels(read_sizes(folder), console.print, precision=precision, device=pick_device(device))
 
 
 def with_config_options(

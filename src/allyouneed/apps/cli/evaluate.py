@@ -10,11 +10,9 @@ from ...errors import ConfigError, DataError, InputError
 from ...files import check_output_file, named_folders
 from .command import (
     BundleFolders,
-    CompiledOption,
     DeviceOption,
     PrecisionOption,
     SearchSettings,
-    compile_for,
     with_options,
     with_search,
 )
@@ -42,7 +40,6 @@ def evaluate_command(
     ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
-    compiled: CompiledOption = None,
     *,
     scoring: Scoring,
     decode: SearchSettings,
@@ -91,11 +88,7 @@ def evaluate_command(
     translated = []
     names = models if len(set(models)) == len(models) else [models[0], f"{models[1]} again"]
     for model, folders in zip(names, groups, strict=True):
-        if compiled:
-            compile_for(folders, precision=precision, device=device)
-        translator = Translator.load(
-            *folders, device=device, precision=precision, compiled="auto" if compiled is None else compiled, **decode
-        )
+        translator = Translator.load(*folders, device=device, precision=precision, **decode)
         try:
             with progress("translating", total=len(sources)) as done:
                 rows = zip(sources, references, strict=True)

@@ -1,5 +1,6 @@
 """`allyouneed info`: what a bundle is: languages, sizes, parameters, files, and where it can be exported to."""
 
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,13 +28,11 @@ def info(
 
       allyouneed info runs/mine --json
     """
-    import torch
-
-    from ...bundle import Bundle, model_files
+    from ...bundle import UnreadBundle, model_files
     from ...checksums import Checksums
     from ...files import to_json
 
-    loaded = Bundle.load(bundle, device=torch.device("cpu"))
+    loaded = UnreadBundle.load(bundle)
     described = _describe(loaded, model_files(Path(bundle)), Checksums(Path(bundle)))
     if as_json:
         print(to_json(described | {"card": loaded.card}, indent=2))
@@ -50,38 +49,14 @@ def info(
     print(loaded.card.strip())
 
 
-def _engine(bundle: "Bundle") -> dict[str, str]:
-    """What `translate` computes with on this machine, unless options say something else, and how fast."""
-    import torch
-
-    from ...device import available_cores
-    from ...fast.measured import KERNELS, fastest
-    from ...fast.selection import pick_precision, time_engines
-    from ...interpreter import is_installed
-
-    precision = pick_precision(bundle.model)
-    speeds = time_engines(bundle.model.config, precision)
-    chosen = fastest(speeds)
-    rows = {name: f"{speed}{', chosen' * (name == chosen)}" for name, speed in speeds.items()}
-    if KERNELS not in speeds and is_installed("numba"):
-        rows[KERNELS] = "not compiled yet: allyouneed translate BUNDLE --compiled"
-    instructions = torch.backends.cpu.get_cpu_capability()
-    return {"precision": precision, "processor": f"{instructions}, cores: {available_cores()}", **rows}
-
-
 def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> dict[str, Any]:
     from ...export_limits import exportable
 
-    model, config = bundle.model, bundle.model.config
+    config, parts = bundle.config, dict.fromkeys(("embeddings and projection", "encoder", "decoder"), 0)
+    for name, tensor in bundle.weights().items():
+        room = name.partition(".")[0]
+        parts[room if room in parts else "embeddings and projection"] += prod(tensor.shape)
     tokenizers = (bundle.source_tokenizer, bundle.target_tokenizer)
-    parts = {
-        "embeddings and projection": {
-            id(p): p.numel() for name, p in model.named_parameters() if not name.startswith(("encoder.", "decoder."))
-        },
-        "encoder": {id(p): p.numel() for p in model.encoder.parameters()},
-        "decoder": {id(p): p.numel() for p in model.decoder.parameters()},
-    }
-    counts = {name: sum(sizes.values()) for name, sizes in parts.items()}
     return {
         "languages": " → ".join(bundle.languages) if all(bundle.languages) else "",
         "model": {
@@ -98,11 +73,19 @@ def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> di
             + ("" if config.target_vocab_size is None else f"; target: {len(bundle.target_tokenizer):,}"),
         },
         "translates here": _engine(bundle),
-        "parameters": {**counts, "all": model.parameter_count()},
+        "parameters": {**parts, "all": sum(parts.values())},
         "checksums": _compare(checksums),
         "files": {file.name: f"{file.stat().st_size:,} bytes" for file in files},
         "export": {name: reason or "yes" for name, reason in exportable(config, tokenizers).items()},
     }
+
+
+def _engine(bundle: "Bundle") -> str:
+    """What `translate` computes with on this machine, unless options say something else."""
+    from ...translator.engine import make_engine
+
+    engine = make_engine([bundle])
+    return f"{type(engine).__name__}, {engine.precision}"
 
 
 def _compare(checksums: "Checksums") -> str:

@@ -9,7 +9,7 @@ import typer
 from ...errors import AllYouNeedError, MissingExtraError
 from ...language_tags import language_name
 from ..serve.options import ServeConfig
-from .command import Command, SearchSettings, compile_for, with_config_options, with_debug, with_search
+from .command import Command, SearchSettings, with_config_options, with_debug, with_search
 
 SERVE_PANELS = {
     "Models": ("max_loaded_memory", "device", "precision", "workers", "reload_every"),
@@ -64,7 +64,6 @@ def serve_bundles(
         raise MissingExtraError("allyouneed serve", "serve") from error
 
     app = create_app(bundles, config, decode=decode)
-    compile_for(app.state.server.models.folders(), precision=config.precision, device=config.device)
     listener = listen(config.host, config.port)
     pairs = ", ".join(
         f"{language_name(source)} → {language_name(target)} ({source}-{target})"

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..serve.training_page import TrainingPage
 
 
-COMPILING_SECONDS = 60.0  # a time budget with less left has no time for the kernels; and a shorter run waits for none
 NO_TEST_SCORES = "No test scores: no pairs were held out (data.test, data.held_out)."
 
 
@@ -167,12 +166,9 @@ def train(
     )  # fmt: skip
 
     from ...auto import preliminary_recipe
-    from ...config import Recipe
     from ...device import configure_process
     from ...evaluation.held_out import find_held_out_pairs
-    from ...fast.selection import compile_kernels
     from ...run import Stopwatch, is_follower, replaced, source_paths, was_restarted
-    from ...translator import Translator
     from ..explain.film import film_frame
     from ..reports import fit
     from ..reports.advice import look_ahead
@@ -210,11 +206,6 @@ def train(
             *([str(prospect)] if (prospect := look_ahead(RunRecord.read(path))) else []),
         ):
             console.print(f"  {line}")
-        budget = Recipe.read(path / "recipe.toml").train.minutes
-        if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
-            if stopwatch.seconds() > COMPILING_SECONDS:
-                compile_kernels(bundle.model.config, console.print)
-            Translator(bundle, precision="auto", compiled="auto").compare_with_numpy(path)
         longer = [what, *settings, "-o", path, "--resume", "--minutes", prospect.minutes] if prospect else []
         console.print("Next:")
         for step in next_steps(path, bundle, longer=longer):

@@ -10,12 +10,10 @@ import typer
 from . import document as documents
 from .command import (
     BundleFolders,
-    CompiledOption,
     DeviceOption,
     GlossaryOption,
     PrecisionOption,
     SearchSettings,
-    compile_for,
     refuse_options,
     with_options,
     with_search,
@@ -53,7 +51,6 @@ def translate(
     stream: Annotated[bool, typer.Option("--stream", help="Show each word at once.")] = False,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
-    compiled: CompiledOption = None,
     ray: Annotated[str, typer.Option(metavar="ADDRESS", help="On this Ray cluster; local: on one started here.")] = "",
     glossary: GlossaryOption = None,
     prefix: Annotated[str, typer.Option(help="The beginning of every translation.", rich_help_panel="Search")] = "",
@@ -102,7 +99,7 @@ def translate(
         "--nbest": decode.get("nbest"),
     }  # fmt: skip
     if stream:
-        greedy = {"--output": output, "--beam": decode.get("beam"), "--beam-groups": decode.get("beam_groups")}
+        greedy = {"--output": output, "--beam": decode.get("beam")}
         refuse_options(lines_only | greedy, "--stream shows one greedy translation as it is written")
     if resume and (output is None or overwrite):
         raise ConfigError("--resume continues the file that --output names, and goes without --overwrite")
@@ -136,15 +133,11 @@ def translate(
     from ...translator import WINDOW, Translator
 
     retain_freed_memory()
-    is_fresh = "torch" not in sys.modules
-    if compiled:
-        compile_for(folders, precision=precision, device=device)
     load = partial(
         Translator.load,
         *(folder.resolve() for folder in folders),
         device=device,
         precision=precision,
-        compiled="auto" if compiled is None else compiled,
         glossary=terms,
         **decode,
     )
@@ -154,20 +147,17 @@ def translate(
             tuple(about.keys or ()), numbers=about.numbers,
         )  # fmt: skip
         document = documents.open_document(file, kind, options)  # refuses it before the model is loaded
-        translator = load()
-        _suggest_compiling(translator, compiled)
-        code = documents.translate_file(document, translator, output, about, skip_refused=skip_refused)
+        code = documents.translate_file(document, load(), output, about, skip_refused=skip_refused)
         raise typer.Exit(code)
 
     translator = load()
-    _suggest_compiling(translator, compiled)
     name = "standard input" if file == "-" and text is None else "the text" if file == "-" else file
     row_options = RowOptions(prefix, alternatives, align, json, skip_refused)
     provenance = {
         "model": files_digest(*(path for folder in folders for path in model_files(folder))),
-        "precision": translator.precision, "compiled": "auto" if compiled is None else compiled,
-        "glossary": terms and terms.fingerprint(), "prefix": prefix, "alternatives": alternatives,
-        "alignments": align, "format": "JSON" if json else "text", "skip_refused": skip_refused,
+        "precision": translator.precision, "glossary": terms and terms.fingerprint(), "prefix": prefix,
+        "alternatives": alternatives, "alignments": align, "format": "JSON" if json else "text",
+        "skip_refused": skip_refused,
         **asdict(translator.decode),
     } if output else {}  # fmt: skip
     size = WINDOW * translator.decode.batch_size
@@ -188,25 +178,10 @@ def translate(
             if chunk.error:
                 raise locate_error(chunk.error, name, partial_path(output) if output and out.lines else None)
             done(len(chunk.lines))
-    if is_fresh and "torch" in sys.modules and device in ("auto", "cpu") and len(folders) == 1:
-        translator.compare_with_numpy(folders[0])
     if out.refused:
         lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
         console.print(f"{lines} refused and left empty")
         raise typer.Exit(3)
-
-
-def _suggest_compiling(translator: "Translator", compiled: bool | None) -> None:
-    """Say how to get the faster engine, where there is one that nobody has asked for or against."""
-    if "torch" not in sys.modules:
-        return
-    from ...fast.selection import kernels_pay
-    from .screen import console
-
-    if compiled is None and not translator.compiled and kernels_pay(
-        translator.model.config, translator.precision, translator.model.projection.table.device
-    ):  # fmt: skip
-        console.print("PyTorch translates; --compiled compiles faster kernels, once for this machine.")
 
 
 def locate_error(error: "DataError | InputError", name: str, partial: Path | None) -> "DataError | InputError":

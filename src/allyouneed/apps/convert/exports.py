@@ -17,13 +17,12 @@ import torch
 
 from ...bundle import Bundle
 from ...config import DecodeConfig, ModelConfig
-from ...decode import SearchLimits, search, target_log_probabilities
-from ...decode.likelihood import eval_copy
+from ...decode import SearchLimits, search
 from ...errors import ConfigError, ExportError, InputError, require_extra
 from ...export_limits import exportable, unexpressed_settings
-from ...fast.engine import EngineStep
-from ...fast.selection import choose_engine, make_engine
 from ...files import folder_written_whole, to_json, write_whole
+from ...translator.definition import DefinitionEngine
+from ...translator.likelihood import eval_copy, target_log_probabilities
 
 ExportPrecision = Literal["float32", "float16", "int8"]
 
@@ -124,12 +123,10 @@ def export_bundle(
     bundle = bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)
     if to not in FORMATS:
         raise ConfigError(f"the format must be one of {', '.join(FORMATS)}; got {to!r}")
-    chosen, config = FORMATS[to], bundle.model.config
+    chosen, config = FORMATS[to], bundle.config
     precision = precision or chosen.choose_precision(config)
     if precision not in chosen.precisions:
         raise ConfigError(f"{to} is exported in {' or '.join(chosen.precisions)}; got precision {precision!r}")
-    if reason := choose_engine(bundle.model)[1]:
-        raise ExportError(f"{reason.split(';')[0]}; only models that compute what their config says are exported")
     if reason := exportable(config, (bundle.source_tokenizer, bundle.target_tokenizer))[to]:
         raise ExportError(reason)
     if sentences < 1:
@@ -164,18 +161,16 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -
     are compared in the greedy search only: with a beam, the other program may prefer such a one to an ended one if it
     is more likely.
     """
-    tokenizer, banned, engine = bundle.target_tokenizer, banned_ids(bundle), make_engine(bundle.model)
-    step = EngineStep(engine, banned_ids=banned)
-    max_length = min(PROOF_LENGTH, bundle.model.config.max_length - 1)
-    limits = SearchLimits(sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=torch.tensor([max_length]))
+    tokenizer, banned, engine = bundle.target_tokenizer, banned_ids(bundle), DefinitionEngine(bundle.model, "float32")
+    max_length = min(PROOF_LENGTH, bundle.config.max_length - 1)
+    limits = SearchLimits(sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=[max_length])
     different, tied = set(), set()
     differences: list[float] = []
     beams = tuple(sorted({1, bundle.decode.beam}))
     for beam in beams:
         for number, source in enumerate(sources):
-            with torch.inference_mode():
-                start = engine.start(torch.tensor([source]))
-                ((best,),) = search(step, start, DecodeConfig(beam=beam, alpha=0.0), limits)
+            step = engine.start([source], banned_ids=banned)
+            ((best,),) = search(step, DecodeConfig(beam=beam, alpha=0.0), limits)
             target = tokenizer.frame(best.ids) if best.finished else [tokenizer.sos_id, *best.ids]
             expected = _log_probabilities(bundle, source, target, banned)
             gained = converted.log_probabilities(source, target)
@@ -210,7 +205,7 @@ def probe_sources(bundle: Bundle) -> list[list[int]]:
     for text in bundle.probes:
         with suppress(InputError):
             sources += bundle.source_tokenizer.encode_all([bundle.normalization(text)])
-    return [ids for ids in sources if len(ids) <= bundle.model.config.max_length]
+    return [ids for ids in sources if len(ids) <= bundle.config.max_length]
 
 
 def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
@@ -218,7 +213,7 @@ def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
     rng, tokenizer = random.Random(seed), bundle.source_tokenizer
     excluded = {tokenizer.eos_id, *tokenizer.banned_ids(unknown=True)}
     tokens = [i for i in range(len(tokenizer)) if i not in excluded]
-    longest = min(30, bundle.model.config.max_length - 2)
+    longest = min(30, bundle.config.max_length - 2)
     return [tokenizer.frame(rng.choices(tokens, k=rng.randint(1, longest))) for _ in range(count)]
 
 

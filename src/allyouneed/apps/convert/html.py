@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from ...bundle import Bundle
-from ...fast.quantization import quantize
 from ...nn import EncoderBlock
 from ...nn.weights import weights
 from ...younger.query_key_norm import EPS
@@ -174,6 +173,12 @@ def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str
         "source_tokenizer": json.loads(bundle.source_tokenizer.to_json()),
         "target_tokenizer": None if joint else json.loads(target.to_json()),
     }
+
+
+def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Round weights (out, in) to int8 of the same shape, with scales (out,): weight ≈ scale · int8."""
+    scale = weight.abs().amax(1).clamp_(min=1e-12) / 127
+    return (weight / scale[:, None]).round_().to(torch.int8), scale
 
 
 def _pack(bundle: Bundle, precision: ExportPrecision) -> tuple[list[dict[str, Any]], bytes, dict[str, str]]:

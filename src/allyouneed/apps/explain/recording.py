@@ -70,7 +70,7 @@ def recorded(model: Transformer) -> Iterator[Recording]:
         encoder, decoder                           the output of each stack, normalized  (B, L, D)
         logits                                     the logits of the model               (B, T, V)
 
-    `model.step`, which decodes token by token with a KV cache, is not recorded.
+    Decoding token by token, with a KV cache, is not for recording: each call shows its newest token only.
     """
     with recorded_attention(model) as recording, ExitStack() as hooks:
         for side, part in (("source", model.source_position), ("target", model.target_position)):
@@ -110,8 +110,7 @@ def _note_attention(seen: Recording, name: str, part: MultiHeadAttention, inputs
 def _note_parts(seen: Recording, name: str, part: MultiHeadAttention, inputs: tuple[Any, ...], _: Tensor) -> None:
     query, key, value, attn_mask = (*inputs, None)[:4]
     with torch.no_grad():
-        keys, values = part.project_kv(key, value)
-        queries = part.project_queries(query, start=keys.size(2) - query.size(1))  # (B, T, D) → (B, H, T, K)
+        queries, keys, values = part.project(query, key, value)  # (B, T, D) → (B, H, T, K)
         scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.size(-1))
         seen[f"{name}.query"], seen[f"{name}.key"], seen[f"{name}.value"] = queries, keys, values
         seen[f"{name}.scores"] = scores if attn_mask is None else scores.masked_fill(~attn_mask, -torch.inf)

@@ -1,30 +1,35 @@
 """A record of a search: its engine is wrapped, and every prefix that the search expands is kept."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ...config import DecodeConfig
-from ...decode import Hypothesis, Rule, apply_rules, length_divisor, sampling_probabilities
-from ...fast.engine import AnyEngine
-from ...fast.selection import make_engine
+from ...decode import Continuation, Hypothesis, length_divisor, sampling_probabilities
 from ...translator import Segment, Translator
+from ...translator.engine import Engine, EngineStep
 from ...translator.generation import GenerationRequest, TranslationGenerator
-from ...translator.prepared_model import PreparedModel
 from ...translator.segment_translator import search_for_spans
 
 Prefix = tuple[int, ...]
+
+
+def as_tensor(rows: Any) -> Tensor:
+    """Copy the log-probabilities of an engine's step, a tensor or a buffer, to a tensor on the CPU."""
+    return rows.float().cpu().clone() if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows))
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTrace:
     """One search. `log_probabilities` maps each expanded prefix to those of the next token, (V,), in nats.
 
-    These are the model's, before the `rules` of the search. A prefix leaves out `<sos>`.
+    These are the model's; `after_rules` has what the rules of the search made of them. A prefix leaves out `<sos>`.
     """
 
     hypothesis: Hypothesis
@@ -33,7 +38,7 @@ class SearchTrace:
     limit: int  # tokens at most, `<eos>` included
     config: DecodeConfig
     constrained: bool = False  # the translation must have phrases: of a glossary, or copied spans
-    rules: Sequence[Rule] = ()
+    after_rules: Mapping[Prefix, Tensor] = field(default_factory=dict)
 
     def log_probability(self, prefix: Prefix) -> float:
         """The log-probability of a prefix that was expanded, or that continues such a one by a token."""
@@ -46,9 +51,7 @@ class SearchTrace:
 
     def ruled(self, prefix: Prefix) -> Tensor:
         """The log-probabilities of the next token after a prefix, as the rules of the search leave them, (V,)."""
-        row = self.log_probabilities[prefix]
-        written = torch.tensor([prefix], dtype=torch.int64, device=row.device)
-        return apply_rules(self.rules, written, torch.zeros(1, dtype=torch.int64), row[None])[0]
+        return self.after_rules.get(prefix, self.log_probabilities[prefix])
 
     def ranked(self) -> list[Prefix]:
         """The expanded prefixes: those of the translation, then the most probable ones by their mean for a token."""
@@ -63,18 +66,17 @@ class SearchTrace:
         """The finished hypotheses with their scores, best first.
 
         These are the prefixes that may end, and whose `<eos>` is among the `beam` best continuations of all prefixes
-        of their length. Of a search with constraints or groups, whose hypotheses do not all compete, among those of the
-        prefix itself.
+        of their length. Of a search with constraints, whose hypotheses do not all compete, among those of the prefix
+        itself.
         """
         totals = {prefix: self.ruled(prefix) + self.log_probability(prefix) for prefix in self.log_probabilities}
         rivals: dict[int, list[Tensor]] = {}
         for prefix, row in totals.items():
             rivals.setdefault(len(prefix), []).append(row)
-        all_compete = not self.constrained and self.config.beam_groups == 1
 
         def ends(prefix: Prefix) -> bool:
             row = totals[prefix]
-            every = torch.cat(rivals[len(prefix)]) if all_compete else row
+            every = row if self.constrained else torch.cat(rivals[len(prefix)])
             end = row[self.eos_id]
             return bool(end.isfinite() and end >= every.topk(min(self.config.beam, len(every))).values[-1])
 
@@ -117,17 +119,17 @@ class SearchTrace:
         )
         if self.constrained:
             return f"{ending} A hypothesis without the words that the translation must contain could not end."
-        return f"{ending} {self._explain_stopping()}" if self.config.beam_groups == 1 else ending
+        return f"{ending} {self._explain_stopping()}"
 
     def _explain_draw(self, ids: Prefix) -> str:
-        config, row = self.config, self.ruled(ids)[None]
+        config, row = self.config, self.ruled(ids).tolist()
         drawn = sampling_probabilities(row, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
         plain = {"temperature": 1, "top_k": 0, "top_p": 1}
         changed = [
             f"{name}={getattr(config, name):g}" for name, value in plain.items() if getattr(config, name) != value
         ]
         setting = f" with {' and '.join(changed)}" if changed else ""
-        return f"<eos> was drawn; its probability{setting} was {percent(float(drawn[0, self.eos_id]))}."
+        return f"<eos> was drawn; its probability{setting} was {percent(float(drawn[self.eos_id]))}."
 
     def _explain_stopping(self) -> str:
         """The rule by which a beam search stops (decode/ended.py)."""
@@ -149,7 +151,7 @@ class SearchTrace:
 
     def _is_scored_again(self) -> bool:
         """Whether the scores are those of the model without the rules (`TranslationGenerator`)."""
-        return self.config.repetition_penalty != 1 or self.config.beam_groups > 1
+        return self.config.repetition_penalty != 1
 
 
 def percent(share: float) -> str:
@@ -165,63 +167,80 @@ def with_parents(prefixes: Iterable[Prefix]) -> list[Prefix]:
     return sorted(whole, key=lambda prefix: (len(prefix), prefix))
 
 
-@dataclass(frozen=True, slots=True)
-class _Traced:
-    """A state that knows the tokens of each of its hypotheses. One sentence."""
+class RecordedStep:
+    """A step that keeps the log-probabilities after every prefix that a search expands. For one sentence."""
 
-    inner: Any
-    prefixes: tuple[Prefix | None, ...]  # None: nothing was read yet, not even `<sos>`
+    def __init__(self, step: EngineStep) -> None:
+        self._step = step
+        self._prefixes: list[Prefix] | None = None  # None: nothing was read yet, not even `<sos>`
+        self.log_probabilities_of: dict[Prefix, Tensor] = {}
+        self.after_rules: dict[Prefix, Tensor] = {}
 
-    def reorder(self, hypotheses: Tensor) -> "_Traced":
-        return _Traced(self.inner.reorder(hypotheses), tuple(self.prefixes[n] for n in hypotheses.tolist()))
+    def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+        """As in `Step`."""
+        self._step(hypotheses, tokens)
+        before = self._prefixes
+        self._prefixes = [
+            () if before is None else (*before[parent], token) for parent, token in zip(hypotheses, tokens, strict=True)
+        ]
+        self.log_probabilities_of |= self._rows()
 
-    def keep(self, sentences: Tensor) -> "_Traced":
-        return replace(self, inner=self.inner.keep(sentences))
+    def restrict(
+        self,
+        hypothesis: int,
+        *,
+        banned: Collection[int] = (),
+        forced: int | None = None,
+        penalized: Collection[int] = (),
+        penalty: float = 1.0,
+    ) -> None:
+        """As in `Step`."""
+        self._step.restrict(hypothesis, banned=banned, forced=forced, penalized=penalized, penalty=penalty)
+
+    def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
+        """As in `Step`."""
+        self.after_rules |= self._rows()
+        return self._step.best(totals, count)
+
+    def log_probability(self, hypothesis: int, token: int) -> float:
+        """As in `Step`."""
+        return self._step.log_probability(hypothesis, token)
+
+    def log_probabilities(self) -> Any:
+        """As in the steps of engines."""
+        return self._step.log_probabilities()
+
+    def _rows(self) -> dict[Prefix, Tensor]:
+        return dict(zip(self._prefixes or (), as_tensor(self.log_probabilities()), strict=True))
 
 
 class RecordingEngine:
-    """An engine that keeps the log-probabilities after every prefix that a search expands. For one sentence."""
+    """An engine whose searches, one sentence each, are recorded."""
 
-    def __init__(self, engine: AnyEngine) -> None:
-        self._engine = engine
-        self.config, self.precision, self.compiled = engine.config, engine.precision, engine.compiled
-        self.top_continuations = engine.top_continuations
-        self.by_prefix: dict[Prefix, Tensor] = {}
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self.config, self.precision = engine, engine.config, engine.precision
+        self.workers = engine.workers
+        self.steps: list[RecordedStep] = []
 
-    def start(self, source: Tensor) -> _Traced:
+    def start(self, sources: Sequence[Sequence[int]], **settings: Any) -> RecordedStep:
         """As in `Engine`."""
-        return _Traced(self._engine.start(source), (None,) * len(source))
-
-    def step(self, last: Tensor, state: _Traced) -> tuple[Tensor, _Traced]:
-        """As in `Engine`."""
-        logits, inner = self._engine.step(last, state.inner)
-        return logits, _Traced(inner, _extend(state.prefixes, last))
-
-    def log_probabilities(self, last: Tensor, state: _Traced, banned_ids: Tensor) -> tuple[Tensor, _Traced]:
-        """As in `Engine`."""
-        rows, inner = self._engine.log_probabilities(last, state.inner, banned_ids)
-        prefixes = _extend(state.prefixes, last)
-        for prefix, row in zip(prefixes, rows, strict=True):
-            self.by_prefix.setdefault(prefix, row.cpu())
-        return rows, _Traced(inner, prefixes)
-
-
-def _extend(prefixes: tuple[Prefix | None, ...], last: Tensor) -> tuple[Prefix, ...]:
-    return tuple(
-        () if prefix is None else (*prefix, token) for prefix, token in zip(prefixes, last.tolist(), strict=True)
-    )
+        self.steps.append(RecordedStep(self._engine.start(sources, **settings)))
+        return self.steps[-1]
 
 
 class _RecordedGenerator(TranslationGenerator):
-    """A generator that keeps the settings and the rules of the search that found each hypothesis."""
+    """A generator that keeps the settings of the search that found each hypothesis, and what its rules made."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.searches: list[tuple[Hypothesis, DecodeConfig, Sequence[Rule]]] = []
+    def __init__(self, engine: RecordingEngine, *arguments: Any, **named: Any) -> None:
+        super().__init__(engine, *arguments, **named)
+        self.recording = engine
+        self.searches: list[tuple[Hypothesis, DecodeConfig, Mapping[Prefix, Tensor]]] = []
 
     def _search(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
+        begun = len(self.recording.steps)
         results = super()._search(requests, config)
-        self.searches += [(one, config, self._rules(requests, config)) for hypotheses in results for one in hypotheses]
+        after_rules = ChainMap(*(step.after_rules for step in self.recording.steps[begun:]))
+        self.searches += [(one, config, after_rules) for hypotheses in results for one in hypotheses]
         return results
 
 
@@ -231,9 +250,9 @@ def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
     Where the translation is searched again (because it was repetitive, or its copied spans were wrong), every search
     is recorded; the settings and rules are those of the one that found it. `segment` must have a translation.
     """
-    engine = RecordingEngine(make_engine(translator.model, precision=translator.precision))
+    engine = RecordingEngine(translator.engine)
     generator = _RecordedGenerator(
-        PreparedModel(engine.config, lambda: ([translator.model], engine)),
+        engine,
         translator.target_tokenizer,
         translator.decode,
         source_specials=len(translator.source_tokenizer.frame([])),
@@ -245,13 +264,15 @@ def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
         hypotheses = search_for_spans(
             generator, segment.constraints, segment.text, request, hypotheses, prefix=request.prefix
         )
-    config, rules = next((config, rules) for one, config, rules in reversed(generator.searches) if one == hypotheses[0])
+    config, after_rules = next(
+        (config, after_rules) for one, config, after_rules in reversed(generator.searches) if one == hypotheses[0]
+    )
     return SearchTrace(
         hypotheses[0],
-        engine.by_prefix,
+        ChainMap(*(step.log_probabilities_of for step in engine.steps)),
         translator.target_tokenizer.eos_id,
-        int(generator.limits([request]).longest),
+        max(generator.limits([request]).max_lengths),
         config,
         constrained=bool(request.constraints),
-        rules=rules,
+        after_rules=after_rules,
     )

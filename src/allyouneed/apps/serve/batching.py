@@ -10,8 +10,7 @@ from itertools import zip_longest
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-import torch
-
+from ...device import use_one_thread
 from ...translator import Segment, SplitTexts, Translation, Translator
 from .monitoring import Monitoring
 
@@ -196,8 +195,8 @@ class BatchWorkers:
             thread.join()
 
     def _work(self) -> None:
-        torch.set_num_threads(1)
         while batch := self._queue.take(self._speed.batch_tokens):
+            use_one_thread()  # before each batch: a model that needs PyTorch may be the second one
             self._translate(batch)
             if len(batch) > 1:
                 time.sleep(GATHER_SECONDS)  # else the first client to answer would make a batch of its own

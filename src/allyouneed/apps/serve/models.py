@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...bundle import model_files, read_languages
+from ...bundle import WEIGHTS_FILE, model_files, read_languages
 from ...errors import BundleError, ConfigError, LanguageError
 from ...files import named_folders
 from ...language_tags import language_name, parse_pair, with_name
@@ -57,9 +57,7 @@ class LoadedModel:
         self.source, self.stamp = source, _stamp(source.folder)
         folders = named_folders(source.folder)
         self.base = Translator.load(*folders, device=config.device, precision=config.precision, **decode)
-        states = [bundle.model.state_dict() for bundle in self.base.bundles]
-        tensors = {tensor.data_ptr(): tensor.nbytes for state in states for tensor in state.values()}
-        self.bytes = sum(tensors.values())
+        self.bytes = sum((folder / WEIGHTS_FILE).stat().st_size for folder in folders)
 
     def is_current(self) -> bool:
         """Whether the files on disk are still those that were read."""
@@ -101,10 +99,6 @@ class ModelStore:
     def pairs(self) -> list[ModelKey]:
         """Every pair there is, in the order of the bundles."""
         return list(self._sources)
-
-    def folders(self) -> list[Path]:
-        """The folder of every bundle, in their order."""
-        return [folder for source in self._sources.values() for folder in named_folders(source.folder)]
 
     def languages(self) -> list[Language]:
         """Every source language, with its name in English and its targets."""

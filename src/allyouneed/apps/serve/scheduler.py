@@ -9,9 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeVar
 
-import torch
-
-from ...device import available_cores
+from ...device import available_cores, use_one_thread
 from ...errors import DeadlineExceeded, Overloaded
 from ...translator import SplitTexts, Translation, Translator
 from .batching import PLAIN, BatchWorkers, QueuedRequest, SegmentGroup, SegmentQueue, TranslationOptions
@@ -45,7 +43,7 @@ class Scheduler:
         self._accepted = 0  # texts
         self._freed = asyncio.Event()  # set whenever there are fewer
         self._workers = BatchWorkers(self._queue, self._monitoring, workers=workers)
-        self._side_jobs = ThreadPoolExecutor(workers, "translate-aside", torch.set_num_threads, (1,))
+        self._side_jobs = ThreadPoolExecutor(workers, "translate-aside")
         self._monitoring.queued.set_function(lambda: self._accepted)
 
     @property
@@ -115,10 +113,15 @@ class Scheduler:
 
     async def run(self, key: ModelKey, function: Callable[[Translator], _Result]) -> _Result:
         """What `function` returns for the translator of a pair: for work that shares no batch. It runs in a thread."""
+
+        def work(translator: Translator) -> _Result:
+            use_one_thread()
+            return function(translator)
+
         with self._accept(1):
             async with within(self._timeout):
                 translator = await self._translator(key)
-                return await asyncio.get_running_loop().run_in_executor(self._side_jobs, function, translator)
+                return await asyncio.get_running_loop().run_in_executor(self._side_jobs, work, translator)
 
     @contextmanager
     def _accept(self, count: int) -> Iterator[None]:

@@ -1,1 +1,0 @@
-"""Translations of a process that has not imported PyTorch yet: the model in NumPy."""
