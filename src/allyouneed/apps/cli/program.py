@@ -5,7 +5,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,10 +65,16 @@ def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: Sequen
         "how good it is": shell_command("evaluate", folder, *([] if find_held_out_pairs(folder) else ["FILE"])),
         "in the browser": shell_command("serve", folder),
         "see how it works": shell_command(
-            "explain", folder, *(words if text else ("TEXT",)), "-o", folder / "explained.html", "--overwrite"
+            "explain", folder, *(words if text else ("TEXT",)), "-o", f"{folder}-explained.html", "--overwrite"
         ),
-        "as one web page": shell_command("export", folder, f"{folder}-page", "--to", "html"),
+        "as one web page": shell_command("export", folder, _unused(f"{folder}-page"), "--to", "html"),
     }
     if (report := folder / "report.html").is_file():
         steps["read the report"] = f"{shell_name('python', sys.executable)} -m webbrowser {report.resolve().as_uri()}"
     return (f"  {what:<17} {command}" for what, command in steps.items())
+
+
+def _unused(name: str) -> str:
+    """Return the name, or one with a number if something has it: an export goes into a new folder."""
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(free for free in names if not os.path.lexists(free))
