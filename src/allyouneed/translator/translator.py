@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from ..device import may_have_gpu, pick_device
 from ..errors import BundleError, ConfigError, InputError
 from ..fast.engine import Compiled, Precision
 from ..light.search import read_light
-from ..settings import build_settings, require_whole
+from ..settings import require_whole
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
 from .alignment import Unit
@@ -160,12 +160,9 @@ class Translator:
         None leaves a setting as it is. `glossary` maps terms to their translations, `{"term": "translation"}`; of
         several translations any one may be used.
         """
-        changed = {name: value for name, value in decode.items() if value is not None}
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)  # the engine and its weights are shared
-        other.decode = build_settings(
-            DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,"
-        )
+        other.decode = self.decode.changed(decode)
         if glossary is not None:
             other._glossary = as_glossary(glossary)
         other._prepare()

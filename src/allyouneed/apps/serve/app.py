@@ -75,14 +75,16 @@ def create_app(
 ) -> FastAPI:
     """An ASGI application that serves `bundles`, each a folder, or `FOLDER=en-it` to name its languages.
 
-    `decode` holds settings of `DecodeConfig` that replace those of the bundles. Refuses bundles without languages,
-    and two for the same pair.
+    `decode` holds settings of `DecodeConfig` that replace those of the bundles. Refuses settings that a bundle cannot
+    have, and two bundles for the same pair.
     """
     config = config or ServeConfig()
     if not bundles:
         raise ConfigError("a server needs at least one bundle")
-    models = ModelStore([ModelSource.parse(bundle) for bundle in bundles], config, decode)
-    return assemble(config, models)
+    sources = [ModelSource.parse(bundle) for bundle in bundles]
+    for source in sources:
+        source.require_settings(decode or {})
+    return assemble(config, ModelStore(sources, config, decode))
 
 
 def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState | None" = None) -> FastAPI:

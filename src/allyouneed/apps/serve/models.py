@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...bundle import model_files, read_languages
+from ...bundle import model_files, read_decode, read_languages
 from ...errors import BundleError, ConfigError, LanguageError
 from ...files import named_folders
 from ...language_tags import language_name, parse_pair, with_name
@@ -44,6 +44,10 @@ class ModelSource:
         if not (source and target):
             source, target = (with_name(code, Path(folder).name) for code in ("und", "zxx"))
         return cls(ModelKey(source, target), Path(folder))
+
+    def require_settings(self, decode: Mapping[str, Any]) -> None:
+        """Refuse settings of the search that this model cannot have, before it is loaded."""
+        read_decode(named_folders(self.folder)[0]).changed(decode)
 
     def renamed(self) -> "ModelSource":
         """The same model under a source language that has the name of its folder."""
