@@ -4,9 +4,12 @@ A format is one file of this room with one function, from the bytes of a file to
 plain: inline markup is taken out of it and stands beside it as marks.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from ...text.normalize import UNSEEN, without_unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class TranslationUnit:
     is written as it was, such as code in a sentence. `signs` are characters that the document writes as codes, and that
     must come back. `key` says where in the document the unit is, for messages
     ("line 12"). `translation` is the one that the document has already, else None; it is kept. With `reasons`, a
-    person should look at its translation, however sure the model is.
+    person should look at its translation, however sure the model is. The text has no soft hyphens and other characters
+    without width: they say how the words of the source are broken, and no format writes them into a translation.
     """
 
     text: str
@@ -78,6 +82,13 @@ class TranslationUnit:
     def __post_init__(self) -> None:
         if problem := nesting_problem(self.text, self.marks):
             raise ValueError(f"marks of {self.text!r:.60}: {problem}")
+        seen = without_unseen(self.text)
+        if seen != self.text:
+            unseen = [place for match in UNSEEN.finditer(self.text) for place in range(*match.span())]
+            object.__setattr__(
+                self, "marks", tuple(m._replace(at=m.at - bisect_left(unseen, m.at)) for m in self.marks)
+            )
+            object.__setattr__(self, "text", seen)
 
 
 @dataclass(frozen=True, slots=True)
