@@ -44,7 +44,6 @@ _ENGLISH = (
 )  # fmt: skip
 
 _PRIVATE = "-x-"
-_NO_LANGUAGES = ("und", "zxx")  # undetermined, and no language at all
 _TAG = r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*"
 # In "pt-BR-en" the first tag has a region, capitals or figures, and may have a script of four letters before it.
 _PAIR = re.compile(rf"([A-Za-z]{{2,8}}(?:-[A-Z][a-z]{{3}})?(?:-[A-Z]{{2}}|-\d{{3}})?)-({_TAG})|({_TAG}):({_TAG})")
@@ -55,14 +54,27 @@ def language_name(code: str) -> str:
     """The English name of a language, or its code if it is not a common one; with its private part in brackets."""
     code, private, name = code.partition(_PRIVATE)
     if private:
-        return name.replace("-", " ").capitalize() if code in _NO_LANGUAGES else f"{language_name(code)} ({name})"
+        return f"{language_name(code)} ({name})"
     return LANGUAGE_NAMES.get(code) or LANGUAGE_NAMES.get(code.partition("-")[0], code)
 
 
 def with_name(code: str, name: str) -> str:
     """A tag with a name as its private part (BCP 47): of "en" and "small.2" that is "en-x-small-2"."""
-    parts = re.findall("[a-z0-9]{1,8}", unicodedata.normalize("NFKD", name).lower())
+    parts = re.findall("[a-z0-9]{1,8}", _plain(name))
     return code + _PRIVATE + "-".join(parts or ["model"])
+
+
+def model_name(folder: str) -> str:
+    """What a model that is no pair of languages is called by: the name of its folder in letters of ASCII and figures.
+
+    One that would be read as a language has "model" before it.
+    """
+    name = "-".join(re.findall("[a-z0-9]+", _plain(folder))) or "model"
+    return f"model-{name}" if find_language(name) else name
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFKD", name).lower()
 
 
 def find_language(text: str) -> str:

@@ -54,8 +54,8 @@ def test_settings_of_the_search_are_obeyed_by_every_route_and_refused_at_the_sta
     languages = {"source": "en", "target": "it"}
     app = create_app(served, ServeConfig(device="cpu"), decode={"max_length": 3})
     with TestClient(app, base_url="http://localhost") as client:
-        (own,) = client.post("/v1/translate", json={"texts": ["abcdefgh"], **languages}).json()["translations"]
+        (native,) = client.post("/v1/translate", json={"texts": ["abcdefgh"], **languages}).json()["translations"]
         other = client.post("/translate", json={"q": "abcdefgh", **languages}).json()
     expected = Translator.load(served[0], max_length=3)("abcdefgh")
-    assert own["text"] == other["translatedText"] == expected
+    assert native["text"] == other["translatedText"] == expected
     assert expected != Translator.load(served[0])("abcdefgh")

@@ -91,7 +91,7 @@ async def translate_each(
 ) -> list[Answer]:
     """The translation of each text from its language; texts in the target language or without words are unchanged."""
     answers: list[Answer | None] = [
-        Answer(text, (), ()) if source == target or is_untranslatable(text) else None
+        Answer(text, (), ()) if server.models.is_same(source, target) or is_untranslatable(text) else None
         for text, source in zip(texts, sources, strict=True)
     ]
     by_source: dict[str, list[int]] = {}
