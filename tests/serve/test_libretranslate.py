@@ -225,6 +225,8 @@ def test_other_errors_have_the_same_shape(client: TestClient, method: str, path:
 
 def test_the_description_of_the_api_is_there_as_json_and_as_a_page(client: TestClient) -> None:
     paths = client.get("/spec").json()["paths"]
+    assert client.get("/openapi.json").json() == client.get("/spec").json()
+    assert client.head("/openapi.json").status_code == 200
     assert {"/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings"} <= set(paths)
     deleted, created = paths["/v2/glossaries/{glossary}"]["delete"], paths["/v2/glossaries"]["post"]
     assert [{code for code in one["responses"] if code < "300"} for one in (deleted, created)] == [{"204"}, {"201"}]

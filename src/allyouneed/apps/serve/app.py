@@ -140,6 +140,8 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
     app.include_router(router, responses=ERRORS)
     for api in (libretranslate, uploads, native, deepl, deepl_glossaries, web_page):
         app.include_router(api.router, responses=ERRORS)
+    # Where most programs look for it; LibreTranslate has it under /spec.
+    app.add_api_route("/openapi.json", lambda: JSONResponse(app.openapi()), include_in_schema=False)
     if training:
         app.include_router(import_module(".training", __package__).router)
     return app
