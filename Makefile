@@ -10,7 +10,7 @@ IN_256_BITS := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2
 AVX2_ONLY := NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2 $(IN_256_BITS)
 
 .PHONY: demo test test-all test-avx2 test-avx-vnni check format bench bench-gpu bench-decode docs
-demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
+demo: .venv/installed-serve,html ; $(BIN)/allyouneed demo --overwrite  # with what its last lines offer
 test: .venv/installed-dev ; $(PYTEST) -m 'not slow'  # no browser, no Ray, no foreign program
 test-all: .venv/installed-dev ; $(PYTEST)
 test-avx2: .venv/installed-dev ; $(AVX2_ONLY) $(PYTEST) tests/fast  # the engines of most processors

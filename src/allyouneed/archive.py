@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Mapping
 from copy import copy
 from struct import error as StructError
+from typing import IO
 
 from lxml import etree
 
@@ -58,6 +59,10 @@ class Archive:
                 return part.read(self._zip.getinfo(name).file_size + 1)
         except _BROKEN as error:
             raise DocumentError(f"is damaged: {name}: {error}") from error
+
+    def open(self, name: str) -> IO[bytes]:
+        """A part as a stream, which ends at the size that the archive states for it."""
+        return self._zip.open(name)
 
     def read_xml(self, name: str) -> etree._Element:
         """The root of a part."""

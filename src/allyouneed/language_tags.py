@@ -7,41 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from .errors import ConfigError
-
-LANGUAGE_NAMES = {
-    "ar": "Arabic", "az": "Azerbaijani", "bg": "Bulgarian", "bn": "Bengali", "bs": "Bosnian", "ca": "Catalan",
-    "cs": "Czech", "cy": "Welsh", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "eo": "Esperanto",
-    "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish", "fr": "French",
-    "ga": "Irish", "gl": "Galician", "he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian",
-    "hy": "Armenian", "id": "Indonesian", "is": "Icelandic", "it": "Italian", "ja": "Japanese", "ka": "Georgian",
-    "kk": "Kazakh", "ko": "Korean", "ky": "Kyrgyz", "la": "Latin", "lt": "Lithuanian", "lv": "Latvian",
-    "mk": "Macedonian", "ms": "Malay", "mt": "Maltese", "nb": "Norwegian Bokmål", "nl": "Dutch",
-    "nn": "Norwegian Nynorsk", "no": "Norwegian", "pl": "Polish", "pt": "Portuguese", "pt-BR": "Portuguese (Brazil)",
-    "ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sq": "Albanian", "sr": "Serbian",
-    "sv": "Swedish", "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "th": "Thai", "tl": "Tagalog", "tr": "Turkish",
-    "uk": "Ukrainian", "ur": "Urdu", "uz": "Uzbek", "vi": "Vietnamese", "zh": "Chinese",
-    "zh-Hans": "Chinese (simplified)", "zh-Hant": "Chinese (traditional)",
-}  # fmt: skip
-
-# What languages call themselves. "Bokmål" and "nynorsk" are of one language, norsk.
-OWN_NAMES = {
-    "ar": "العربية", "az": "azərbaycanca", "bg": "български", "bn": "বাংলা", "bs": "bosanski", "ca": "català",
-    "cs": "čeština", "cy": "Cymraeg", "da": "dansk", "de": "Deutsch", "el": "ελληνικά", "eo": "esperanto",
-    "es": "español", "et": "eesti", "eu": "euskara", "fa": "فارسی", "fi": "suomi", "fr": "français", "ga": "Gaeilge",
-    "gl": "galego", "he": "עברית", "hi": "हिन्दी", "hr": "hrvatski", "hu": "magyar", "hy": "հայերեն",
-    "id": "bahasa Indonesia", "is": "íslenska", "it": "italiano", "ja": "日本語", "ka": "ქართული", "kk": "қазақ тілі",
-    "ko": "한국어", "ky": "кыргызча", "la": "latina", "lt": "lietuvių", "lv": "latviešu", "mk": "македонски",
-    "ms": "bahasa Melayu", "mt": "Malti", "nb": "bokmål", "nl": "Nederlands", "nn": "nynorsk", "no": "norsk",
-    "pl": "polski", "pt": "português", "ro": "română", "ru": "русский", "sk": "slovenčina", "sl": "slovenščina",
-    "sq": "shqip", "sr": "српски", "sv": "svenska", "sw": "Kiswahili", "ta": "தமிழ்", "te": "తెలుగు", "th": "ไทย",
-    "tl": "Filipino", "tr": "Türkçe", "uk": "українська", "ur": "اردو", "uz": "oʻzbekcha", "vi": "Tiếng Việt",
-    "zh": "中文", "zh-Hans": "简体中文", "zh-Hant": "繁體中文",
-}  # fmt: skip
-# And what others call English, which is a side of many pairs.
-_ENGLISH = (
-    "Englisch", "anglais", "inglés", "inglese", "inglês", "Engels", "engelska", "engelsk", "angielski", "английский",
-    "англійська", "angličtina", "İngilizce", "英語", "英语", "영어",
-)  # fmt: skip
+from .language_names import FOREIGN_NAMES, LANGUAGE_NAMES, OWN_NAMES
 
 _PRIVATE = "-x-"
 _TAG = r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*"
@@ -89,7 +55,8 @@ def find_language(text: str) -> str:
 
 @cache
 def _tags_by_name() -> dict[str, str]:
-    names = [*LANGUAGE_NAMES.items(), *OWN_NAMES.items(), *(("en", name) for name in _ENGLISH)]
+    foreign = [(tag, name) for tag, names in FOREIGN_NAMES.items() for name in names.split(", ")]
+    names = [*LANGUAGE_NAMES.items(), *OWN_NAMES.items(), *foreign]
     return {name.casefold(): tag for tag, name in names}
 
 
