@@ -41,6 +41,19 @@ def test_a_list_of_texts_has_a_list_of_translations(client: TestClient) -> None:
     assert answer.json() == {"translatedText": ["hELLO", "wORLD"]}
 
 
+def test_sentences_are_cut_by_the_source_language_and_joined_by_the_target_language() -> None:
+    app = stub_app("de:zh", "zh:en")
+    with TestClient(app, base_url=BASE) as client:
+        for source, target, text, answer in (
+            ("de", "zh", "Am 3. Mai. Gut.", "aM 3. mAI.gUT."),
+            ("zh", "en", "你好。再见。", "你好。 再见。"),
+        ):
+            body = {"q": text, "source": source, "target": target}
+            assert client.post("/translate", json=body).json()["translatedText"] == answer
+            body = {**body, "q": f"<p>{text}</p>", "format": "html"}
+            assert client.post("/translate", json=body).json()["translatedText"] == f"<p>{answer}</p>"
+
+
 def test_the_language_is_detected_for_each_text_on_its_own(client: TestClient) -> None:
     texts = ["Where is the next train station?", "Wo ist der nächste Bahnhof?"]
     answer = client.post("/translate", json={"q": texts, "source": "auto", "target": "it"}).json()

@@ -83,6 +83,11 @@ class Translator:
         return f"Translator({', '.join(map(repr, self.bundles))}, precision={self.precision}, beam={self.decode.beam})"
 
     @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target language, as BCP 47 tags; empty where the bundle names none."""
+        return self.bundle.languages
+
+    @property
     def precision(self) -> Precision:
         """The precision of the engine's weights."""
         return self._prepared.precision
@@ -329,8 +334,8 @@ class Translator:
 
     def _stream(self, split: SplitTexts) -> Iterator[str]:
         for number, segment in enumerate(split.segments):
-            if number:
-                yield " "
+            if number and split.blank:
+                yield split.blank
             if segment.request.constraints:
                 (translation,) = self.translate_segments([segment])
                 if translation is None:

@@ -139,7 +139,7 @@ class Document:
     None leaves a unit as it stands in the file. With None for all of them the bytes are those that were read.
     `problem` says why the file cannot hold a translation of the unit with some number, from 0; empty: it can. `write`
     leaves such a unit as it stands. `left_out` are texts that cannot be translated at all, for the summary.
-    With `copies_numbers` the format has no option `numbers`.
+    With `copies_numbers` the format has no option `numbers`. `target_language` is that of its options.
     """
 
     units: tuple[TranslationUnit, ...]
@@ -147,6 +147,7 @@ class Document:
     problem: Callable[[int, UnitTranslation], str] = lambda number, translation: ""
     left_out: tuple[LeftOutText, ...] = ()
     copies_numbers: bool = False
+    target_language: str = ""
 
 
 Reader = Callable[[bytes, DocumentOptions], Document]

@@ -127,7 +127,8 @@ async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[
     """
 
     def read(process: DocumentProcess) -> DocumentPlan:
-        return plan_document(process.read(document.content, document.kind, document.options))
+        read = process.read(document.content, document.kind, document.options)
+        return plan_document(read, (document.source, document.target))
 
     async with within(server.config.request_timeout):
         plan = await server.documents.run(read)
@@ -152,6 +153,7 @@ async def translate_upload(
     if not source:
         text = "\n".join(unit.text for unit in plan.document.units[:_DETECTED_UNITS])
         source = (await asyncio.to_thread(server.detector.find_source, text, target)).language
+        plan = plan_document(plan.document, (source, target))
     if server.models.is_same(source, target):
         return content, name
     key = server.models.pair(source, target)
