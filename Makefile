@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.t
 PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 .PHONY: demo test test-all check format bench bench-gpu bench-decode docs
-demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
+demo: .venv/installed-serve,html ; $(BIN)/allyouneed demo --overwrite  # with what its last lines offer
 test: .venv/installed-dev ; $(PYTEST) -m 'not slow'  # no browser, no Ray, no foreign program
 test-all: .venv/installed-dev ; $(PYTEST)
 check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy

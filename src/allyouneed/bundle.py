@@ -152,7 +152,7 @@ class Bundle:
         if config.get("checksums") and not checksums.present:
             raise _not_whole(folder, f"{SUMS} does not exist")
         sizes = _sizes(folder, config)
-        decode = build_settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
+        decode = _decode(folder, config)
         # A bundle of an earlier version has none: training had these defaults.
         normalization = build_settings(
             Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
@@ -341,6 +341,15 @@ def read_languages(folder: str | Path) -> tuple[str, str]:
 def read_sizes(folder: str | Path) -> ModelConfig:
     """The sizes of a bundle's model. Loads no weights."""
     return _sizes(Path(folder), _read_config(Path(folder)))
+
+
+def read_decode(folder: str | Path) -> DecodeConfig:
+    """The settings of the search that a bundle has. Loads no weights."""
+    return _decode(Path(folder), _read_config(Path(folder)))
+
+
+def _decode(folder: Path, config: dict[str, Any]) -> DecodeConfig:
+    return build_settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
 
 
 def _sizes(folder: Path, config: dict[str, Any]) -> ModelConfig:

@@ -59,7 +59,6 @@ def test_any_string_comes_back_and_its_marks_are_nested(parts: list[str]) -> Non
         ("super<b>market</b>", "supermarket"),
         ("one\\ntwo\\r\\nthree", "one two three"),
         ("5&nbsp;files&#8239;and&#10;more", "5 files and more"),
-        ("super&shy;market", "supermarket"),
     ],
 )
 def test_a_line_break_has_a_blank_in_the_text(string: str, text: str) -> None:

@@ -66,7 +66,11 @@ def write_recording(
     for weight in listed:
         numbers = weights.numbers[weight.name] if weight else array("f")
         parts += [struct.pack("i", len(numbers)), numbers.tobytes()]
-    integers = [len(search.sources), *map(len, search.sources), *(token for source in search.sources for token in source)]
+    integers = [
+        len(search.sources),
+        *map(len, search.sources),
+        *(token for source in search.sources for token in source),
+    ]
     integers.append(len(search.steps))
     for hypotheses, tokens in search.steps:
         integers += [len(tokens), *hypotheses, *tokens]

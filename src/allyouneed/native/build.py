@@ -81,7 +81,10 @@ def build(
         known = [name for name, compiled in sets.items() if not isinstance(compiled.exception(), CompilerError)]
         defined = [f"-DHAVE_{name.upper()}" for name in known]
         others = sorted(set(FOLDER.glob("*.c")) - set(FOLDER.glob("kernels_*.c"))) + [FOLDER / "kernels_plain.c"]
-        files = [*threads.map(lambda source: compile_file(source, defined), others), *(sets[name].result() for name in known)]
+        files = [
+            *threads.map(lambda source: compile_file(source, defined), others),
+            *(sets[name].result() for name in known),
+        ]
         whole = objects / output.name
         _run([*command, *flags, *link_flags, *map(str, files), "-o", str(whole)])
         partial = output.with_name(f"{output.name}.{os.getpid()}")

@@ -68,7 +68,9 @@ def list_weights(config: ModelConfig) -> list[Weight | None]:
         yield from linear(f"{name}.feed_forward.outer", config.d_ff, d_model)
         yield from norm(f"{name}.feed_forward_residual.norm")
 
-    def side(name: str, vocab_size: int, layers: int, attentions: Sequence[str], table: bool) -> Iterator[Weight | None]:
+    def side(
+        name: str, vocab_size: int, layers: int, attentions: Sequence[str], table: bool
+    ) -> Iterator[Weight | None]:
         stack = "encoder" if name == "source" else "decoder"
         yield Weight(f"{name}_embedding.table", (vocab_size, d_model)) if table else None
         yield Weight(f"{name}_position.encoding", (config.max_length, d_model)) if learned else None
@@ -81,7 +83,9 @@ def list_weights(config: ModelConfig) -> list[Weight | None]:
     own_projection = config.tied_embeddings == "none"
     return [
         *side("source", config.vocab_size, config.encoder_layers, ["attention"], True),
-        *side("target", target_vocab_size, config.decoder_layers, ["self_attention", "cross_attention"], own_target_table),
+        *side(
+            "target", target_vocab_size, config.decoder_layers, ["self_attention", "cross_attention"], own_target_table
+        ),
         Weight("projection.table", (target_vocab_size, d_model)) if own_projection else None,
         Weight("projection.bias", (target_vocab_size,)) if config.projection_bias else None,
     ]

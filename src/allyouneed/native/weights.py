@@ -48,7 +48,11 @@ class FileWeights:
             begin, end = part["data_offsets"]
             if part["dtype"] != "F32":
                 raise ConfigError(f"{name} must be float32 (F32); got {part['dtype']}; convert it and save again")
-            if not 0 <= begin <= end <= len(self._mapped) - start or end - begin != 4 * prod(part["shape"]) or begin % 4:
+            if (
+                not 0 <= begin <= end <= len(self._mapped) - start
+                or end - begin != 4 * prod(part["shape"])
+                or begin % 4
+            ):
                 raise ConfigError(f"{name} has shape {part['shape']}, but bytes {begin} to {end} of {path}")
             self._starts[name] = start + begin
         self._address = addressof(c_char.from_buffer(self._mapped))

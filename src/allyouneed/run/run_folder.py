@@ -131,8 +131,9 @@ def replaced(folder: Path, *, sources: Iterable[Path], resume: bool = False) -> 
     """The folder for a run that replaces the one in `folder` when the block ends without an exception.
 
     That is a folder within `.NAME.new` beside it, or `folder` itself if it does not exist. A run that was killed there
-    is continued by `resume`, otherwise removed. Refuses a folder that is not a run, that contains files a run does not
-    write, or one of the `sources`. The old run stays untouched until the end.
+    is continued by `resume`, otherwise removed. Files that no run writes, such as an explanation, move to the new
+    folder. Refuses a folder that is not a run, or that contains one of the `sources`. The old run stays untouched until
+    the end.
     """
     folder = followed(folder)
     growing = folder.parent / f".{folder.name}.new" / folder.name
@@ -183,17 +184,16 @@ def _refuse(folder: Path, sources: Iterable[Path]) -> None:
                 f"{path} lies in {folder}, which --overwrite would replace, and the new run needs it; name another "
                 "folder with --output"
             )
-    if others := unrelated(folder):
-        raise OutputError(
-            f"{folder} contains files that no run wrote ({others[0].relative_to(folder)}), and --overwrite would "
-            "remove them; move them away, or name another folder with --output"
-        )
 
 
 def _swap(folder: Path, growing: Path) -> None:
     old = folder.with_name(f".{folder.name}.old")
     remove_run(old)
     if folder.exists():
+        for path in unrelated(folder):
+            place = growing / path.relative_to(folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(place)
         folder.rename(old)
     growing.rename(folder)
     remove_run(old)

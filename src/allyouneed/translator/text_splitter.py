@@ -11,6 +11,7 @@ from ..decode import never_cancelled
 from ..errors import ConfigError, InputError
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
+from ..text.sentences import blank_between
 from .constraints import ConstraintBuilder
 from .segments import Segment, Segmenter
 from .texts import checked_prefixes
@@ -28,6 +29,7 @@ class SplitTexts:
     ready: dict[int, Translation]  # by the index of the text
     segments: list[Segment]
     recased: frozenset[int] = frozenset()  # the texts whose translations are to be written in capitals
+    blank: str = " "  # between the translations of the segments of a text
 
     def counting_texts(self, on_progress: Callable[[int], None]) -> Callable[[Sequence[int]], None]:
         """A function of the indices of segments that are translated, which passes on how many texts that finishes.
@@ -83,7 +85,7 @@ class SplitTexts:
         joined = [
             replace(self.ready[number], source=text)
             if number in self.ready
-            else _checked(join_translations(text, by_text[number]), parts[number])
+            else _checked(join_translations(text, by_text[number], self.blank), parts[number])
             for number, text in enumerate(self.texts)
         ]
         answers = self._answers(translations)
@@ -100,7 +102,8 @@ class SplitTexts:
                 parts[segment.number].append((segment, translation))
         joined = {
             number: _checked(
-                join_translations(self.texts[number], [one for _, one in some if one]), [s for s, _ in some]
+                join_translations(self.texts[number], [one for _, one in some if one], self.blank),
+                [s for s, _ in some],
             )
             for number, some in parts.items()
             if all(one for _, one in some)
@@ -147,7 +150,10 @@ class TextSplitter:
         self._normalize, self._target_tokenizer = bundle.normalization, bundle.target_tokenizer
         self._constraints = self._constraint_builder(glossary)
         self._segmenter = Segmenter(
-            bundle.source_tokenizer, longest_source=min(longest, bundle.longest_source or longest), max_length=longest
+            bundle.source_tokenizer,
+            longest_source=min(longest, bundle.longest_source or longest),
+            max_length=longest,
+            language=bundle.languages[0],
         )
 
     @property
@@ -191,7 +197,7 @@ class TextSplitter:
             one._replace(request=one.request._replace(is_cancelled=partial(is_cancelled, one.number)))
             for one in segments
         ]
-        return SplitTexts(texts, ready, segments, frozenset(recased))
+        return SplitTexts(texts, ready, segments, frozenset(recased), blank_between(self._bundle.languages[1]))
 
     def _can_encode(self, text: str) -> bool:
         try:

@@ -105,20 +105,20 @@ def try_command(
       allyouneed try
     """
     from ...translator import Translator
-    from .program import shell_command
+    from .program import command_with_extra, shell_command, unused
     from .screen import console
 
     steps = {
-        "translate a text": ("translate", DATE_MODEL, "2024-02-29"),
-        "see how it works": ("explain", DATE_MODEL, EXAMPLE, "-o", "explained.html", "--overwrite"),
-        "is it sound": ("check", DATE_MODEL),
-        "as one web page": ("export", DATE_MODEL, "dates-page", "--to", "html"),
-        "train it yourself": ("demo",),
-        "train your own": ("train", "FILE"),
+        "translate a text": shell_command("translate", DATE_MODEL, "2024-02-29"),
+        "see how it works": shell_command("explain", DATE_MODEL, EXAMPLE, "-o", "explained.html", "--overwrite"),
+        "is it sound": shell_command("check", DATE_MODEL),
+        "as one web page": command_with_extra("export", DATE_MODEL, unused("dates-page"), "--to", "html"),
+        "train it yourself": shell_command("demo", *(["--overwrite"] if Path("runs/dates").exists() else [])),
+        "train your own": shell_command("train", "FILE"),
     }
     print(f"{EXAMPLE}  →  {Translator.load(DATE_MODEL)(EXAMPLE)}\n\nTry next:")
-    for what, words in steps.items():
-        print(f"  {what:<17} {shell_command(*words)}", flush=True)
+    for what, command in steps.items():
+        print(f"  {what:<17} {command}", flush=True)
     print(flush=True)
 
     from ..serve.options import ServeConfig

@@ -5,12 +5,17 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...errors import install_command
+from ...interpreter import is_installed
+
 if TYPE_CHECKING:
     from ...bundle import Bundle
+
+LIBRARIES = {"serve": ("fastapi", "uvicorn"), "html": ("py_mini_racer",)}  # that commands need besides, by the extra
 
 
 def shell_command(*words: object) -> str:
@@ -19,6 +24,13 @@ def shell_command(*words: object) -> str:
     `words` are quoted for the shell, as is the program.
     """
     return f"{_program()} {shlex.join(map(str, words))}"
+
+
+def command_with_extra(*words: object) -> str:
+    """The same, and before it the command that installs the extra that it needs, if that is not there."""
+    extra = words[words.index("--to") + 1] if "--to" in words else words[0]
+    is_there = all(map(is_installed, LIBRARIES.get(str(extra), ())))
+    return shell_command(*words) if is_there else f"{install_command(str(extra))} && {shell_command(*words)}"
 
 
 def mended_command(options: Sequence[str], *, without: Sequence[str] = ()) -> str:
@@ -63,12 +75,18 @@ def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: Sequen
     steps |= {
         "translate a text": shell_command("translate", folder, *words),
         "how good it is": shell_command("evaluate", folder, *([] if find_held_out_pairs(folder) else ["FILE"])),
-        "in the browser": shell_command("serve", folder),
+        "in the browser": command_with_extra("serve", folder),
         "see how it works": shell_command(
-            "explain", folder, *(words if text else ("TEXT",)), "-o", folder / "explained.html", "--overwrite"
+            "explain", folder, *(words if text else ("TEXT",)), "-o", f"{folder}-explained.html", "--overwrite"
         ),
-        "as one web page": shell_command("export", folder, f"{folder}-page", "--to", "html"),
+        "as one web page": command_with_extra("export", folder, unused(f"{folder}-page"), "--to", "html"),
     }
     if (report := folder / "report.html").is_file():
         steps["read the report"] = f"{shell_name('python', sys.executable)} -m webbrowser {report.resolve().as_uri()}"
     return (f"  {what:<17} {command}" for what, command in steps.items())
+
+
+def unused(name: str) -> str:
+    """Return the name, or one with a number if something has it: an export goes into a new folder."""
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(free for free in names if not os.path.lexists(free))

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from ...errors import InputError
-from ...text.sentences import CharSpan, cut
+from ...text.sentences import CharSpan, cut, gap_between
 from ...text.spans import is_in_word, iter_spans
 from ...translator.constraints import code_signs_differ, numbers_are_lost, spans_differ
 from ...translator.translation import Flag, Translation
@@ -60,13 +60,15 @@ class DocumentTranslation:
 class DocumentPlan(NamedTuple):
     """A document's sentences to translate, none twice: those of units with tags, which need alignments, and the rest.
 
-    `sentences` are those of each unit, as characters of its text; none for a unit that is kept.
+    `sentences` are those of each unit, as characters of its text; none for a unit that is kept. `target_language` says
+    whether blanks belong between their translations.
     """
 
     document: Document
     sentences: tuple[tuple[CharSpan, ...], ...]
     aligned: tuple[str, ...]
     plain: tuple[str, ...]
+    target_language: str = ""
 
 
 def translate_document(
@@ -78,11 +80,12 @@ def translate_document(
 ) -> DocumentTranslation:
     """Translate the units that have no translation yet.
 
-    Each sentence, and each line, of a unit is translated by itself; blanks and line breaks between them stay. A
+    Each sentence, and each line, of a unit is translated by itself; line breaks between them stay, and blanks where the
+    target language has them. Sentences are cut by the rules of the translator's source language, if it names one. A
     unit whose least sure sentence has a confidence below `min_confidence` is to be reviewed. Refuses a sentence that
     the model cannot read; with `skip_refused` its unit stays untranslated.
     """
-    plan = plan_document(document)
+    plan = plan_document(document, getattr(translator, "languages", ("", "")))
     answers = translate_plan(plan, translator, skip_refused=skip_refused)
     return finish_document(plan, answers, min_confidence=min_confidence)
 
@@ -126,17 +129,27 @@ def locate_refusal(plans: Iterable[DocumentPlan], texts: Sequence[str], error: I
     return InputError(f"{key}: {error}" if key else str(error))
 
 
-def plan_document(document: Document, *, split_sentences: bool = True) -> DocumentPlan:
-    """What of a document is to be translated: the sentences of its units, or the units as a whole."""
+def plan_document(
+    document: Document, languages: tuple[str, str] = ("", ""), *, split_sentences: bool = True
+) -> DocumentPlan:
+    """Find what of a document is to be translated: the sentences of its units, or the units as a whole.
+
+    `languages` are source and target; the target that the document was read with goes before.
+    """
     spans = tuple(
         () if unit.translation is not None
-        else tuple(sentence_spans(unit.text, _opaque_spans(unit)) if split_sentences else _whole_span(unit.text))
+        else tuple(
+            sentence_spans(unit.text, _opaque_spans(unit), language=languages[0])
+            if split_sentences
+            else _whole_span(unit.text)
+        )
         for unit in document.units
     )  # fmt: skip
     aligned, plain = dict[str, None](), dict[str, None]()
     for unit, some in zip(document.units, spans, strict=True):
         (aligned if unit.marks else plain).update(dict.fromkeys(unit.text[start:end] for start, end in some))
-    return DocumentPlan(document, spans, tuple(aligned), tuple(text for text in plain if text not in aligned))
+    target = document.target_language or languages[1]
+    return DocumentPlan(document, spans, tuple(aligned), tuple(text for text in plain if text not in aligned), target)
 
 
 def finish_document(
@@ -160,7 +173,11 @@ def finish_document(
             review.append(ReviewItem(unit.key, unit.text, None, tuple(dict.fromkeys(str(error) for error in errors))))
         else:
             result = unit_translation(
-                unit, spans, [part for part in parts if isinstance(part, Translation)], min_confidence
+                unit,
+                spans,
+                [part for part in parts if isinstance(part, Translation)],
+                min_confidence,
+                plan.target_language,
             )
             if problem := plan.document.problem(number, result):
                 refused += 1
@@ -178,8 +195,8 @@ def finish_document(
     )
 
 
-def sentence_spans(text: str, opaque: Sequence[CharSpan] = ()) -> Iterator[CharSpan]:
-    """The sentences of a text, (start, end) of each without the blanks around it.
+def sentence_spans(text: str, opaque: Sequence[CharSpan] = (), *, language: str = "") -> Iterator[CharSpan]:
+    """The sentences of a text in `language`, (start, end) of each without the blanks around it.
 
     A line break ends a sentence. What ends inside a copied span, or one of `opaque`, is none.
     """
@@ -187,7 +204,7 @@ def sentence_spans(text: str, opaque: Sequence[CharSpan] = ()) -> Iterator[CharS
         start = line.start()
         whole = [span.bounds for span in iter_spans(line.group())]
         whole += [(first - start, last - start) for first, last in opaque]
-        for sentence in cut(line.group(), lambda _: True, whole=whole):
+        for sentence in cut(line.group(), lambda _: True, language=language, whole=whole):
             start = text.index(sentence, start)
             yield start, start + len(sentence)
             start += len(sentence)
@@ -217,7 +234,11 @@ _KEPT_SPANS = ("urls", "emails", "tags", "placeholders", "emoji")
 
 
 def unit_translation(
-    unit: TranslationUnit, spans: Sequence[CharSpan], parts: Sequence[Translation], min_confidence: float
+    unit: TranslationUnit,
+    spans: Sequence[CharSpan],
+    parts: Sequence[Translation],
+    min_confidence: float,
+    target_language: str = "",
 ) -> UnitTranslation:
     """A unit from the translations of its sentences, `spans` of its text, and the reasons for a review."""
     texts: list[str] = []
@@ -225,7 +246,8 @@ def unit_translation(
     position = shift = target_shift = 0
     for (start, end), one in zip(spans, parts, strict=True):
         part = one if one.is_sure else replace(one, text=_separate_placeholders(one.source, one.text))
-        texts += [unit.text[position:start], part.text.strip()]
+        gap = unit.text[position:start]
+        texts += [gap_between(gap, target_language) if position else gap, part.text.strip()]
         links += [(i + shift, j + target_shift) for i, j in _word_links(part)]
         shift, target_shift, position = shift + len(part.source.split()), target_shift + len(part.text.split()), end
     text = "".join([*texts, unit.text[position:]])

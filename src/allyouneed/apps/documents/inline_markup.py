@@ -21,6 +21,7 @@ from .pieces import Piece, tag_partners
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave, tag_mark
 
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_IN_WORDS = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")  # without width, and no marks of direction
 _OF_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -33,9 +34,9 @@ def referenced_character(reference: str) -> str:
     return character if is_one and unicodedata.category(character) not in ("Cn", "Co") else ""
 
 
-def is_visible(character: str) -> bool:
-    """Whether a character can be seen: no blank, no line end, no joiner."""
-    return unicodedata.category(character)[0] not in "CZ"
+def is_text(character: str) -> bool:
+    """Whether a character is part of a word or a sign: no blank, no line end, no mark of direction."""
+    return character in _IN_WORDS or unicodedata.category(character)[0] not in "CZ"
 
 
 class CharacterReferences:
@@ -54,7 +55,7 @@ class CharacterReferences:
         position, read = 0, len(self._read)
         for match in _REFERENCE.finditer(text):
             character = referenced_character(match.group())
-            if character and is_visible(character):
+            if character and is_text(character):
                 self._read += [(bare := text[position : match.start()], bare), (character, match.group())]
                 position = match.end()
         self._read.append((text[position:], text[position:]))
@@ -170,7 +171,7 @@ def _code(kind: str, text: str) -> Piece | None:
         is_break = name in LINE_BREAKS or _ESCAPED_BREAK.fullmatch(text) is not None
         return Piece("close" if closes else "open", name=name, source=text, stands_for="break" if is_break else "")
     character = referenced_character(text)
-    if not character or is_visible(character):
+    if not character or is_text(character):
         return None
     return Piece("point", source=text, stands_for="break" if character.isspace() else "")
 

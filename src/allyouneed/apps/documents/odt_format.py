@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from lxml import etree
 
+from ...archive import Archive
 from ...errors import DocumentError
-from .archive import Archive, OfficeParagraph, office_document
+from ...safe_xml import append_text, only_xml
+from .office_document import OfficeParagraph, office_document
 from .pieces import BLANK_PARTS, Piece, opaque_point
-from .safe_xml import append_text, only_xml
 from .unit import Document, DocumentOptions
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
