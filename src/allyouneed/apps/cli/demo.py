@@ -32,7 +32,8 @@ def demo(
     from ...config import Recipe
     from ...recipes import recipe_path
     from .program import next_steps, shell_command
-    from .screen import ProgressBar, console
+    from .progress_bar import ProgressBar
+    from .screen import console
 
     recipe = Recipe.read(recipe_path("dates"), [f"train.seed={seed}"])
     console.print("Dates, character by character: 1845-01-05 → January 5, 1845\n")
