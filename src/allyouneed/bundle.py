@@ -317,7 +317,7 @@ def parse_tensors(content: bytes) -> dict[str, memoryview]:
         if dtype != "F32":
             raise ConfigError(_must_be_float32(name, dtype))
         is_whole = all(type(length) is int and length > 0 for length in (*shape, end))
-        if not (is_whole and type(start) is int and 0 <= start and end <= len(data)):
+        if not (is_whole and type(start) is int and start >= 0 and end <= len(data)):
             raise ConfigError(f"{name} must be within the {len(data)} bytes of the file; got {shape} at {start}")
         if end - start != 4 * math.prod(shape):
             raise ConfigError(f"{name} has the shape {shape}, and {end - start} bytes; expected {4 * math.prod(shape)}")

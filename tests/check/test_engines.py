@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from allyouneed.fast.kv_cache import CachedState
 from torch import Tensor
 
 from allyouneed.apps.check import engines
@@ -16,7 +17,6 @@ from allyouneed.apps.check.model import CheckResult, Ids, random_ids
 from allyouneed.decode import beam
 from allyouneed.fast import compiled, loss
 from allyouneed.fast import quantization as int8
-from allyouneed.fast.kv_cache import CachedState
 from allyouneed.nn import DecoderState, Transformer, position, transformer
 from allyouneed.younger import build_model
 from allyouneed.younger.rotary import rotate

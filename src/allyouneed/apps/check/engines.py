@@ -17,8 +17,8 @@ from ...nn import Transformer
 from ...train.loss import mean_loss
 from ...translator.definition import DefinitionEngine
 from ...translator.engine import Engine, make_engine
-from ..explain.search_trace import as_tensor
 from ...younger.rotary import NoPositions, rotate
+from ..explain.search_trace import as_tensor
 from .model import MAX_LOGIT_DIFFERENCE, CheckError, CheckResult, Ids, named_check, outcome
 
 MAX_INT8_GAIN_ERROR = 0.06  # how far int8 results may be from float32 in size, as a share

@@ -19,7 +19,7 @@ from ...settings import Checked, apply_overrides, refuse_unknown
 
 
 class PlainValues:
-    """Typer's conversion of the value of a parameter, left out for texts, paths, and what is not given.
+    """Typer's conversion of the value of a parameter, left out for texts, paths and defaults.
 
     It imports Pydantic, which takes as long as half of a short translation.
     """
@@ -31,8 +31,8 @@ class PlainValues:
         """As in the conversion of Typer."""
         is_one = param.nargs == 1 and not param.multiple
         kind = param.type_descriptor.annotation
-        if value is None:
-            return None if is_one else ()
+        if value is None or value is param.default:
+            return value if is_one else value or ()
         if kind == list[str] and not is_one:
             return list(value)
         if is_one and type(value) is str and kind in (str, Path):
