@@ -130,7 +130,8 @@ class Bundle:
         """Languages, size and vocabulary; its model has a page of parts."""
         sizes = {len(self.source_tokenizer): None, len(self.target_tokenizer): None}
         languages = f"{' → '.join(self.languages)}, " if all(self.languages) else ""
-        return f"Bundle({languages}{self.parameter_count:,} parameters, {' and '.join(f'{size:,}' for size in sizes)} tokens)"
+        tokens = " and ".join(f"{size:,}" for size in sizes)
+        return f"Bundle({languages}{self.parameter_count:,} parameters, {tokens} tokens)"
 
     @classmethod
     def load(cls, folder: str | Path, *, device: torch.device | None = None) -> Self:
