@@ -1,27 +1,31 @@
-"""What a beam search is asked for: how many hypotheses, and by which score they are ranked (§6.1).
+"""What a beam search is asked for: how many hypotheses, by which score they are ranked, when it stops (§6.1).
 
 The probability of a sentence is a product of one factor per token, so a longer sentence is less probable. The length
 penalty of Wu et al. (2016) makes up for that: the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, the end token
 counted in |Y|.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import Protocol
+
+from .step import Hypothesis
 
 
 class Penalty(Protocol):
-    """What a log-probability is divided by to make a score; it never falls as `length` (in tokens) grows."""
+    """The divisor of a log-probability that makes it a score; it never falls as `length` (in tokens) grows."""
 
     def __call__(self, length: int, *, alpha: float) -> float: ...
 
 
 def length_penalty(length: int, *, alpha: float) -> float:
-    """((5 + |Y|) / 6)^α, Wu et al. (2016), equation 14."""
+    """Compute ((5 + |Y|) / 6)^α, Wu et al. (2016), equation 14."""
     return float(((5 + length) / 6) ** alpha)
 
 
 def plain_length_penalty(length: int, *, alpha: float) -> float:
-    """|Y|^α; with an α of 1 a score is the mean log-probability of a token."""
+    """Compute |Y|^α; with an α of 1 a score is the mean log-probability of a token."""
     return float(length**alpha)
 
 
@@ -31,7 +35,7 @@ class BeamOptions:
 
     `beam` hypotheses of a sentence are active at once, and the `nbest` best that ended are returned. A search of a
     sentence stops early once `beam` · `patience` hypotheses have ended (Kasai et al., 2022), or with `wait_for_beam` by
-    the rule of Hugging Face transformers (ended.py).
+    the rule of Hugging Face transformers.
     """
 
     beam: int
@@ -41,6 +45,28 @@ class BeamOptions:
     nbest: int = 1
     wait_for_beam: bool = False
 
-    def divisor(self, length: int) -> float:
-        """What the log-probability of a hypothesis of `length` tokens is divided by to make its score."""
-        return self.penalty(length, alpha=self.alpha)
+    def hypothesis(self, ids: list[int], total: float, length: int, *, finished: bool = True) -> Hypothesis:
+        """Make a hypothesis of `length` tokens with its score."""
+        return Hypothesis(ids, total, self.score(total, length), finished)
+
+    def score(self, total: float, length: int) -> float:
+        """Compute the score of a log-probability of `length` tokens."""
+        return total / self.penalty(length, alpha=self.alpha)
+
+    def is_decided(self, ended: Sequence[Hypothesis], best_total: float, length: int, max_length: int) -> bool:
+        """Return whether no active hypothesis is likely to get among the `nbest` best of those that have ended.
+
+        `best_total` is the highest log-probability of the active hypotheses, which have `length` tokens. A total only
+        falls, so the best score that an active hypothesis can reach is that of ending at the limit. Once `beam` ·
+        `patience` hypotheses have ended, that of ending at the next step is enough. Counting alone would keep a bad one
+        that ended early, however good those still active are.
+        """
+        if self.wait_for_beam:  # the rule of Hugging Face transformers with early_stopping=False
+            return self._are_worse(ended, self.beam, best_total, length)
+        enough = len(ended) >= self.beam * self.patience
+        return self._are_worse(ended, self.nbest, best_total, length + 1 if enough else max_length)
+
+    def _are_worse(self, ended: Sequence[Hypothesis], count: int, total: float, length: int) -> bool:
+        """Return whether `count` hypotheses have ended, each with at least the score of this total and length."""
+        worst_first = sorted(nlargest(count, (hypothesis.score for hypothesis in ended)))
+        return len(worst_first) == count and worst_first[0] >= self.score(total, length)

@@ -4,74 +4,110 @@ A temperature makes the distribution flatter or sharper; `top_k` leaves the k mo
 `top_p` the fewest tokens that together have the probability p (Holtzman et al., 2020).
 """
 
-from __future__ import annotations
-
+import math
 from collections.abc import Sequence
-from functools import partial
+from itertools import accumulate
+from random import Random
 
-from ..lazy import Tensor, torch
-from .step import AnyState, Hypothesis, SearchLimits, Step
-from .stepwise import collect_hypotheses, generate_stepwise
+from .greedy import Choose
+from .step import Continuation, Step
 
-
-def sample_search(
-    step: Step[AnyState],
-    state: AnyState,
-    limits: SearchLimits,
-    *,
-    generators: Sequence[torch.Generator],
-    temperature: float = 1.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
-) -> list[Hypothesis]:
-    """One sampled hypothesis for each of B sentences. A `top_k` of 0 and a `top_p` of 1 leave no token out.
-
-    Each sentence has its own generator, on the CPU, so that its sample does not depend on the other sentences. The
-    log-probability is that of the model at a temperature of 1.
-    """
-    choose = partial(sample_tokens, generators=generators, temperature=temperature, top_k=top_k, top_p=top_p)
-    return collect_hypotheses(generate_stepwise(step, state, limits, choose=choose), limits)
+FIRST_COUNT = 64  # tokens that a draw looks at before it asks for more; they are nearly always enough
+ROUNDING = 1e-4  # of a sum of probabilities
 
 
 def sample_tokens(
-    log_probabilities: Tensor,
-    sentences: Sequence[int],
+    generators: Sequence[Random],
     *,
-    generators: Sequence[torch.Generator],
-    temperature: float,
-    top_k: int,
-    top_p: float,
-) -> tuple[Tensor, Tensor]:
-    """A `TokenChooser`: a random token of each row, and its log-probability at a temperature of 1."""
-    probabilities = sampling_probabilities(log_probabilities, temperature=temperature, top_k=top_k, top_p=top_p)
-    reached = probabilities.cumsum(-1)
-    drawn = torch.cat([torch.rand(1, generator=generators[sentence], dtype=torch.float64) for sentence in sentences])
-    # More than 0 and at most the last sum, so a token with a probability of 0 is never the first to reach it.
-    goal = (1 - drawn).to(reached)[:, None] * reached[:, -1:]
-    tokens = torch.searchsorted(reached, goal)  # (N, V) → (N, 1)
-    return log_probabilities.gather(1, tokens)[:, 0], tokens[:, 0]
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    at_most_one: bool = True,
+) -> Choose:
+    """Make a `Choose` that draws tokens. A `top_k` of 0 and a `top_p` of 1 leave no token out.
+
+    Each sentence has its own generator, so that its sample does not depend on the other sentences. The log-probability
+    is that of the model at a temperature of 1. `at_most_one` says that the probabilities of all tokens have no larger
+    sum, so that the likely ones are enough to draw by.
+    """
+
+    def choose(step: Step, sentences: Sequence[int]) -> list[list[Continuation]]:
+        numbers = [generators[sentence].random() for sentence in sentences]
+        chosen: list[list[Continuation]] = [[] for _ in sentences]
+        open_rows = set(range(len(sentences)))
+        count = top_k or FIRST_COUNT
+        while open_rows:
+            totals = [0.0 if n in open_rows else -math.inf for n in range(len(sentences))]
+            for n, likely in enumerate(step.best(totals, count)):
+                if n not in open_rows:
+                    continue
+                gains = [one.total for one in likely]
+                if top_k or len(likely) < count:
+                    unseen = 0.0
+                else:
+                    unseen = _unseen_weight(gains, temperature) if at_most_one else math.inf
+                rank = _draw(gains, unseen, numbers[n], temperature, top_p)
+                if rank is not None:
+                    chosen[n] = likely[rank : rank + 1]
+                    open_rows.remove(n)
+            count *= 8
+        return chosen
+
+    return choose
 
 
-def sampling_probabilities(log_probabilities: Tensor, *, temperature: float, top_k: int, top_p: float) -> Tensor:
-    """The probabilities with which tokens are drawn. Shapes: (N, V) → (N, V)."""
-    exact = torch.float32 if log_probabilities.device.type == "mps" else torch.float64  # many of a long row are tiny
-    likely = keep_top_p(keep_top_k(log_probabilities / temperature, top_k), top_p)
-    return likely.softmax(-1, dtype=exact)
+def sampling_probabilities(
+    log_probabilities: Sequence[float], *, temperature: float, top_k: int, top_p: float
+) -> list[float]:
+    """Compute the probabilities with which the tokens of a vocabulary are drawn."""
+    order = sorted(range(len(log_probabilities)), key=lambda token: -log_probabilities[token])
+    order = order[:top_k] if top_k else order
+    weights = _weights([log_probabilities[token] for token in order], temperature)
+    kept = _nucleus(weights, sum(weights), top_p)
+    probabilities = [0.0] * len(log_probabilities)
+    for token, weight in zip(order[:kept], weights, strict=False):
+        probabilities[token] = weight / sum(weights[:kept])
+    return probabilities
 
 
-def keep_top_k(scores: Tensor, k: int) -> Tensor:
-    """Set all but the k highest scores of each row to minus infinity; 0 keeps all. Shapes: (N, V) → (N, V)."""
-    if not 0 < k < scores.size(-1):
-        return scores
-    best = scores.topk(k)
-    return torch.full_like(scores, -torch.inf).scatter(-1, best.indices, best.values)
+def _draw(gains: Sequence[float], unseen: float, number: float, temperature: float, top_p: float) -> int | None:
+    """Find the rank of the token that `number`, from 0 to 1, draws; None if that depends on tokens not seen.
+
+    `gains` are the highest log-probabilities, the best first. All others together weigh from 0 to `unseen`, relative to
+    the first; if both extremes draw the same token, all between do.
+    """
+    weights = _weights(gains, temperature)
+    seen = sum(weights)
+    least = _rank(weights, seen, number, top_p)
+    if not unseen:
+        return min(least, len(weights) - 1)  # a sum may be rounded up
+    most = _rank(weights, seen + unseen, number, top_p)
+    return least if least == most < len(weights) else None
 
 
-def keep_top_p(scores: Tensor, p: float) -> Tensor:
-    """Keep the fewest tokens of each row that have the probability p together; set the others to minus infinity."""
-    if p >= 1:
-        return scores
-    ordered, tokens = scores.sort(descending=True)
-    probabilities = ordered.softmax(-1)
-    superfluous = probabilities.cumsum(-1) - probabilities >= p  # those before it are enough; never the first
-    return torch.empty_like(scores).scatter(-1, tokens, ordered.masked_fill(superfluous, -torch.inf))
+def _rank(weights: Sequence[float], total: float, number: float, top_p: float) -> int:
+    kept = _nucleus(weights, total, top_p)
+    goal = number * (total if kept == len(weights) else sum(weights[:kept]))
+    return next((rank for rank, reached in enumerate(accumulate(weights)) if reached > goal), len(weights))
+
+
+def _nucleus(weights: Sequence[float], total: float, top_p: float) -> int:
+    """How many of the first weights are enough for the share `top_p` of the total; all, if they are not."""
+    if top_p >= 1:
+        return len(weights)
+    enough = (rank for rank, reached in enumerate(accumulate(weights), start=1) if reached >= top_p * total)
+    return next(enough, len(weights))
+
+
+def _weights(gains: Sequence[float], temperature: float) -> list[float]:
+    """Probabilities at a temperature, relative to the first, which is the highest."""
+    return [math.exp((gain - gains[0]) / temperature) for gain in gains]
+
+
+def _unseen_weight(gains: Sequence[float], temperature: float) -> float:
+    """The most that the tokens after these can weigh together, relative to the first."""
+    if temperature > 1:
+        return math.inf
+    rest = max(0.0, 1 - sum(map(math.exp, gains))) + ROUNDING
+    # Each weighs p^(1/T) = p · p^(1/T - 1), where p is at most the probability of the last one seen.
+    return rest * math.exp(min(700.0, gains[-1] * (1 / temperature - 1) - gains[0] / temperature))

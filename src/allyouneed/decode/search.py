@@ -3,78 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from random import Random
 
 from ..config import DecodeConfig
-from ..lazy import Tensor, torch
 from .beam import beam_search
 from .beam_options import BeamOptions, Penalty, length_penalty, plain_length_penalty
-from .constrained import constrained_beam_search
-from .constraint_state import PhraseConstraint, WordBoundaries
-from .diverse import diverse_beam_search
-from .ended import best_first
-from .greedy import find_most_likely, greedy_search
-from .rules import Rule, forced_end, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty, with_rules
-from .sample import sample_search, sample_tokens
-from .step import AnyState, Hypothesis, SearchLimits, Step
-from .stepwise import generate_stepwise
+from .greedy import Choose, greedy_search, most_likely, write_tokens
+from .rules import Rule, RuledStep, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty
+from .sample import sample_tokens
+from .step import Hypothesis, SearchLimits, Step
 
 LENGTH_PENALTIES: dict[str, Penalty] = {"gnmt": length_penalty, "plain": plain_length_penalty}
 
 
 def search(
-    step: Step[AnyState],
-    state: AnyState,
+    step: Step,
     config: DecodeConfig,
     limits: SearchLimits,
     *,
     rules: Sequence[Rule] = (),
-    constraints: Sequence[Sequence[PhraseConstraint]] = (),
-    boundaries: WordBoundaries | None = None,
-    generators: Sequence[torch.Generator] = (),
+    generators: Sequence[Random] = (),
 ) -> list[list[Hypothesis]]:
-    """For each of B sentences at most `config.nbest` hypotheses, the best first; none of a cancelled sentence.
+    """Find for each of B sentences at most `config.nbest` hypotheses, the best first; none of a cancelled sentence.
 
     The caller computes `limits` from the lengths of `config` and of the sources. Sampling needs `generators`, one for
-    each sentence. With `constraints`, a list of phrases for each sentence, and the vocabulary's word `boundaries`, it
-    is a beam search whose hypotheses contain all of these phrases.
+    each sentence, and finds one hypothesis: for several samples a sentence takes part several times.
     """
-    if rules:
-        ruled, start = with_rules(step, state, rules, of=limits.max_lengths)
-        return search(
-            ruled, start, config, limits, constraints=constraints, boundaries=boundaries, generators=generators
-        )
-    options = _beam_options(config)
-    if any(constraints):
-        hypotheses = constrained_beam_search(
-            step, state, limits, options, constraints=constraints, boundaries=boundaries or WordBoundaries()
-        )
-    elif config.sample:
-        samples = [
-            sample_search(
-                step,
-                state,
-                limits,
-                generators=generators,
-                temperature=config.temperature,
-                top_k=config.top_k,
-                top_p=config.top_p,
-            )
-            for _ in range(config.nbest)
-        ]
-        hypotheses = [best_first(list(of_one)) for of_one in zip(*samples, strict=True)]
-    elif config.beam == 1:
-        hypotheses = [[hypothesis] for hypothesis in greedy_search(step, state, limits)]
-    elif config.beam_groups > 1:
-        hypotheses = diverse_beam_search(
-            step, state, limits, options, groups=config.beam_groups, diversity=config.diversity_penalty
-        )
+    step = with_rules(step, rules, limits)
+    if config.beam == 1 or config.sample:
+        choose = _choose(config, generators)
+        hypotheses = [[hypothesis] for hypothesis in greedy_search(step, limits, choose)]
     else:
-        hypotheses = beam_search(step, state, limits, options)
-    return [[] if limits.is_cancelled(b) else of_one for b, of_one in enumerate(hypotheses)]
+        hypotheses = beam_search(step, limits, beam_options(config))
+    return [[] if limits.is_cancelled(b) else found for b, found in enumerate(hypotheses)]
 
 
-def _beam_options(config: DecodeConfig) -> BeamOptions:
+def stream_tokens(
+    step: Step,
+    config: DecodeConfig,
+    limits: SearchLimits,
+    *,
+    rules: Sequence[Rule] = (),
+    generators: Sequence[Random] = (),
+) -> Iterator[int]:
+    """Yield the tokens of one sentence as they are chosen, without the end token.
+
+    The search is greedy, or a sample if `config` says so.
+    """
+    choose = _choose(config, generators)
+    for _, token, _ in write_tokens(with_rules(step, rules, limits), limits, choose):
+        if token != limits.eos_id:
+            yield token
+
+
+def with_rules(step: Step, rules: Sequence[Rule], limits: SearchLimits) -> Step:
+    """Return a step that follows the rules; the step itself if there are none."""
+    return RuledStep(step, rules, limits.sentences) if rules else step
+
+
+def _choose(config: DecodeConfig, generators: Sequence[Random]) -> Choose:
+    if not config.sample:
+        return most_likely
+    return sample_tokens(
+        generators,
+        temperature=config.temperature,
+        top_k=config.top_k,
+        top_p=config.top_p,
+        at_most_one=config.repetition_penalty >= 1,  # a lower one adds probability
+    )
+
+
+def beam_options(config: DecodeConfig) -> BeamOptions:
+    """Return what the settings ask of a beam search."""
     return BeamOptions(
         beam=config.beam,
         alpha=config.alpha,
@@ -85,31 +85,8 @@ def _beam_options(config: DecodeConfig) -> BeamOptions:
     )
 
 
-def stream_tokens(
-    step: Step[AnyState],
-    state: AnyState,
-    config: DecodeConfig,
-    limits: SearchLimits,
-    *,
-    rules: Sequence[Rule] = (),
-    generators: Sequence[torch.Generator],
-) -> Iterator[int]:
-    """The tokens of one sentence as they are chosen, without the end token: greedy, or sampled if `config` says so."""
-    if rules:
-        ruled, start = with_rules(step, state, rules, of=limits.max_lengths)
-        yield from stream_tokens(ruled, start, config, limits, generators=generators)
-        return
-    choose = find_most_likely(step)
-    if config.sample:
-        choose = partial(
-            sample_tokens, generators=generators, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
-        )
-    for new_tokens in generate_stepwise(step, state, limits, choose=choose):
-        yield from (token for token in new_tokens.tokens if token != limits.eos_id)
-
-
 def length_divisor(config: DecodeConfig, hypothesis: Hypothesis) -> float:
-    """What the log-probability of a hypothesis is divided by to make its score."""
+    """Return the divisor of the log-probability of a hypothesis that makes it a score."""
     return LENGTH_PENALTIES[config.length_penalty](hypothesis.tokens, alpha=config.alpha)
 
 
@@ -117,16 +94,15 @@ def build_rules(
     config: DecodeConfig,
     *,
     eos_id: int,
-    min_lengths: Tensor,
-    max_lengths: Tensor,
-    prefixes: Sequence[Sequence[int]] | None = None,
+    min_lengths: Sequence[int],
+    prefixes: Sequence[Sequence[int]] = (),
 ) -> list[Rule]:
-    """The rules that `config` sets; rules that would change nothing are left out.
+    """Return the rules that `config` sets; rules that would change nothing are left out.
 
-    `min_lengths` and `max_lengths` (B,) count tokens, the end token included; sentence b begins with `prefixes[b]`.
+    `min_lengths` count tokens, the end token included; sentence b begins with `prefixes[b]`.
     """
     rules: list[Rule] = []
-    if prefixes and any(prefixes):  # the first: a later rule that bans every token it leaves is ignored
+    if any(prefixes):  # the first: a later rule that bans every token it leaves is ignored
         rules.append(forced_prefix(prefixes))
     if config.repetition_penalty != 1:
         rules.append(repetition_penalty(config.repetition_penalty))
@@ -134,6 +110,4 @@ def build_rules(
         rules.append(no_repeated_ngram(config.no_repeat_ngram_size))
     if config.min_length or config.min_ratio:
         rules.append(minimum_length(min_lengths, eos_id=eos_id))
-    if config.forced_eos:
-        rules.append(forced_end(max_lengths, eos_id=eos_id))
     return rules

@@ -1,42 +1,64 @@
-"""What a search needs of a model: one function, and a state that goes in and comes out."""
+"""What a search knows of a model, and where its sentences begin and end."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self, TypeVar
-
-from ..lazy import Tensor, torch
+from typing import NamedTuple, Protocol
 
 
-class State(Protocol):
-    """The state of N hypotheses of B sentences, those of a sentence side by side."""
+class Continuation(NamedTuple):
+    """One more token for a hypothesis, and the total log-probability it then has."""
 
-    def reorder(self, hypotheses: Tensor) -> Self:
-        """The state whose hypothesis n is this one's hypothesis `hypotheses[n]`, of the same sentence."""
-        ...
-
-    def keep(self, sentences: Tensor) -> Self:
-        """The state of these sentences alone, with all their hypotheses."""
-        ...
+    total: float
+    hypothesis: int
+    token: int
 
 
-AnyState = TypeVar("AnyState", bound=State)
+class Step(Protocol):
+    """A model that writes N hypotheses of B sentences, one token a step; those of a sentence are side by side.
 
-
-class Step(Protocol[AnyState]):
-    """The last ids (N,) and a state → log-probabilities of the next, (N, V), and the next state.
-
-    A step may have methods `top_continuations` and `most_likely`, which searches then call in place of those of beam.py
-    and greedy.py.
+    Before the first step there is one, empty hypothesis for each sentence. A step is made for one search.
     """
 
-    def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]: ...
+    def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+        """Compute what may come next in new hypotheses.
+
+        Hypothesis n is hypothesis `hypotheses[n]` of the step before, continued with `tokens[n]`. A hypothesis that
+        is not named is dropped, and a sentence without hypotheses leaves the batch; sentences stay in order.
+        """
+
+    def restrict(
+        self,
+        hypothesis: int,
+        *,
+        banned: Collection[int] = (),
+        forced: int | None = None,
+        penalized: Collection[int] = (),
+        penalty: float = 1.0,
+    ) -> None:
+        """Change what may come next in one hypothesis.
+
+        Log-probabilities of `penalized` tokens are multiplied by `penalty`. With `forced` all other tokens become
+        impossible, then those that are `banned`; unless nothing would be left.
+        """
+
+    def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
+        """Find the `count` most likely continuations of each sentence, or as many as are possible, best first.
+
+        `totals` are the log-probabilities of the hypotheses so far. Of equal ones, those of lower hypotheses come
+        first, then lower tokens.
+        """
+        ...
+
+    def log_probability(self, hypothesis: int, token: int) -> float:
+        """Return the log-probability of a token that may come next, in nats."""
+        ...
 
 
 def never_cancelled(_: int) -> bool:
-    """The `is_cancelled` of a search that is not to be cancelled."""
+    """Return False: the `is_cancelled` of a search that is not to be cancelled."""
     return False
 
 
@@ -44,34 +66,22 @@ def never_cancelled(_: int) -> bool:
 class SearchLimits:
     """Where the B sentences of a search begin and end.
 
-    They begin with the token `sos_id` and end with `eos_id`, or with `max_lengths` (B,) tokens, the end token counted.
+    They begin with the token `sos_id` and end with `eos_id`, or with `max_lengths[b]` tokens, the end token counted.
+    With `forced_end` the last of these is the end token, at no cost; without, the sentence is cut off there.
     `is_cancelled` is called with the index of a sentence after each step; one for which it is true leaves the batch
     before the next step, and has no hypotheses in the end. Once true for a sentence it must stay true.
     """
 
     sos_id: int
     eos_id: int
-    max_lengths: Tensor
+    max_lengths: Sequence[int]
+    forced_end: bool = False
     is_cancelled: Callable[[int], bool] = never_cancelled
 
     @property
     def sentences(self) -> int:
-        """How many there are, B."""
+        """The number of sentences, B."""
         return len(self.max_lengths)
-
-    @property
-    def longest(self) -> int:
-        """The most tokens that any sentence may have."""
-        return int(self.max_lengths.max())
-
-    def ids(self, values: Sequence[int]) -> Tensor:
-        """Ids or indices as a tensor, (n,), for the step and the state of the search."""
-        return self.max_lengths.new_tensor(values)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the tensors of the search are."""
-        return self.max_lengths.device
 
 
 SURE = math.log(0.8)  # mean log-probability of a token from which on an output is an answer; nats
@@ -87,7 +97,7 @@ class Hypothesis(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """How many it has, the end token included."""
+        """The number of tokens, the end token included."""
         return len(self.ids) + self.finished
 
     @property
@@ -101,21 +111,6 @@ class Hypothesis(NamedTuple):
         return self.finished and self.confidence >= SURE
 
 
-class Model(Protocol[AnyState]):
-    """What `make_step` needs, such as a `Transformer`."""
-
-    def step(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
-        """The last ids (N,) and a state → logits of the next, (N, V), and the next state."""
-        ...
-
-
-def make_step(model: Model[AnyState], *, banned_ids: tuple[int, ...] = ()) -> Step[AnyState]:
-    """A model as a `Step` that gives `banned_ids` (padding, the start token) a probability of 0."""
-    banned = torch.tensor(banned_ids, dtype=torch.int64)
-
-    def step(last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
-        logits, state = model.step(last, state)
-        logits.index_fill_(1, banned.to(logits.device), -torch.inf)
-        return logits.log_softmax(-1, dtype=torch.float32), state
-
-    return step
+def best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    """Sort the finished before the unfinished, each by score."""
+    return sorted(hypotheses, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))

@@ -9,7 +9,7 @@ from ..bundle import Bundle, require_one_vocabulary, split_card
 from ..config import Recipe
 from ..data.pairs import Side, stride
 from ..data.prepared import PreparedData
-from ..decode import longest_repetition
+from ..translator.repetition import longest_repetition
 from ..errors import ConfigError
 from ..fast.uninitialized import UninitializedWeights
 from ..files import folder_written_whole, parse_json, read_whole

@@ -1,16 +1,19 @@
 """Alignments: which words or tokens of the source those of the translation come from."""
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from functools import partial
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..decode import Hypothesis, align_targets
-from ..lazy import torch
+from ..decode import Hypothesis
 from ..text.backends import UNK
 from ..text.tokenizer import Tokenizer
 from .generation import TranslationGenerator
+
+if TYPE_CHECKING:
+    from ..nn import Transformer
 
 Unit = Literal["words", "tokens"]
 Link = tuple[int, int]
@@ -32,15 +35,20 @@ class Alignment(NamedTuple):
 
 
 class Aligner:
-    """Computes alignments from the cross-attention of the models. `source_tokenizer` encoded the sources."""
+    """Computes alignments from the cross-attention of the `models`. `source_tokenizer` encoded the sources."""
 
-    def __init__(self, generator: TranslationGenerator, source_tokenizer: Tokenizer) -> None:
-        self._generator = generator
+    def __init__(
+        self,
+        models: Callable[[], Sequence[Transformer]],
+        generator: TranslationGenerator,
+        source_tokenizer: Tokenizer,
+    ) -> None:
+        self._models, self._generator = models, generator
         self._source_tokenizer, self._target_tokenizer = source_tokenizer, generator.target_tokenizer
         self._first = source_tokenizer.start_length  # the position of the first token that is not special
 
     def align(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis], unit: Unit) -> list[Alignment]:
-        """The alignment of each source with its hypothesis."""
+        """Return the alignment of each source with its hypothesis."""
         return [
             self._align_pair(ids, hypothesis.ids, positions, unit)
             for ids, hypothesis, positions in zip(
@@ -49,7 +57,7 @@ class Aligner:
         ]
 
     def replace_unknown(self, text: str, source: str, ids: list[int], best: Hypothesis) -> str:
-        """A translation with each `<unk>` replaced by the source word that it attends to most (Luong et al., 2015).
+        """Replace each `<unk>` of a translation by the source word that it attends to most (Luong et al., 2015).
 
         In a vocabulary of characters it is replaced by the unknown character of the source, the second by the second,
         and what is left by the last.
@@ -90,12 +98,21 @@ class Aligner:
 
     def _attended_positions(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis]) -> list[list[int]]:
         """For every token of a hypothesis, the position in its source that it attends to most."""
-        source = self._generator.tensor(sources)
-        target = self._generator.target_tensor([self._generator.target(hypothesis) for hypothesis in hypotheses])
+        import torch
+
+        from ..data.batch import pad
+        from .likelihood import align_targets
+
+        models = self._models()
+        config, device = models[0].config, next(models[0].parameters()).device
+        targets = [self._generator.target(hypothesis) for hypothesis in hypotheses]
+        source = pad(sources, config.pad_id).to(device)
+        target = pad(targets, config.effective_target_pad_id).to(device)
         special = (self._source_tokenizer.pad_id, self._source_tokenizer.sos_id, self._source_tokenizer.eos_id)
         is_word = torch.stack([source != token for token in special]).all(0)
-        align = partial(align_targets, self._generator.model.models, source, target, is_word)
-        return self._generator.read(target.numel(), align).tolist()
+        with torch.inference_mode():
+            positions: list[list[int]] = align_targets(models, source, target, is_word).tolist()
+        return positions
 
 
 def _words(text: str) -> list[str]:

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from ..decode import Limit, Order, PhraseConstraint
+from ..decode import Limit, Order
 from ..errors import InputError
 from ..text.glossary import Glossary
 from ..text.spans import find_spans, iter_spans
 from ..text.tokenizer import Tokenizer
+from .constraint_state import PhraseConstraint
 
 # An argument is bound by its index in the message unless it has a name or a number.
 _BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$|\w+%|#@)|\{[}:!]")

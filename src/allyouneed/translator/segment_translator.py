@@ -15,6 +15,7 @@ from .segments import Segment, batch_segments
 from .translation import Flag, Translation
 
 TRIES = 4
+LEAST_SHARE = 16  # segments that are worth a thread of their own
 
 
 def search_for_spans(
@@ -93,9 +94,11 @@ class SegmentTranslator:
     It keeps nothing between calls, so several threads may use it at once.
     """
 
-    def __init__(self, generator: TranslationGenerator, source_tokenizer: Tokenizer, *, longest_source: int) -> None:
-        self._generator, self._longest_source, self._unknown = generator, longest_source, source_tokenizer.unk_id
-        self._aligner = Aligner(generator, source_tokenizer)
+    def __init__(
+        self, generator: TranslationGenerator, aligner: Aligner, *, longest_source: int, unknown: int | None
+    ) -> None:
+        self._generator, self._aligner = generator, aligner
+        self._longest_source, self._unknown = longest_source, unknown
 
     def translate(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: Unit | None = None
@@ -133,8 +136,8 @@ class SegmentTranslator:
             return self.translate([segments[i] for i in batch], alternatives=alternatives, align=align)
 
         # Alignments are computed by the model itself, not by the engine, with all threads for one batch.
-        threads = 1 if config.replace_unknown or align else self._generator.threads(len(segments))
-        least_share = self._generator.model.least_share if threads > 1 else 1
+        threads = 1 if config.replace_unknown or align else self._generator.engine.workers
+        least_share = LEAST_SHARE if threads > 1 else 1
         batch_size = min(config.batch_size, max(least_share, ceil(len(segments) / threads)))
         batches = list(batch_segments(segments, batch_size=batch_size, beam=config.beam, alternatives=alternatives))
         with parallel_map(min(threads, len(batches) or 1)) as map_batches:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..decode import beam_width
 from ..errors import InputError
 from ..text.sentences import cut
 from ..text.tokenizer import Tokenizer
+from .constrained import beam_width
 from .constraints import ConstraintBuilder
 from .generation import GenerationRequest
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -10,19 +9,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from ..bundle import Bundle, UnreadBundle, read_sizes, require_one_vocabulary
+from ..bundle import Bundle, UnreadBundle, require_one_vocabulary
 from ..config import DecodeConfig
 from ..decode import never_cancelled
 from ..device import may_have_gpu, pick_device
-from ..errors import BundleError, ConfigError, InputError
-from ..fast.engine import Compiled, Precision
-from ..light.search import read_light
+from ..errors import ConfigError, InputError
 from ..settings import build_settings, require_whole
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
-from .alignment import Unit
+from .alignment import Aligner, Unit
+from .engine import Engine, Precision, make_engine
 from .generation import TranslationGenerator
-from .prepared_model import PreparedModel, note_light
 from .segment_translator import SegmentTranslator
 from .segments import Segment, encode_texts
 from .text_splitter import SplitTexts, Terms, TextSplitter, as_glossary
@@ -30,7 +27,6 @@ from .texts import checked_pairs, checked_prefixes, checked_texts
 from .translation import Scored, Translation
 
 if TYPE_CHECKING:
-    from ..fast.engine import AnyEngine
     from ..nn import Transformer
 
 WINDOW = 32  # batches of texts that are sorted by length among themselves
@@ -51,17 +47,11 @@ class Translator:
     """
 
     def __init__(
-        self,
-        bundle: Bundle,
-        *others: Bundle,
-        decode: DecodeConfig | None = None,
-        precision: str = "float32",
-        compiled: Compiled = False,
+        self, bundle: Bundle, *others: Bundle, decode: DecodeConfig | None = None, precision: str = "float32"
     ) -> None:
-        """`precision` is that of the weights: "float32", "int8", or "auto" (see `pick_precision`).
+        """`precision` is that of the weights: "float32", "int8", "bfloat16", or "auto" (see `make_engine`).
 
-        `compiled` kernels translate faster; with "auto" they are used if they are in this machine's cache (see
-        `choose_engine`). Refuses `others` with another vocabulary or other languages.
+        Refuses `others` with another vocabulary or other languages.
         """
         self.bundle, self.bundles = bundle, (bundle, *others)
         for one in self.bundles:
@@ -72,9 +62,7 @@ class Translator:
         require_one_vocabulary(self.bundles, [f"model {number + 1}" for number in range(len(self.bundles))])
         self.source_tokenizer, self.target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
         self.decode = decode or bundle.decode
-        self._compiled = compiled
-        models, engine = _make_engine(self.bundles, precision, compiled)
-        self._prepared = PreparedModel(engine.config, lambda: (models, engine))
+        self.engine: Engine = make_engine(self.bundles, precision)
         self._glossary = Glossary({})
         self._prepare()
 
@@ -85,17 +73,12 @@ class Translator:
     @property
     def precision(self) -> Precision:
         """The precision of the engine's weights."""
-        return self._prepared.precision
-
-    @property
-    def compiled(self) -> bool:
-        """Whether compiled kernels compute."""
-        return self._prepared.compiled
+        return self.engine.precision
 
     @property
     def model(self) -> Transformer:
         """The model of the first bundle."""
-        return self._prepared.models[0]
+        return self.bundle.model
 
     @classmethod
     def load(
@@ -104,55 +87,20 @@ class Translator:
         *others: str | Path,
         device: str = "auto",
         precision: str = "auto",
-        compiled: Compiled = "auto",
         glossary: Terms | None = None,
         **decode: SearchSetting,
     ) -> Self:
-        """A translator from a bundle's folder, or an ensemble from several.
+        """Make a translator from a bundle's folder, or an ensemble from several.
 
         Settings of `DecodeConfig` replace the bundle's own, as in `using`.
         """
         folders = [folder, *others]
-        if (
-            not others
-            and compiled is not True
-            and device in ("auto", "cpu")
-            and (device == "cpu" or not may_have_gpu())
-        ):
-            light = cls._load_light(Path(folder), precision, compiled)
-            if light:
-                return light.using(glossary=glossary, **decode)
-        bundles = [Bundle.load(Path(one), device=pick_device(device)) for one in folders]
+        if device == "cpu" or (device == "auto" and not may_have_gpu()):
+            bundles: list[Bundle] = [UnreadBundle.load(Path(one)) for one in folders]  # needs no PyTorch
+        else:
+            bundles = [Bundle.load(Path(one), device=pick_device(device)) for one in folders]
         require_one_vocabulary(bundles, [str(one) for one in folders])
-        return cls(*bundles, precision=precision, compiled=compiled).using(glossary=glossary, **decode)
-
-    @classmethod
-    def _load_light(cls, folder: Path, precision: str, compiled: Compiled) -> Self | None:
-        """A translator that begins in NumPy, if PyTorch is not imported yet and both are known to compute the same."""
-        if "torch" in sys.modules:
-            return None
-        try:
-            bundle = UnreadBundle.load(folder)
-        except BundleError:  # `Bundle.load` says why
-            return None
-        light = read_light(folder, read_sizes(folder), bundle.weights_digest, precision)
-        if light is None:
-            return None
-        translator = object.__new__(cls)
-        translator.bundle, translator.bundles = bundle, (bundle,)
-        translator.source_tokenizer, translator.target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
-        translator.decode, translator._compiled, translator._glossary = bundle.decode, compiled, Glossary({})
-        load = partial(_make_engine, (bundle,), light.precision, compiled)
-        translator._prepared = PreparedModel(light.engine.config, load, light=light)
-        return translator
-
-    def compare_with_numpy(self, folder: str | Path) -> None:
-        """Compare the model of this bundle in NumPy with its engine; later processes that load `folder` begin in NumPy.
-
-        Only on a CPU, for a single model in the precision that "auto" means.
-        """
-        if len(self.bundles) == 1:
-            note_light(Path(folder), self.model, self._prepared.engine)
+        return cls(*bundles, precision=precision).using(glossary=glossary, **decode)
 
     def using(self, *, glossary: Terms | None = None, **decode: SearchSetting) -> Self:
         """The same model with other settings of the search: `translator.using(beam=8, nbest=3)`.
@@ -173,11 +121,11 @@ class Translator:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The bundles and the settings, for a pickle; the process that reads it prepares the engine again."""
-        return _restored, (type(self), self.bundles, self.decode, self.precision, self._compiled, self._glossary)
+        return _restored, (type(self), self.bundles, self.decode, self.precision, self._glossary)
 
     def _prepare(self) -> None:
         self._generator = TranslationGenerator(
-            self._prepared,
+            self.engine,
             self.target_tokenizer,
             self.decode,
             source_specials=len(self.source_tokenizer.frame([])),
@@ -188,10 +136,14 @@ class Translator:
             self.decode,
             self._glossary,
             limit=self._generator.limit,
-            longest=self._prepared.config.max_length,
+            longest=self.engine.config.max_length,
         )
+        aligner = Aligner(lambda: [one.model for one in self.bundles], self._generator, self.source_tokenizer)
         self._segment_translator = SegmentTranslator(
-            self._generator, self.source_tokenizer, longest_source=self._splitter.longest_source
+            self._generator,
+            aligner,
+            longest_source=self._splitter.longest_source,
+            unknown=self.source_tokenizer.unk_id,
         )
 
     def __call__(self, text: str) -> str:
@@ -357,7 +309,7 @@ class Translator:
         A target token outside the vocabulary has minus infinity, because no search writes it, unless
         `replace_unknown` is set.
         """
-        pairs, longest = checked_pairs(pairs), self._prepared.config.max_length
+        pairs, longest = checked_pairs(pairs), self.engine.config.max_length
         first = 1
         while batch := list(islice(pairs, self.decode.batch_size)):
             sources = encode_texts(
@@ -380,20 +332,11 @@ class Translator:
             first += len(batch)
 
 
-def _make_engine(bundles: Sequence[Bundle], precision: str, compiled: Compiled) -> tuple[list[Transformer], AnyEngine]:
-    from ..fast.selection import make_ensemble, pick_precision
-
-    models = [one.model for one in bundles]
-    chosen = pick_precision(*models) if precision == "auto" else precision
-    return models, make_ensemble(models, precision=chosen, compiled=compiled)
-
-
 def _restored(
     kind: type[Translator],
     bundles: tuple[Bundle, ...],
     decode: DecodeConfig,
     precision: Precision,
-    compiled: Compiled,
     terms: Glossary,
 ) -> Translator:
-    return kind(*bundles, decode=decode, precision=precision, compiled=compiled).using(glossary=terms)
+    return kind(*bundles, decode=decode, precision=precision).using(glossary=terms)

@@ -42,7 +42,7 @@ class ForkedSearch(NamedTuple):
 def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     """Every engine, through beams that fork, gives the log-probabilities of one pass over the whole sentence."""
     searches = [fork(model, ids.sources[:count], ids) for count in sorted({1, min(3, len(ids.sources))})]
-    definition = DefinitionEngine([model])
+    definition = DefinitionEngine(model)
     yield outcome("steps", _compare, definition, searches, "the model, step by step,")
     for precision in ("float32", "int8"):
         with warnings.catch_warnings(record=True) as warned:

@@ -7,10 +7,10 @@ from torch import Tensor
 from torch.optim import Adam
 
 from ...config import ModelConfig
-from ...data.batch import pad
-from ...decode import SearchLimits, greedy_search, make_step
+from ...decode import SearchLimits, greedy_search
 from ...nn import Transformer
 from ...train.loss import mean_loss
+from ...translator.definition import DefinitionEngine
 from .model import CheckError, CheckResult, Ids, named_check, outcome
 
 MAX_UPDATES = 300  # most models need 30 to 80
@@ -59,9 +59,8 @@ def _memorize(model: Transformer, ids: Ids) -> str:
 @torch.inference_mode()
 def _write_memorized(model: Transformer, ids: Ids) -> str:
     hypotheses = greedy_search(
-        make_step(model, banned_ids=(model.config.effective_target_pad_id, ids.sos_id)),
-        model.start(pad(ids.sources, model.config.pad_id)),
-        SearchLimits(sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=torch.tensor(list(map(len, ids.targets)))),
+        DefinitionEngine(model).start(ids.sources, banned_ids=(model.config.effective_target_pad_id, ids.sos_id)),
+        SearchLimits(sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=list(map(len, ids.targets))),
     )
     right = sum(one.ids == target[1:-1] for one, target in zip(hypotheses, ids.targets, strict=True))
     summary = f"greedy search writes {right} of {len(hypotheses)} memorized sentences"

@@ -13,8 +13,9 @@ from torch.utils.hooks import RemovableHandle
 
 from ...config import ModelConfig
 from ...data.batch import Batch, pad
-from ...decode import BeamOptions, SearchLimits, beam_search, greedy_search, make_step
+from ...decode import BeamOptions, SearchLimits, beam_search, greedy_search
 from ...nn import FeedForward, MultiHeadAttention, Transformer
+from ...translator.definition import DefinitionEngine
 
 Inputs = ParamSpec("Inputs")
 
@@ -200,12 +201,11 @@ def cache_matches_full_pass(model: Transformer, ids: Ids) -> str:
 @named_check("beam")
 def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> str:
     """Beam search with one hypothesis finds what greedy search finds."""
-    source = pad(ids.sources, model.config.pad_id)
-    step = make_step(model, banned_ids=(model.config.effective_target_pad_id, ids.sos_id))
-    longest = torch.full((len(source),), min(20, model.config.max_length))
+    engine, banned = DefinitionEngine(model), (model.config.effective_target_pad_id, ids.sos_id)
+    longest = [min(20, model.config.max_length)] * len(ids.sources)
     limits = SearchLimits(sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest)
-    greedy = greedy_search(step, model.start(source), limits)
-    beam = beam_search(step, model.start(source), limits, BeamOptions(beam=1, alpha=0.0))
+    greedy = greedy_search(engine.start(ids.sources, banned_ids=banned), limits)
+    beam = beam_search(engine.start(ids.sources, banned_ids=banned), limits, BeamOptions(beam=1, alpha=0.0))
     for i, (one, (other,)) in enumerate(zip(greedy, beam, strict=True), start=1):
         if one.ids != other.ids:
             raise CheckError(

@@ -161,7 +161,7 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -
     are compared in the greedy search only: with a beam, the other program may prefer such a one to an ended one if it
     is more likely.
     """
-    tokenizer, banned, engine = bundle.target_tokenizer, banned_ids(bundle), DefinitionEngine([bundle.model])
+    tokenizer, banned, engine = bundle.target_tokenizer, banned_ids(bundle), DefinitionEngine(bundle.model, "float32")
     max_length = min(PROOF_LENGTH, bundle.config.max_length - 1)
     limits = SearchLimits(sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=[max_length])
     different, tied = set(), set()

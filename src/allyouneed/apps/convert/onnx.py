@@ -17,8 +17,6 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -33,6 +31,8 @@ from ...config import DecodeConfig, ModelConfig
 from ...decode import SearchLimits, search
 from ...nn import DecoderCache, KVCache, Transformer
 from ...nn.decoder import BlockCache
+from ...translator.array_step import ArrayStep
+from ...translator.scoring import score_targets
 from ...younger import rotary
 from .exports import ExportPrecision, banned_ids
 from .vocabularies import save_tokenizers
@@ -99,26 +99,6 @@ def write_onnx(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None
     save_tokenizers(bundle, folder)
 
 
-@dataclass(frozen=True, slots=True)
-class ONNXState:
-    """The KV cache and the memory of one sentence's hypotheses, as the decoder takes them."""
-
-    keys: NumPyArray
-    values: NumPyArray
-    memory: tuple[NumPyArray, NumPyArray, NumPyArray]
-
-    def reorder(self, hypotheses: Tensor) -> ONNXState:
-        """As in `decode.State`."""
-        rows = hypotheses.numpy()
-        keys, values, mask = self.memory
-        return ONNXState(self.keys[:, rows], self.values[:, rows], (keys[:, rows], values[:, rows], mask[rows]))
-
-    def keep(self, sentences: Tensor) -> ONNXState:
-        """As in `decode.State`, for one sentence."""
-        assert sentences.tolist() == [0]
-        return self
-
-
 class ONNXFolder:
     """An exported folder at work in onnxruntime; see `ConvertedModel`."""
 
@@ -131,32 +111,40 @@ class ONNXFolder:
         )
         self._tokenizer = bundle.target_tokenizer
 
-    def start(self, source: list[int]) -> ONNXState:
-        """The state of one sentence before its first token."""
-        keys, values, mask = self._encoder.run(None, {"source": np.array([source], np.int64)})
-        return ONNXState(keys[:, :, :, :0], values[:, :, :, :0], (keys, values, mask))
-
-    def step(self, last: Tensor, state: ONNXState) -> tuple[Tensor, ONNXState]:
-        """A `decode.Step`."""
-        inputs = dict(zip(DECODER_INPUTS, (last.numpy(), state.keys, state.values, *state.memory), strict=True))
-        log_probabilities, keys, values = self._decoder.run(None, inputs)
-        return torch.from_numpy(log_probabilities), ONNXState(keys, values, state.memory)
+    def start(self, source: list[int]) -> ONNXStep:
+        """Encode one source, and return the step of one search."""
+        memory = self._encoder.run(None, {"source": np.array([source], np.int64)})
+        return ONNXStep(self._decoder, memory)
 
     def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
         """As in `ConvertedModel`."""
-        limits = SearchLimits(
-            sos_id=self._tokenizer.sos_id, eos_id=self._tokenizer.eos_id, max_lengths=torch.tensor([max_length])
-        )
-        ((best,),) = search(self.step, self.start(source), DecodeConfig(beam=beam, alpha=0.0), limits)
+        limits = SearchLimits(sos_id=self._tokenizer.sos_id, eos_id=self._tokenizer.eos_id, max_lengths=[max_length])
+        ((best,),) = search(self.start(source), DecodeConfig(beam=beam, alpha=0.0), limits)
         return best.ids
 
     def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
         """As in `ConvertedModel`."""
-        state, gained = self.start(source), []
-        for last, token in pairwise(target):
-            log_probabilities, state = self.step(torch.tensor([last]), state)
-            gained.append(float(log_probabilities[0, token]))
-        return gained
+        return score_targets(self.start(source), [target])[0]
+
+
+class ONNXStep(ArrayStep):
+    """A search for one sentence by the exported decoder."""
+
+    def __init__(self, decoder: Any, memory: Sequence[NumPyArray]) -> None:
+        super().__init__(1)
+        self._decoder = decoder
+        keys, values, _ = self._memory = memory
+        self._cache = [keys[:, :, :, :0], values[:, :, :, :0]]
+
+    def compute(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> NumPyArray:
+        """As in `ArrayStep`."""
+        rows = list(hypotheses)
+        keys, values, mask = self._memory
+        everyone = [0] * len(rows)  # the decoder takes a memory for each hypothesis; here all have one source
+        memory = keys[:, everyone], values[:, everyone], mask[everyone]
+        inputs = np.array(tokens, np.int64), *(part[:, rows] for part in self._cache), *memory
+        log_probabilities, *self._cache = self._decoder.run(None, dict(zip(DECODER_INPUTS, inputs, strict=True)))
+        return np.array(log_probabilities)
 
 
 def _write_graphs(bundle: Bundle, folder: Path) -> None:
@@ -167,7 +155,7 @@ def _write_graphs(bundle: Bundle, folder: Path) -> None:
     encoder = ONNXEncoder(model).eval()
     decoder = ONNXDecoderStep(model, banned_ids(bundle)).eval()
     source = torch.full((2, min(4, model.config.max_length)), bundle.source_tokenizer.eos_id)
-    with torch.inference_mode():
+    with torch.no_grad():
         memory_keys, memory_values, mask = encoder(source)
     keys, values = memory_keys[:, :, :, 1:], memory_values[:, :, :, 1:]
     batch, length, cached = Dim("batch"), Dim("source_length"), Dim("cached")

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ...data.pairs import Pair
-from ...decode.likelihood import eval_copy
 from ...errors import InputError
 from ...translator import Translator
+from ...translator.likelihood import eval_copy
 from .heads import PATTERN_LIFT, PATTERN_SHARE, token_patterns, visible_keys
 from .recording import recorded_attention
 

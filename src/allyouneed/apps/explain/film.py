@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from ...bundle import Bundle
-from ...decode import SearchLimits, alignment_layer, greedy_search, make_step
-from ...decode.likelihood import eval_copy
+from ...decode import SearchLimits, greedy_search
+from ...translator.definition import DefinitionEngine
+from ...translator.likelihood import alignment_layer, eval_copy
 from .recording import recorded_attention
 
 MAX_TOKENS = 48  # of a translation and of what is drawn: a model that has learned nothing writes on and on
@@ -26,12 +27,10 @@ def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str
     model, tokenizer = eval_copy(bundle.model), bundle.target_tokenizer
     source = bundle.source_tokenizer.encode(bundle.normalization(text))
     device = next(model.parameters()).device
-    start = model.start(torch.tensor([source], device=device))
+    step = DefinitionEngine(model, "float32").start([source], banned_ids=tokenizer.banned_ids(unknown=True))
     longest = min(MAX_TOKENS, 2 * len(source), model.config.max_length)
-    limits = SearchLimits(
-        sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=torch.tensor([longest], device=device)
-    )
-    (result,) = greedy_search(make_step(model, banned_ids=tokenizer.banned_ids(unknown=True)), start, limits)
+    limits = SearchLimits(sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=[longest])
+    (result,) = greedy_search(step, limits)
     if target is None:
         read = [tokenizer.sos_id, *result.ids, tokenizer.eos_id][: model.config.max_length + 1]
     else:

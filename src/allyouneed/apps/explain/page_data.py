@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ...decode import alignment_layer
 from ...translator import Translator
+from ...translator.likelihood import alignment_layer
 from .claims import Claim, describe_claim
 from .heads import NO_PATTERN, SPREAD, describe_finding, describe_heads
 from .search_trace import with_parents

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from ...config import DecodeConfig
-from ...decode import Continuation, Hypothesis, Step, length_divisor, sampling_probabilities
+from ...decode import Continuation, Hypothesis, length_divisor, sampling_probabilities
 from ...translator import Segment, Translator
-from ...translator.engine import Engine
+from ...translator.engine import Engine, EngineStep
 from ...translator.generation import GenerationRequest, TranslationGenerator
 from ...translator.segment_translator import search_for_spans
 
@@ -122,14 +122,14 @@ class SearchTrace:
         return f"{ending} {self._explain_stopping()}"
 
     def _explain_draw(self, ids: Prefix) -> str:
-        config, row = self.config, self.ruled(ids)[None]
+        config, row = self.config, self.ruled(ids).tolist()
         drawn = sampling_probabilities(row, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
         plain = {"temperature": 1, "top_k": 0, "top_p": 1}
         changed = [
             f"{name}={getattr(config, name):g}" for name, value in plain.items() if getattr(config, name) != value
         ]
         setting = f" with {' and '.join(changed)}" if changed else ""
-        return f"<eos> was drawn; its probability{setting} was {percent(float(drawn[0, self.eos_id]))}."
+        return f"<eos> was drawn; its probability{setting} was {percent(float(drawn[self.eos_id]))}."
 
     def _explain_stopping(self) -> str:
         """The rule by which a beam search stops (decode/ended.py)."""
@@ -170,7 +170,7 @@ def with_parents(prefixes: Iterable[Prefix]) -> list[Prefix]:
 class RecordedStep:
     """A step that keeps the log-probabilities after every prefix that a search expands. For one sentence."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: EngineStep) -> None:
         self._step = step
         self._prefixes: list[Prefix] | None = None  # None: nothing was read yet, not even `<sos>`
         self.log_probabilities_of: dict[Prefix, Tensor] = {}
@@ -219,6 +219,7 @@ class RecordingEngine:
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self.config, self.precision = engine, engine.config, engine.precision
+        self.workers = engine.workers
         self.steps: list[RecordedStep] = []
 
     def start(self, sources: Sequence[Sequence[int]], **settings: Any) -> RecordedStep:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...decode import alignment_layer
-from ...decode.likelihood import eval_copy
 from ...errors import InputError
 from ...translator import Segment, Translation, Translator
+from ...translator.likelihood import alignment_layer, eval_copy
 from .recording import Recording, recorded
 from .search_trace import SearchTrace, trace_search
 

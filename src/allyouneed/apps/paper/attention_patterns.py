@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from ...decode.likelihood import eval_copy
+from ...translator.likelihood import eval_copy
 from ...errors import InputError
 from ...translator import Translator
 from ..explain import recorded

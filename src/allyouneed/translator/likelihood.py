@@ -1,28 +1,26 @@
-"""What models make of a target that is given: the log-probability of each token, and the source token it comes from.
+"""Log-probabilities of a given target, and the source token that each of its tokens attends to.
 
-They are read through an `eval_copy`, whatever other threads do with the same weights.
+The models compute through an `eval_copy`, whatever other threads do with the same weights.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from ..lazy import Tensor, torch
+import torch
+from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from torch import nn
-
-    from ..nn import Memory, MultiHeadAttention, Transformer
+from ..nn import Memory, MultiHeadAttention, Transformer
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
-_Module = TypeVar("_Module", bound="nn.Module")
+_Module = TypeVar("_Module", bound=nn.Module)
 
 
 def eval_copy(model: _Module) -> _Module:
-    """A copy in eval mode that shares the weights of `model`, with its hooks; more hooks on either are its own."""
+    """Return a copy in eval mode that shares weights and hooks of `model`; more hooks on either are its own."""
     return _copy(model, {})
 
 
@@ -39,7 +37,7 @@ def _copy(part: _Module, copies: dict[nn.Module, nn.Module]) -> _Module:
 def target_log_probabilities(
     model: Transformer, target: Tensor, memory: Memory, *, banned_ids: Sequence[int] = (), renormalize: bool = True
 ) -> Tensor:
-    """The log-probability, in nats, of every token of a target but its first, given all before it.
+    """Compute the log-probability, in nats, of every token of a target except the first, given all before it.
 
     `banned_ids` have a probability of 0, as in a search; with `renormalize` the others share what they had. Shapes:
     target (B, T + 1), padded at the end → (B, T), 0 where there is padding.
@@ -55,7 +53,7 @@ def target_log_probabilities(
 
 
 def mean_probability(log_probabilities: Sequence[Tensor]) -> Tensor:
-    """The log of the mean of probabilities of the same tokens by several models; one alone is unchanged.
+    """Compute the log of the mean of the probabilities that several models give; one alone is unchanged.
 
     Shapes: each (…) → (…), logarithms in and out.
     """
@@ -63,7 +61,7 @@ def mean_probability(log_probabilities: Sequence[Tensor]) -> Tensor:
 
 
 def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor, is_word: Tensor) -> Tensor:
-    """For every token of a target but its first, the source position with the highest attention weight.
+    """Find for every token of a target except the first the source position with the highest attention weight.
 
     The weights are the mean over the models, and over the heads of the `alignment_layer` of each. Only positions where
     `is_word` is true count: attention that goes to no token in particular gathers at the special tokens. Shapes:
@@ -80,15 +78,15 @@ def _mean_attention(model: Transformer, source: Tensor, target_in: Tensor) -> Te
 
 
 def alignment_layer(layers: int) -> int:
-    """Which of a decoder's layers, counted from 0, aligns best: of six or more the last but one (Garg et al., 2019).
+    """Choose the layer of a decoder, counted from 0, that aligns best.
 
-    In shallow models it is the last.
+    Of six or more it is the last but one (Garg et al., 2019), in shallow models the last.
     """
     return layers - 2 if layers >= 6 else layers - 1
 
 
 def cross_attention(model: Transformer, source: Tensor, target_in: Tensor, *, layer: int) -> Tensor:
-    """The cross-attention weights of a layer, (B, H, T, S), by equation 1, without dropout."""
+    """Compute the cross-attention weights of a layer, (B, H, T, S), by equation 1, without dropout."""
     seen: list[Tensor] = []
 
     def note(part: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:

@@ -18,7 +18,7 @@ WORDS_IN_A_ROW = 4  # of one word, nothing between them
 
 
 def longest_repetition(ids: Sequence[int]) -> Repetition:
-    """The longest run that repeats itself; of length 0 if there is none."""
+    """Find the longest run that repeats itself; of length 0 if there is none."""
     best = Repetition(0, 0)
     for period in range(1, min(LONGEST_PERIOD, len(ids) // 3) + 1):
         same = 0
@@ -32,7 +32,7 @@ def longest_repetition(ids: Sequence[int]) -> Repetition:
 def is_repetitive(
     ids: Sequence[int], source: Sequence[int], *, normal: int = 0, is_word: Callable[[int], bool] = lambda _: False
 ) -> bool:
-    """Whether a translation repeats itself much more than its source does, and more than is normal.
+    """Return whether a translation repeats itself much more than its source does, and more than is normal.
 
     `normal` is the longest repetition of the training targets, in tokens. `is_word` says whether a token is a whole
     word, of which fewer in a row are too many.

@@ -12,7 +12,7 @@ from itertools import chain
 from operator import le
 from typing import NamedTuple
 
-Spelling = tuple[int, ...]
+from ..decode import Spelling
 
 
 class PhraseConstraint(NamedTuple):
@@ -29,7 +29,7 @@ class WordBoundaries(NamedTuple):
     ends_in_word: frozenset[int] = frozenset()
 
     def same_word(self, before: int, after: int) -> bool:
-        """Whether there is no word boundary between two tokens."""
+        """Return whether there is no word boundary between two tokens."""
         return before in self.ends_in_word and after in self.starts_in_word
 
 
@@ -65,11 +65,11 @@ class ConstraintState:
     def begin(
         cls, phrases: Sequence[PhraseConstraint], boundaries: WordBoundaries, *, sos_id: int
     ) -> "ConstraintState":
-        """The state before the first token."""
+        """Return the state before the first token."""
         return cls(tuple(phrases), boundaries, sos_id, frozenset({Reading(tuple(phrase.times for phrase in phrases))}))
 
     def after(self, token: int) -> "ConstraintState":
-        """The state one token later."""
+        """Return the state one token later."""
         same_word = self.boundaries.same_word(self.last, token)
         readings = set()
         for reading in self.readings:
@@ -101,7 +101,7 @@ class ConstraintState:
         return max(self._rank(reading) for reading in self.readings)
 
     def next_tokens(self) -> NextTokens:
-        """The tokens that advance a phrase."""
+        """Return the tokens that advance a phrase."""
         tokens: set[int] = set()
         any_new_word = any_word_end = False
         for reading in self.readings:
@@ -158,10 +158,10 @@ def _undominated(readings: set[Reading]) -> frozenset[Reading]:
 
 
 def max_constrained_length(phrases: Sequence[PhraseConstraint]) -> int:
-    """A number of tokens that is enough for all phrases in any order and the end token."""
+    """Return a number of tokens that is enough for all phrases in any order and the end token."""
     return 1 + sum(phrase.times * (max(map(len, phrase.spellings)) + 2) for phrase in phrases)
 
 
 def min_constrained_length(phrases: Sequence[PhraseConstraint]) -> int:
-    """The fewest tokens that all phrases have, each in its shortest spelling."""
+    """Return the fewest tokens that all phrases have, each in its shortest spelling."""
     return sum(phrase.times * min(map(len, phrase.spellings)) for phrase in phrases)

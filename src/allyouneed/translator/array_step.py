@@ -1,0 +1,78 @@
+"""A `Step` whose log-probabilities are an array of NumPy: what ensembles and exported models share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from ..decode import Continuation
+
+Rows = np.ndarray[Any, np.dtype[np.float32]]
+
+
+class ArrayStep:
+    """One search of a model that computes log-probabilities, (N, V), from hypotheses and their newest tokens."""
+
+    def __init__(self, sentences: int) -> None:
+        self._sentences = list(range(sentences))  # of each hypothesis
+        self._rows: Rows = np.empty((0, 0), np.float32)
+
+    def compute(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> Rows:
+        """Return the log-probabilities of what may come next in new hypotheses; see `Step`."""
+        raise NotImplementedError
+
+    def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+        """As in `Step`."""
+        self._rows = self.compute(hypotheses, tokens)
+        self._sentences = [self._sentences[n] for n in hypotheses]
+
+    def restrict(
+        self,
+        hypothesis: int,
+        *,
+        banned: Collection[int] = (),
+        forced: int | None = None,
+        penalized: Collection[int] = (),
+        penalty: float = 1.0,
+    ) -> None:
+        """As in `Step`."""
+        row = self._rows[hypothesis]
+        row[list(penalized)] *= penalty
+        after = row.copy()
+        if forced is not None:
+            after[:] = -math.inf
+            after[forced] = row[forced]
+        after[list(banned)] = -math.inf
+        if np.isfinite(after).any():
+            row[:] = after
+
+    def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
+        """As in `Step`."""
+        found = []
+        for _, group in groupby(range(len(totals)), key=self._sentences.__getitem__):
+            numbers = [n for n in group if totals[n] > -math.inf]
+            before = np.array([totals[n] for n in numbers]).reshape(-1, 1)
+            continued = (self._rows[numbers] + before).ravel()  # float64
+            least = np.partition(continued, -count)[-count] if count < len(continued) else -math.inf
+            places = np.flatnonzero((continued >= least) & (continued > -math.inf))
+            order = places[np.lexsort((places, -continued[places]))][:count]
+            pairs = [divmod(int(place), self._rows.shape[1]) for place in order]
+            found.append(
+                [
+                    Continuation(total, numbers[row], token)
+                    for total, (row, token) in zip(continued[order].tolist(), pairs, strict=True)
+                ]
+            )
+        return found
+
+    def log_probability(self, hypothesis: int, token: int) -> float:
+        """As in `Step`."""
+        return float(self._rows[hypothesis, token])
+
+    def log_probabilities(self) -> Rows:
+        """Return the log-probabilities of what may come next, (N, V)."""
+        return self._rows.copy()

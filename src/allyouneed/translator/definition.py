@@ -1,0 +1,252 @@
+"""`nn/` as an engine: what translates on a GPU, and wherever a model is not what its config says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..data.batch import pad
+from ..decode import Continuation
+from ..device import has_fast_bfloat16, using_threads
+from ..errors import ConfigError, InputError
+from ..nn import Transformer
+from .engine import Precision
+from .likelihood import eval_copy
+from .weight_versions import WeightVersions
+
+FOLDS = 16  # of a row of log-probabilities, before the best are searched
+FEW = 7 / 8  # of the sentences: as long as more are left, moving their memories takes longer than computing all
+
+
+class DefinitionEngine:
+    """An `Engine` that calls `Transformer.decode` with its KV cache.
+
+    In float32 it shares the weights of the model; in bfloat16, for a GPU, it has a copy. Refuses to begin a search once
+    the weights of the model have changed.
+    """
+
+    def __init__(self, model: Transformer, precision: str = "auto") -> None:
+        self.device = next(model.parameters()).device
+        is_fast = self.device.type == "cuda" and has_fast_bfloat16(self.device)
+        if precision == "bfloat16" and not is_fast:
+            raise ConfigError(f'precision "bfloat16" needs a GPU that computes with it; the model is on {self.device}')
+        self.config = model.config
+        self.precision: Precision = "bfloat16" if is_fast and precision != "float32" else "float32"
+        self._versions = WeightVersions(model)
+        self.model = eval_copy(model)
+        if self.precision == "bfloat16":
+            self.model = deepcopy(self.model).to(torch.bfloat16)
+
+    @property
+    def workers(self) -> int:
+        """As in `Engine`."""
+        return torch.get_num_threads() if self.device.type == "cpu" else 1
+
+    def start(
+        self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
+    ) -> DefinitionStep:
+        """As in `Engine`."""
+        if self._versions.have_changed():
+            raise InputError("the weights of the model have changed since its engine was made; make a new Translator")
+        return DefinitionStep(self, sources, banned_ids, renormalize)
+
+
+class _Restriction(NamedTuple):
+    banned: Collection[int]
+    forced: int | None
+    penalized: Collection[int]
+    penalty: float
+
+
+class DefinitionStep:
+    """One search of a `DefinitionEngine`.
+
+    Its tensors have the same number of rows for each sentence: a sentence with fewer hypotheses than another one has
+    rows that nobody reads, and a sentence that has left stays among them until an eighth of all has.
+    """
+
+    @torch.inference_mode()
+    def __init__(
+        self, engine: DefinitionEngine, sources: Sequence[Sequence[int]], banned_ids: Sequence[int], renormalize: bool
+    ) -> None:
+        self._model, self._device, self._renormalize = engine.model, engine.device, renormalize
+        self._banned = torch.tensor(list(banned_ids), dtype=torch.int64, device=self._device)
+        source = pad([list(ids) for ids in sources], engine.config.pad_id).to(self._device)
+        with using_threads(1 if self._device.type == "cpu" else 0):
+            self._memory = self._model.encode(source)
+        self._cache = self._model.new_cache()
+        self._sentences = list(range(len(sources)))  # the row of the memory of each hypothesis
+        self._rows = list(range(len(sources)))  # of each hypothesis, in the cache and the log-probabilities
+        self._log_probabilities = torch.empty(0)
+        self._restrictions: list[tuple[int, _Restriction]] = []  # of rows, not applied yet
+
+    @torch.inference_mode()
+    def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+        """As in `Step`."""
+        parents = [self._rows[n] for n in hypotheses]
+        sentences = [self._sentences[n] for n in hypotheses]
+        count = len(self._memory.attn_mask)
+        left = sorted(set(sentences))
+        kept = None
+        if len(left) <= FEW * count:
+            kept = torch.tensor(left, device=self._device)
+            self._memory = self._memory.select(kept)
+            number = {sentence: i for i, sentence in enumerate(left)}
+            sentences, count = [number[sentence] for sentence in sentences], len(left)
+        by_sentence: list[list[int]] = [[] for _ in range(count)]
+        for n, sentence in enumerate(sentences):
+            by_sentence[sentence].append(n)
+        width = max(map(len, by_sentence))
+        self._sentences = sentences
+        self._rows = [sentence * width + i for sentence, group in enumerate(by_sentence) for i in range(len(group))]
+        chosen = [0] * (count * width)
+        last = [tokens[0]] * (count * width)
+        for row, parent, token in zip(self._rows, parents, tokens, strict=True):
+            chosen[row], last[row] = parent, token
+        selection, newest = torch.tensor([chosen, last], device=self._device)
+        with using_threads(1 if self._device.type == "cpu" else 0):
+            self._cache.select(selection, kept)
+            logits = self._model.decode(newest[:, None], self._memory, self._cache)[:, 0]  # (N, 1, V) → (N, V)
+            self._log_probabilities = self._normalized(logits)
+        self._restrictions = []
+
+    def _normalized(self, logits: Tensor) -> Tensor:
+        """Log-probabilities in float32, minus infinity for banned ids."""
+        if self._renormalize:
+            logits = logits.index_fill(1, self._banned, -math.inf)
+        log_probabilities = logits.log_softmax(-1, dtype=torch.float32)
+        return log_probabilities if self._renormalize else log_probabilities.index_fill(1, self._banned, -math.inf)
+
+    def restrict(
+        self,
+        hypothesis: int,
+        *,
+        banned: Collection[int] = (),
+        forced: int | None = None,
+        penalized: Collection[int] = (),
+        penalty: float = 1.0,
+    ) -> None:
+        """As in `Step`."""
+        self._restrictions.append((self._rows[hypothesis], _Restriction(banned, forced, penalized, penalty)))
+
+    @torch.inference_mode()
+    def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
+        """As in `Step`."""
+        self._apply_restrictions()
+        asked: dict[int, list[int]] = {sentence: [] for sentence in self._sentences}
+        for n, total in enumerate(totals):
+            if total > -math.inf:
+                asked[self._sentences[n]].append(n)
+        width = max(map(len, asked.values()))
+        if not width:
+            return [[] for _ in asked]
+        rows, before = [], []
+        for group in asked.values():
+            rows += [self._rows[n] for n in group] + [0] * (width - len(group))
+            before.append([totals[n] for n in group] + [-math.inf] * (width - len(group)))
+        log_probabilities = self._log_probabilities
+        if rows != list(range(len(log_probabilities))):
+            log_probabilities = log_probabilities[torch.tensor(rows, device=self._device)]
+        best, places = top_continuations(before, log_probabilities.view(len(asked), width, -1), count)
+        size = log_probabilities.size(-1)
+        return [
+            sorted(
+                (
+                    Continuation(total, group[int(place) // size], int(place) % size)
+                    for total, place in zip(found, where, strict=True)
+                    if total > -math.inf
+                ),
+                key=lambda one: (-one.total, one.hypothesis, one.token),
+            )
+            for group, found, where in zip(asked.values(), best, places, strict=True)
+        ]
+
+    def log_probability(self, hypothesis: int, token: int) -> float:
+        """As in `Step`."""
+        self._apply_restrictions()
+        return float(self._log_probabilities[self._rows[hypothesis], token])
+
+    @torch.inference_mode()
+    def log_probabilities(self) -> Tensor:
+        """Return a copy of the log-probabilities of what may come next, (N, V), on the CPU."""
+        self._apply_restrictions()
+        return self._log_probabilities[torch.tensor(self._rows, device=self._device)].cpu()
+
+    @torch.inference_mode()
+    def _apply_restrictions(self) -> None:
+        """Apply what `restrict` was told: of each row the first restriction, all rows at once; then the second; …"""
+        while self._restrictions:
+            now: dict[int, _Restriction] = {}
+            later = []
+            for row, restriction in self._restrictions:
+                if row in now:
+                    later.append((row, restriction))
+                else:
+                    now[row] = restriction
+            self._restrict_rows(now)
+            self._restrictions = later
+
+    def _restrict_rows(self, restrictions: dict[int, _Restriction]) -> None:
+        rows = torch.tensor(list(restrictions), device=self._device)
+        before = self._log_probabilities[rows]  # (n, V), a copy
+        numbered = list(enumerate(restrictions.values()))
+        penalized = [(i, k, one.penalty) for i, one in numbered for k in one.penalized]
+        if penalized:
+            before[_places(penalized)] *= before.new_tensor([penalty for *_, penalty in penalized])
+        after = before.clone()
+        forced = [(i, one.forced) for i, one in numbered if one.forced is not None]
+        if forced:
+            after[[i for i, _ in forced]] = -math.inf
+            after[_places(forced)] = before[_places(forced)]
+        banned = [(i, k) for i, one in numbered for k in one.banned]
+        if banned:
+            after[_places(banned)] = -math.inf
+        nothing_left = after.isneginf().all(-1, keepdim=True)
+        self._log_probabilities[rows] = torch.where(nothing_left, before, after)
+
+
+def _places(pairs: Sequence[tuple[Any, ...]]) -> tuple[list[int], list[int]]:
+    """Rows and columns of entries of a matrix, as indices."""
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
+def top_continuations(
+    totals: list[list[float]], log_probabilities: Tensor, count: int
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Find the best of all continuations: their totals, and their places in (N · V), `count` for each sentence.
+
+    Each number of a long vocabulary is read once: the row of each hypothesis is folded into 16 short ones, and only
+    columns whose highest number is among the best can hold the best of all. Shapes: totals (B, N), log-probabilities
+    (B, N, V).
+    """
+    exact = torch.float32 if log_probabilities.device.type == "mps" else torch.float64
+    before = torch.tensor(totals, dtype=exact, device=log_probabilities.device)  # (B, N)
+    sentences, hypotheses, vocabulary = log_probabilities.shape
+    width = vocabulary // FOLDS
+    if width < 8 * count:
+        continued = (before[:, :, None] + log_probabilities).flatten(1)
+        best, where = continued.topk(min(count, continued.size(1)))
+    else:
+        folded = log_probabilities[:, :, : FOLDS * width].view(sentences, hypotheses, FOLDS, width).amax(2)
+        columns = (before[:, :, None] + folded).flatten(1).topk(count).indices  # (B, count), of N · V / 16
+        first = columns // width * vocabulary + columns % width
+        fold, rest = _unfolding(hypotheses, vocabulary, width, before.device)
+        indices = torch.cat(((first[:, :, None] + fold).flatten(1), rest.expand(sentences, -1)), 1)  # of N · V
+        gains = log_probabilities.flatten(1).gather(1, indices)
+        best, which = (gains + before.gather(1, indices // vocabulary)).topk(count)
+        where = indices.gather(1, which)
+    both: list[list[list[float]]] = torch.stack((best, where.to(exact))).tolist()  # one copy from the device
+    return both[0], both[1]
+
+
+@lru_cache(8)
+def _unfolding(hypotheses: int, vocabulary: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The indices of the tokens of a column, relative to its first; and the indices of tokens that are in no column."""
+    indices = torch.arange(hypotheses * vocabulary, device=device).view(hypotheses, vocabulary)
+    return indices[0, : FOLDS * width : width], indices[:, FOLDS * width :].flatten()

@@ -1,0 +1,33 @@
+"""Notices that the weights of a model have changed since something was made of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class WeightVersions:
+    """PyTorch's count of the changes of each tensor of a model; one through `tensor.data` is not counted."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._tables = [table for part in model.modules() for table in (part._parameters, part._buffers) if table]
+        self._versions = self._read()
+
+    def have_changed(self) -> bool:
+        """Return whether a tensor was changed in place, or replaced, since this was made."""
+        now = self._read()
+        return len(now) != len(self._versions) or any(
+            tensor is not before or version != old
+            for (tensor, version), (before, old) in zip(now, self._versions, strict=True)
+        )
+
+    def _read(self) -> list[tuple[Tensor, int]]:
+        """How often each tensor has been changed in place; one of inference mode has no count."""
+        return [
+            (tensor, 0 if tensor.is_inference() else tensor._version)
+            for table in self._tables
+            for tensor in table.values()
+            if tensor is not None
+        ]
