@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from allyouneed.fast.eager import EagerEngine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.decode import target_log_probabilities
 from allyouneed.errors import InputError
-from allyouneed.fast.eager import EagerEngine
 from allyouneed.nn import Transformer
 from allyouneed.text.backends import word_backend
 from allyouneed.text.tokenizer import Tokenizer

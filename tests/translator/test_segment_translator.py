@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+from allyouneed.fast.eager import EagerEngine
 
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
-from allyouneed.fast.eager import EagerEngine
 from allyouneed.translator import Translation, Translator
 from catalogue import LEARNED, UNSEEN, messages
 
