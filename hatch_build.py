@@ -48,7 +48,7 @@ class AddressHook(MetadataHookInterface):
 
 
 class EngineHook(BuildHookInterface[Any]):
-    """Compiles src/allyouneed/native, for an editable installation, too. Without a compiler `nn/` translates, slowly."""
+    """Compiles src/allyouneed/native, for an editable installation too; without a compiler `nn/` translates."""
 
     def dependencies(self) -> list[str]:
         """Ask for a compiler as a wheel, for the build alone, where the machine has none."""

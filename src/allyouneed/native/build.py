@@ -80,7 +80,7 @@ def build(
         }
         known = [name for name, compiled in sets.items() if not isinstance(compiled.exception(), CompilerError)]
         defined = [f"-DHAVE_{name.upper()}" for name in known]
-        others = sorted(set(FOLDER.glob("*.c")) - set(FOLDER.glob("kernels_*.c"))) + [FOLDER / "kernels_plain.c"]
+        others = [*sorted(set(FOLDER.glob("*.c")) - set(FOLDER.glob("kernels_*.c"))), FOLDER / "kernels_plain.c"]
         files = [
             *threads.map(lambda source: compile_file(source, defined), others),
             *(sets[name].result() for name in known),

@@ -39,8 +39,8 @@ typedef struct Search Search;
 /* The instruction sets of this processor, the fastest first; NULL after the last. */
 PUBLIC const char *instruction_set(int number);
 
-/* A model by the weights that native/engine.py lists, in its order; NULL for one that the model does not have. They must
-   live as long as the model. Sets `*error` and returns NULL if it fails. */
+/* A model by the weights that native/engine.py lists, in its order; NULL for one that the model does not have. It
+   keeps none of them. Sets `*error` and returns NULL if it fails. */
 PUBLIC Model *model_new(const Config *config, const float *const *weights, int instruction_set, int *error);
 PUBLIC void model_free(Model *model);
 

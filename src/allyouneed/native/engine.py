@@ -12,8 +12,7 @@ from ..config import ModelConfig
 from ..decode.step import Continuation
 from ..device import available_cores
 from ..errors import ConfigError, InputError
-from .library import Config, chosen_instruction_set, load_library
-from .weights import Weights
+from .library import Config, address_of, chosen_instruction_set, load_library
 
 Precision = Literal["float32", "int8"]
 
@@ -91,19 +90,26 @@ def list_weights(config: ModelConfig) -> list[Weight | None]:
     ]
 
 
+def fits_int8(config: ModelConfig) -> bool:
+    """Return True if sums of products of int8 fit 32 bits, however wide the inputs of its linear maps."""
+    d_v = config.d_v or config.d_model // config.heads
+    return max(config.d_model, config.d_ff, config.heads * d_v) <= LARGEST_INT8_INPUT
+
+
 class NativeEngine:
     """A model in C, as an `Engine`. Refuses weights whose names or shapes are not those of the config."""
 
-    def __init__(self, config: ModelConfig, weights: Weights, precision: Precision) -> None:
+    def __init__(self, config: ModelConfig, weights: Mapping[str, memoryview], precision: Precision) -> None:
+        if precision == "int8" and not fits_int8(config):
+            raise ConfigError(f"int8 is for inputs of at most {LARGEST_INT8_INPUT} numbers; use float32")
         library = load_library()
         assert library is not None, "the caller asks `load_library` first"
         self.config = config
         self.precision = precision
         self._library = library
-        self._weights = weights  # C reads the embeddings where they are
         listed = list_weights(config)
-        require_weights(listed, weights.shapes)
-        addresses = (c_void_p * len(listed))(*(weights.address(one.name) if one else None for one in listed))
+        require_weights(listed, weights)
+        addresses = (c_void_p * len(listed))(*(address_of(weights[one.name]) if one else None for one in listed))
         error = c_int()
         model = library.model_new(
             byref(as_structure(config, precision)), addresses, chosen_instruction_set(), byref(error)
@@ -207,15 +213,17 @@ class NativeStep:
         return np.ctypeslib.as_array(first, (self._rows, stride.value))[:, : self._vocab_size]
 
 
-def require_weights(listed: Sequence[Weight | None], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse weights that are not exactly those of the list."""
+def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memoryview]) -> None:
+    """Refuse weights that are not exactly those of the list, in float32."""
     expected = {weight.name: weight.shape for weight in listed if weight}
-    if expected.keys() != shapes.keys():
-        different = sorted(expected.keys() ^ shapes.keys())
+    if expected.keys() != weights.keys():
+        different = sorted(expected.keys() ^ weights.keys())
         raise ConfigError(f"names differ from the model's, {different[0]} for one")
     for name, shape in expected.items():
-        if tuple(shapes[name]) != shape:
-            raise ConfigError(f"{name} must have shape {shape}; got {tuple(shapes[name])}")
+        if weights[name].shape != shape or weights[name].format != "f":
+            raise ConfigError(
+                f"{name} must have shape {shape} in float32; got {weights[name].shape}, format {weights[name].format}"
+            )
 
 
 def as_structure(config: ModelConfig, precision: Precision) -> Config:

@@ -1,7 +1,21 @@
 """The compiled library, and what its functions take (engine.h)."""
 
 import os
-from ctypes import CDLL, POINTER, Structure, c_char_p, c_double, c_float, c_int, c_int32, c_void_p
+from ctypes import (
+    CDLL,
+    POINTER,
+    Structure,
+    byref,
+    c_char_p,
+    c_double,
+    c_float,
+    c_int,
+    c_int32,
+    c_ssize_t,
+    c_void_p,
+    py_object,
+    pythonapi,
+)
 from functools import cache
 
 from ..errors import ConfigError
@@ -16,6 +30,23 @@ IDS = POINTER(c_int32)
 DOUBLES = POINTER(c_double)
 
 
+class Buffer(Structure):
+    """Py_buffer, by which Python tells where the bytes of an object are."""
+
+    _fields_ = [
+        ("address", c_void_p), ("owner", c_void_p), ("size", c_ssize_t), ("rest", c_void_p * 8),
+    ]  # fmt: skip
+
+
+def address_of(view: memoryview) -> int:
+    """Return where the numbers of a view begin, which may be read only; they stay there as long as the view lives."""
+    buffer = Buffer()
+    pythonapi.PyObject_GetBuffer(py_object(view), byref(buffer), 0)  # raises BufferError unless they are contiguous
+    address = int(buffer.address or 0)
+    pythonapi.PyBuffer_Release(byref(buffer))
+    return address
+
+
 class Config(Structure):
     """The sizes of a model, as engine.h has them."""
 
@@ -24,7 +55,7 @@ class Config(Structure):
 
 @cache
 def load_library() -> CDLL | None:
-    """Load the compiled library. Returns None where it was not compiled, or where `ALLYOUNEED_ISA=none` asks for that."""
+    """Load the compiled library. Returns None where it was not compiled, or if `ALLYOUNEED_ISA` is "none"."""
     if os.environ.get("ALLYOUNEED_ISA") == "none" or not LIBRARY.exists():
         return None
     library = CDLL(str(LIBRARY))

@@ -71,6 +71,7 @@ const char *instruction_set(int number) {
 typedef struct {
     const float *const *next;
     const Config *config;
+    Model *model;
     int error;
 } Reader;
 
@@ -80,10 +81,26 @@ static const float *take(Reader *reader, size_t size) {
     return weight;
 }
 
+/* The same, as a copy that the model keeps. */
+static const float *take_copy(Reader *reader, size_t size) {
+    const float *weight = take(reader, size);
+    Kept *copy;
+    if (!weight || reader->error) return NULL;
+    copy = malloc(sizeof *copy + sizeof(float) * size);
+    if (!copy) {
+        reader->error = NO_MEMORY;
+        return NULL;
+    }
+    memcpy(copy->numbers, weight, sizeof(float) * size);
+    copy->next = reader->model->kept;
+    reader->model->kept = copy;
+    return copy->numbers;
+}
+
 static Norm take_norm(Reader *reader) {
     Norm norm;
-    norm.gain = take(reader, reader->config->d_model);
-    norm.bias = take(reader, reader->config->d_model);
+    norm.gain = take_copy(reader, reader->config->d_model);
+    norm.bias = take_copy(reader, reader->config->d_model);
     return norm;
 }
 
@@ -104,8 +121,8 @@ static void take_attention(Reader *reader, Attention *attention, int is_self) {
     take_linear(reader, &attention->key_value, c->d_model, 2, key_value);
     take_linear(reader, &attention->output, c->heads * c->d_v, 1, &c->d_model);
     if (is_self) {
-        attention->query_gain = take(reader, c->d_k);
-        attention->key_gain = take(reader, c->d_k);
+        attention->query_gain = take_copy(reader, c->d_k);
+        attention->key_gain = take_copy(reader, c->d_k);
     }
 }
 
@@ -124,7 +141,7 @@ static void take_block(Reader *reader, Block *block, int is_decoder) {
 
 Model *model_new(const Config *config, const float *const *weights, int set, int *error) {
     Model *model = calloc(1, sizeof *model);
-    Reader reader = {weights, config, OK};
+    Reader reader = {weights, config, model, OK};
     const float *table, *bias;
     const Config *c;
     int rotated;
@@ -150,13 +167,13 @@ Model *model_new(const Config *config, const float *const *weights, int set, int
         if (c->rotary) sines_at(position, rotated, model->turns + (size_t)position * c->d_k);
     }
 
-    model->source_table = take(&reader, (size_t)c->vocab_size * c->d_model);
-    model->source_positions = take(&reader, (size_t)c->max_length * c->d_model);
+    model->source_table = take_copy(&reader, (size_t)c->vocab_size * c->d_model);
+    model->source_positions = take_copy(&reader, (size_t)c->max_length * c->d_model);
     for (int l = 0; l < c->encoder_layers; l++) take_block(&reader, model->encoder + l, 0);
     model->encoder_norm = take_norm(&reader);
-    table = take(&reader, (size_t)c->target_vocab_size * c->d_model);
-    model->target_table = table ? table : model->source_table;
-    model->target_positions = take(&reader, (size_t)c->max_length * c->d_model);
+    model->target_table = take_copy(&reader, (size_t)c->target_vocab_size * c->d_model);
+    if (!model->target_table) model->target_table = model->source_table;
+    model->target_positions = take_copy(&reader, (size_t)c->max_length * c->d_model);
     for (int l = 0; l < c->decoder_layers; l++) take_block(&reader, model->decoder + l, 1);
     model->decoder_norm = take_norm(&reader);
     table = take(&reader, (size_t)c->target_vocab_size * c->d_model);
@@ -185,6 +202,11 @@ void model_free(Model *model) {
     for (int l = 0; model->encoder && l < model->config.encoder_layers; l++) free_block(model->encoder + l);
     for (int l = 0; model->decoder && l < model->config.decoder_layers; l++) free_block(model->decoder + l);
     linear_free(&model->projection);
+    while (model->kept) {
+        Kept *next = model->kept->next;
+        free(model->kept);
+        model->kept = next;
+    }
     free(model->encoder);
     free(model->decoder);
     free(model->sines);

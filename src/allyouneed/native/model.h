@@ -24,8 +24,15 @@ typedef struct {
     Norm self_attention_norm, cross_attention_norm, feed_forward_norm;
 } Block;
 
+/* A weight as it came, which the model keeps. */
+typedef struct Kept {
+    struct Kept *next;
+    float numbers[];
+} Kept;
+
 struct Model {
     Config config;
+    Kept *kept;
     const Kernels *kernels;
     const float *source_table, *target_table;         /* embeddings, (V, D) */
     const float *source_positions, *target_positions; /* learned ones, (max_length, D), or NULL */

@@ -1,6 +1,6 @@
 """Compare the native engine with `nn/`, for a model in memory that somebody may have edited.
 
-Edits of the files of `nn/`, subclasses, hooks and replaced functions are seen alike: whatever makes `Transformer.forward`
+Edits of the files of `nn/`, subclasses, hooks and replaced functions are seen alike: whatever makes the forward pass
 compute other log-probabilities. The sentences have up to 70 tokens: an edit that acts only on longer ones is not seen.
 """
 
@@ -47,7 +47,8 @@ def difference_from_nn(engine: NativeEngine, model: Transformer) -> str:
     deviation = float(expected.double().std())
     if distance <= max(NEGLIGIBLE, tolerance * deviation):
         return ""
-    return f"gives other log-probabilities than Transformer.forward, by {distance / max(deviation, NEGLIGIBLE):.1%} of their deviation"
+    share = distance / max(deviation, NEGLIGIBLE)
+    return f"gives other log-probabilities than Transformer.forward, by {share:.1%} of their deviation"
 
 
 def _ids(count: int, vocab_size: int, pad_id: int, rng: torch.Generator) -> Tensor:

@@ -13,7 +13,7 @@ from ..bundle import Bundle, UnreadBundle, require_one_vocabulary
 from ..config import DecodeConfig
 from ..decode import never_cancelled
 from ..device import may_have_gpu, pick_device
-from ..errors import BundleError, ConfigError, InputError
+from ..errors import ConfigError, InputError
 from ..settings import require_whole
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
