@@ -53,12 +53,14 @@ def build(
     *,
     compiler: Sequence[str] = (),
     machine: str = "",
+    sources: Sequence[Path] = (),
     flags: Sequence[str] = (),
     link_flags: Sequence[str] = ("-shared",),
 ) -> list[str]:
     """Compile the library for a machine, by default this one. Returns the instruction sets that it knows.
 
-    A set that the compiler does not know is left out. The file appears whole or not at all.
+    `sources` are compiled with those of this folder. A set that the compiler does not know is left out. The file
+    appears whole or not at all.
     """
     command = list(compiler or find_compiler() or ["cc"])
     machine = machine or platform.machine().lower()
@@ -80,7 +82,11 @@ def build(
         }
         known = [name for name, compiled in sets.items() if not isinstance(compiled.exception(), CompilerError)]
         defined = [f"-DHAVE_{name.upper()}" for name in known]
-        others = [*sorted(set(FOLDER.glob("*.c")) - set(FOLDER.glob("kernels_*.c"))), FOLDER / "kernels_plain.c"]
+        others = [
+            *sorted(set(FOLDER.glob("*.c")) - set(FOLDER.glob("kernels_*.c"))),
+            FOLDER / "kernels_plain.c",
+            *sources,
+        ]
         files = [
             *threads.map(lambda source: compile_file(source, defined), others),
             *(sets[name].result() for name in known),

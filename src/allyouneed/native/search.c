@@ -30,7 +30,7 @@ Search *search_new(const Model *model, const int32_t *ids, const int32_t *length
     if (!search->memory || !search->sentence || !search->banned) goto failed;
     search->sentences = search->rows = sentences;
     for (int s = 0; s < sentences; s++) search->sentence[s] = s;
-    memcpy(search->banned, banned, sizeof(int32_t) * banned_count);
+    if (banned_count) memcpy(search->banned, banned, sizeof(int32_t) * banned_count);
     search->banned_count = banned_count;
     search->renormalize = renormalize;
 
