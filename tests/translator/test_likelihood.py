@@ -2,7 +2,7 @@
 
 import torch
 
-from allyouneed.decode.likelihood import eval_copy
+from allyouneed.translator.likelihood import eval_copy
 from allyouneed.nn import Transformer
 
 
