@@ -4,9 +4,10 @@
 
 Every measurement is a whole process that translates random lines of 18 tokens one by one, with beam 4, at most 25
 tokens and one thread, ours with its default settings. All systems have the same random weights, with which each
-position writes a token of its own: a repetitive translation would be searched for a second time. Python keeps the bytecode of modules, as it does for an installed package. The first answer is measured from before a
-process is started, steady speed by the median of the last lines. Processes run one after the other, the rounds of all
-systems in alternation; numbers are medians of the rounds. It takes about three minutes on two cores.
+position writes a token of its own: a repetitive translation would be searched for a second time. Python keeps the
+bytecode of modules, as it does for an installed package. The first answer is measured from before a process is started,
+steady speed by the median of the last lines. Processes run one after the other, the rounds of all systems in
+alternation; numbers are medians of the rounds. It takes about three minutes on two cores.
 """
 
 import argparse

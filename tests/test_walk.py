@@ -23,7 +23,7 @@ from playwright.sync_api import expect
 
 from allyouneed import Bundle, Translator
 from allyouneed.apps.cli.demo import DATE_MODEL
-from allyouneed.apps.explain.page import explanation_style, film_script
+from allyouneed.apps.explain.component import explanation_style, film_script
 from allyouneed.nn import attention_weights
 from chromium_page import open_page
 from conftest import Demo

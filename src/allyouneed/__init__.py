@@ -8,7 +8,7 @@ if sys.platform == "win32":
     raise ImportError("allyouneed runs on Linux and macOS; on Windows use WSL")
 
 if TYPE_CHECKING:
-    from .apps.cli.screen import ProgressBar as ProgressBar
+    from .apps.cli.progress_bar import ProgressBar as ProgressBar
     from .apps.convert.exports import export_bundle as export_bundle
     from .apps.convert.imports import import_checkpoint as import_checkpoint
     from .apps.documents import DocumentOptions as DocumentOptions
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _ROOMS = {
-    "apps.cli.screen": ("ProgressBar",),
+    "apps.cli.progress_bar": ("ProgressBar",),
     "bundle": ("Bundle",),
     "config": ("CleanConfig", "CorpusConfig", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig"),
     "apps.convert.exports": ("export_bundle",),

@@ -44,6 +44,7 @@ LICENSE = re.compile(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", re.MULTIL
 FORMAT = 2
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
 RETRIES = 3  # of a folder that is being written
+LARGEST_HEADER = 10**8  # bytes, as in the library
 WEIGHTS_FILE = "weights.safetensors"
 FILES = ("config.json", WEIGHTS_FILE, "tokenizer.json", "tokenizer.target.json")  # that translations depend on
 
@@ -75,15 +76,9 @@ class Bundle:
         return self.model.config
 
     @property
-    def parameter_count(self) -> int:
-        """The number of learned weights."""
-        return self.model.parameter_count()
-
-    def weights(self) -> dict[str, memoryview]:
-        """Return every learned tensor by name, in float32; a shared tensor appears once."""
-        from .nn.weights import weights
-
-        return {name: memoryview(tensor.float().numpy()) for name, tensor in weights(self.model).items()}
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every learned tensor by name; a shared tensor appears once."""
+        return {name: tuple(weight.shape) for name, weight in self.model.named_parameters()}
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -130,7 +125,8 @@ class Bundle:
         """Languages, size and vocabulary; its model has a page of parts."""
         sizes = {len(self.source_tokenizer): None, len(self.target_tokenizer): None}
         languages = f"{' → '.join(self.languages)}, " if all(self.languages) else ""
-        return f"Bundle({languages}{self.parameter_count:,} parameters, {' and '.join(f'{size:,}' for size in sizes)} tokens)"
+        parameters, tokens = sum(map(math.prod, self.shapes.values())), " and ".join(f"{size:,}" for size in sizes)
+        return f"Bundle({languages}{parameters:,} parameters, {tokens} tokens)"
 
     @classmethod
     def load(cls, folder: str | Path, *, device: torch.device | None = None) -> Self:
@@ -234,97 +230,57 @@ _OPTIONAL = {"longest_source", "longest_repetition", "alone", "inside", "letter_
 
 
 class UnreadBundle(Bundle):
-    """A bundle without its model, for a process that translates without PyTorch.
+    """A bundle for a process that translates without PyTorch: its model is read when something asks for it.
 
-    `load` reads and verifies the weights, which the first `weights()` hands over. The `model` is read if something asks
-    for it; a folder whose weights have changed by then is refused.
+    `load` verifies the weights; `model` refuses a folder whose weights have changed since.
     """
 
     folder: Path
-    sizes: ModelConfig
     weights_digest: str
-    stored_weights: dict[str, memoryview]
-    _parameter_count: int
+    stored_config: ModelConfig
+    stored_shapes: dict[str, tuple[int, ...]]
 
     @property
     def config(self) -> ModelConfig:
         """The sizes of the model."""
-        return self.sizes
+        return self.stored_config
 
     @property
-    def parameter_count(self) -> int:
-        """The number of learned weights."""
-        return self._parameter_count
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """As in `Bundle`."""
+        return self.stored_shapes
 
     @cached_property
     def model(self) -> Transformer:
         """The model on the CPU."""
         bundle = Bundle.load(self.folder)
-        self._require_unchanged()
-        return bundle.model
-
-    def weights(self) -> dict[str, memoryview]:
-        """Return every learned tensor by name: those of the model, if it has been read, or else of the file."""
-        if "model" in vars(self):
-            return super().weights()
-        if stored := vars(self).pop("stored_weights", None):  # only once: they may be large
-            return stored
-        self._require_unchanged()
-        return _stored_weights(self.folder, Checksums(self.folder))
-
-    def _require_unchanged(self) -> None:
         if Checksums(self.folder).digest(WEIGHTS_FILE) != self.weights_digest:
             raise BundleError(f"{self.folder} was written anew since it was loaded; load it again")
+        return bundle.model
 
     @classmethod
     def _load(cls, folder: Path, checksums: Checksums, device: torch.device | None) -> Self:
         bundle = super()._load(folder, checksums, device)
-        sizes, weights = vars(bundle).pop("model")
-        vars(bundle).update(
-            folder=folder,
-            sizes=sizes,
-            weights_digest=checksums.digest(WEIGHTS_FILE),
-            stored_weights=weights,
-            _parameter_count=sum(math.prod(tensor.shape) for tensor in weights.values()),
-        )
+        config, shapes = vars(bundle).pop("model")
+        digest = checksums.digest(WEIGHTS_FILE)
+        vars(bundle).update(folder=folder, weights_digest=digest, stored_config=config, stored_shapes=shapes)
         return bundle
 
     @classmethod
     def _verified_model(cls, folder: Path, checksums: Checksums, sizes: ModelConfig, _: Any) -> Any:
-        return sizes, _stored_weights(folder, checksums)
+        checksums.verify(WEIGHTS_FILE)
+        return sizes, _read_shapes(folder)
 
 
-def _stored_weights(folder: Path, checksums: Checksums) -> dict[str, memoryview]:
-    content = checksums.read(WEIGHTS_FILE)
+def _read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes in the header of the weights: eight bytes of its length, then JSON."""
+    length = int.from_bytes(_read(folder, WEIGHTS_FILE, 8), "little")
+    header = _read(folder, WEIGHTS_FILE, 8 + min(length, LARGEST_HEADER))[8:]
     try:
-        return parse_tensors(content)
-    except ConfigError as error:
-        raise _not_its_weights(folder, error) from error
-
-
-def parse_tensors(content: bytes) -> dict[str, memoryview]:
-    """Return the tensors of a safetensors file by name, without a copy. Refuses anything but float32."""
-    size = int.from_bytes(content[:8], "little")
-    try:
-        header = parse_json(content[8 : 8 + size])
-        parts = {name: part for name, part in header.items() if name != "__metadata__"}
-        places = {name: (part["dtype"], part["shape"], *part["data_offsets"]) for name, part in parts.items()}
+        parts = {name: part for name, part in parse_json(header).items() if name != "__metadata__"}
+        return {name: tuple(map(int, part["shape"])) for name, part in parts.items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"its header is damaged ({error!r:.80})") from error
-    data = memoryview(content)[8 + size :]
-    tensors = {}
-    for name, (dtype, shape, start, end) in places.items():
-        if dtype != "F32":
-            raise ConfigError(_must_be_float32(name, dtype))
-        is_whole = all(type(length) is int and length > 0 for length in (*shape, end))
-        if not (is_whole and type(start) is int and 0 <= start and end <= len(data)):
-            raise ConfigError(f"{name} must be within the {len(data)} bytes of the file; got {shape} at {start}")
-        if end - start != 4 * math.prod(shape):
-            raise ConfigError(f"{name} has the shape {shape}, and {end - start} bytes; expected {4 * math.prod(shape)}")
-        part = data[start:end]
-        is_aligned = (8 + size + start) % 4 == 0
-        tensors[name] = (part if is_aligned else memoryview(bytes(part))).cast("f", tuple(shape))
-    return tensors
+        raise _not_its_weights(folder, f"its header is damaged ({error!r:.80})") from error
 
 
 def split_card(card: str) -> tuple[str, str]:
@@ -389,7 +345,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
             require_shapes(build_model(sizes), {name: part.get_shape() for name, part in parts.items()})
         for name, part in parts.items():
             if part.get_dtype() != "F32":
-                raise ConfigError(_must_be_float32(name, part.get_dtype()))
+                raise ConfigError(f"{name} must be float32 (F32); got {part.get_dtype()}; convert it and save again")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, tensor in tensors.items():
         _require_finite(name, tensor, "load a bundle from before training failed")
@@ -399,11 +355,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
     return model
 
 
-def _must_be_float32(name: str, dtype: str) -> str:
-    return f"{name} must be float32 (F32); got {dtype}; convert it and save again"
-
-
-def _not_its_weights(folder: Path, why: Exception) -> BundleError:
+def _not_its_weights(folder: Path, why: object) -> BundleError:
     return BundleError(f"{folder}/{WEIGHTS_FILE} does not hold this model's weights: {why}")
 
 

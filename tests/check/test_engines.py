@@ -14,10 +14,10 @@ from allyouneed.apps.check import engines
 from allyouneed.apps.check import model as checks
 from allyouneed.apps.check.model import CheckResult, Ids, random_ids
 from allyouneed.decode import beam
-from allyouneed.fast import compiled, loss
-from allyouneed.fast import quantization as int8
-from allyouneed.fast.kv_cache import CachedState
-from allyouneed.nn import DecoderState, Transformer, position, transformer
+from allyouneed.fast import loss
+from allyouneed.nn import Transformer, position, transformer
+from allyouneed.nn.decoder import DecoderCache
+from allyouneed.translator.definition import DefinitionEngine, DefinitionStep
 from allyouneed.younger import build_model
 from allyouneed.younger.rotary import rotate
 from conftest import ALL_OPTIONS, SMALL
@@ -35,16 +35,15 @@ def ids(long: Transformer) -> Ids:
 
 
 def names(verdicts: Any) -> list[str]:
-    return [verdict.check for verdict in verdicts if not verdict.passed]
+    return [verdict.check for verdict in verdicts if verdict.passed is False]
 
 
 @pytest.mark.parametrize("sizes", [{}, ALL_OPTIONS], ids=["plain", "adjusted"])
 def test_every_engine_of_a_sound_model_is_found_sound(long: Transformer, ids: Ids, sizes: dict[str, Any]) -> None:
     model = build_model(replace(long.config, **sizes)).eval()
     results = list(engines.engines_agree(model, ids))
-    assert [verdict.check for verdict in results] == [
-        "plain", "fast", "compiled", "int8 maps", "int8", "int8 compiled",
-    ]  # fmt: skip
+    assert results[0].check == "steps"
+    assert results[0].passed
     assert names(results) == []
     assert names([engines.positions_differ(model), engines.beam_search_is_exhaustive()]) == []
     assert names([engines.losses_match_definition(model, ids)]) == []
@@ -57,7 +56,7 @@ def test_two_sentences_are_long(ids: Ids) -> None:
 def test_a_mask_that_slips_beyond_16_words_is_found(
     long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slipping(length: int, *, device: torch.device | None = None) -> Tensor:
+    def slipping(length: int, past: int = 0, *, device: torch.device | None = None) -> Tensor:
         mask = torch.ones(length, length).tril()
         mask[16:] = torch.ones(length, length).tril(1)[16:]
         return mask.bool()
@@ -99,44 +98,36 @@ def test_a_source_that_is_reversed_beyond_20_words_is_found(
 def test_a_model_that_does_not_reorder_its_past_is_found(
     way: str, long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No engine is compared with such a model: its own step is wrong, and `Transformer.forward` computes."""
-    reorder = DecoderState.reorder
-
-    def off(self: DecoderState, hypotheses: Tensor) -> DecoderState:
-        return reorder(self, hypotheses) if way == "repeats" and not self.length else self
-
-    monkeypatch.setattr(DecoderState, "reorder", off)
-    plain, fast = engines.engines_agree(long, ids)
-    assert (plain.check, plain.passed) == ("plain", False)
-    assert "the reordering of the KV cache is wrong" in plain.explanation
-    assert (fast.check, fast.passed) == ("fast", None)
-    assert "Transformer.forward computes every step" in fast.explanation
-
-
-def test_a_past_that_is_not_reordered_is_found(long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one hypothesis a sentence it would not show."""
-    reorder = CachedState.reorder
+    select = DecoderCache.select
 
-    def off(self: CachedState, hypotheses: Tensor) -> CachedState:
-        return reorder(self, hypotheses if self.ancestry_mask is None else torch.arange(len(hypotheses)))
+    def off(self: DecoderCache, hypotheses: Tensor, sentences: Tensor | None = None) -> None:
+        chosen = torch.arange(len(hypotheses)) if way == "does nothing" else hypotheses.sort().values
+        select(self, chosen if self.length > 1 else hypotheses, sentences)
 
-    monkeypatch.setattr(CachedState, "reorder", off)
-    assert names(engines.engines_agree(long, ids)) == ["fast"]
+    monkeypatch.setattr(DecoderCache, "select", off)
+    steps = next(engines.engines_agree(long, ids))
+    assert (steps.check, steps.passed) == ("steps", False)
+    assert "KV cache" in steps.explanation
 
 
-@pytest.mark.parametrize("of", [int8, compiled])
-def test_int8_scales_that_are_a_tenth_off_are_found(
-    of: Any, long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("precision", "wrong"), [("float32", 1.001), ("int8", 1.1)])
+def test_an_engine_whose_probabilities_are_off_is_found(
+    precision: str, wrong: float, long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rounded = int8.quantize
+    class OffStep(DefinitionStep):
+        def log_probabilities(self) -> Tensor:
+            return wrong * super().log_probabilities()
 
-    def larger(weight: Tensor) -> tuple[Tensor, Tensor]:
-        numbers, scale = rounded(weight)
-        return numbers, 1.1 * scale
+    class Off:
+        def __init__(self, precision: str) -> None:
+            self.precision, self.engine = precision, DefinitionEngine(long)
 
-    monkeypatch.setattr(of, "quantize", larger)
-    results = names(engines.engines_agree(long, ids))
-    assert results[0] == ("int8 maps" if of is int8 else "int8 compiled")
+        def start(self, sources: Any) -> OffStep:
+            return OffStep(self.engine, sources, (), True)
+
+    monkeypatch.setattr(engines, "make_engine", lambda models, chosen: Off(precision))
+    assert names(engines.engines_agree(long, ids)) == ["float32", "int8"]
 
 
 def over_padding(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) -> Tensor:
@@ -178,8 +169,8 @@ def test_a_length_penalty_the_other_way_round_is_found(monkeypatch: pytest.Monke
     def inverted(length: int, *, alpha: float) -> float:
         return math.pow((5 + length) / 6, -alpha)
 
-    def searched(step: Any, state: Any, limits: Any, options: Any) -> Any:
-        return beam.beam_search(step, state, limits, replace(options, penalty=inverted))
+    def searched(step: Any, limits: Any, options: Any) -> Any:
+        return beam.beam_search(step, limits, replace(options, penalty=inverted))
 
     monkeypatch.setattr(engines, "beam_search", searched)
     outcome: CheckResult = engines.beam_search_is_exhaustive()

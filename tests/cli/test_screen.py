@@ -12,7 +12,7 @@ import pytest
 import torch
 from rich.progress import Task
 
-from allyouneed.apps.cli.screen import ProgressBar, TimeLeft
+from allyouneed.apps.cli.progress_bar import ProgressBar, TimeLeft
 from allyouneed.run import Sample, Validation
 from allyouneed.train import Update
 from shell import ENVIRONMENT

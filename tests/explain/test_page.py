@@ -13,8 +13,9 @@ from playwright.sync_api import Browser, Page, expect
 from allyouneed.apps.convert.html import web_library, web_model
 from allyouneed.apps.explain import Trace, build_page, explain, trace_translation
 from allyouneed.apps.explain.claims import Claim
+from allyouneed.apps.explain.component import explanation_markup, explanation_script, explanation_style
 from allyouneed.apps.explain.heads import NO_PATTERN, SPREAD, describe_heads
-from allyouneed.apps.explain.page import _for_script, explanation_markup, explanation_script, explanation_style
+from allyouneed.apps.explain.page import _for_script
 from allyouneed.apps.explain.trace import attentions
 from allyouneed.translator import Translator
 from chromium_page import LOOKS, open_file

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from allyouneed.fast.selection import SlowerEngineWarning
 from torch import Tensor
 
 from allyouneed import fit
@@ -17,7 +18,6 @@ from allyouneed.fast.bfloat16_forward import bfloat16_loss
 from allyouneed.fast.loss import projected_loss
 from allyouneed.fast.packed import packed_loss
 from allyouneed.fast.passes import choose_loss, find_difference
-from allyouneed.fast.selection import SlowerEngineWarning
 from allyouneed.nn import (
     DecoderBlock,
     Embedding,

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import allyouneed
-from allyouneed.apps.explain.page import explanation_markup, explanation_script, explanation_style
+from allyouneed.apps.explain.component import explanation_markup, explanation_script, explanation_style
 
 STATIC = Path(allyouneed.__file__).parent / "apps/serve/static"
 FILES = sorted(STATIC.iterdir())

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+
 from ..errors import ConfigError
 from ..metrics import Metric, SentenceCounts
 

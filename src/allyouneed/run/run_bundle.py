@@ -9,7 +9,6 @@ from ..bundle import Bundle, require_one_vocabulary, split_card
 from ..config import Recipe
 from ..data.pairs import Side, stride
 from ..data.prepared import PreparedData
-from ..translator.repetition import longest_repetition
 from ..errors import ConfigError
 from ..fast.uninitialized import UninitializedWeights
 from ..files import folder_written_whole, parse_json, read_whole
@@ -19,6 +18,7 @@ from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..text.normalize import Normalization
 from ..train.averaging import average_weights
+from ..translator.repetition import longest_repetition
 from ..younger import build_model
 from .callback import Validation, telling_scores
 from .state import MIN_UPDATES

@@ -5,7 +5,8 @@ array of Darts-clone: in a unit, bits 0 to 7 and 31 are its label, bit 8 says th
 the offset of its children, shifted by 8 if bit 9 is set. The value of a key is where its replacement begins.
 """
 
-import numpy as np
+import struct
+from collections.abc import Sequence
 
 LONGEST_REPLACEMENT = 64  # bytes; the longest of Unicode's own compatibility mappings has 33
 
@@ -21,7 +22,7 @@ class CharacterMap:
         check_character_map(content)
         self.content = content
         size = int.from_bytes(content[:4], "little")
-        self._units: list[int] = np.frombuffer(content, np.dtype("<u4"), size // 4, 4).tolist()
+        self._units: Sequence[int] = struct.unpack_from(f"<{size // 4}I", content, 4)
         self._replacements = content[4 + size :]
         self._changes_ascii = self._has_ascii_key()
 
@@ -79,20 +80,20 @@ def check_character_map(content: bytes) -> None:
     size = int.from_bytes(content[:4], "little")
     if size % 1024 or not 0 < size <= len(content) - 4:
         raise ValueError("the trie of its character map has an impossible size")
-    units = np.frombuffer(content, np.dtype("<u4"), size // 4, 4).astype(np.int64)
+    units = struct.unpack_from(f"<{size // 4}I", content, 4)
     replacements = content[4 + size :]
     replacements.decode()
     if (longest := max(map(len, replacements.split(b"\0")))) > LONGEST_REPLACEMENT:
         raise ValueError(f"a replacement of its character map has {longest:,} bytes, more than {LONGEST_REPLACEMENT}")
-    is_value = units >> 31 == 1
-    following = np.arange(len(units)) ^ (units >> 10 << ((units & 512) >> 6))
-    following[is_value] = 0
-    if (following | 255).max() >= len(units):
-        raise ValueError("the trie of its character map points out of it")
-    values = units[following[(units & 256 != 0) & ~is_value]] & (2**31 - 1)
-    starts = np.frombuffer(b"\0" + replacements, np.uint8) == 0
-    if len(values) and (values.max() >= len(replacements) or not starts[values].all()):
-        raise ValueError("a replacement of its character map does not begin where one begins")
+    for node, unit in enumerate(units):
+        if unit >> 31:  # a value
+            continue
+        child = _children(node, unit)
+        if child | 255 >= len(units):
+            raise ValueError("the trie of its character map points out of it")
+        value = units[child] & (2**31 - 1)
+        if unit & 256 and (value >= len(replacements) or (value and replacements[value - 1])):
+            raise ValueError("a replacement of its character map does not begin where one begins")
 
 
 def _children(node: int, unit: int) -> int:

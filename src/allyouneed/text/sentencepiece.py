@@ -7,13 +7,13 @@ it trust its character map and may crash.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
@@ -124,7 +124,7 @@ class SentencePieceModel:
 def _piece(content: bytes) -> tuple[str, float, int]:
     fields = dict(_fields(content))
     score = struct.unpack("<f", _message(fields.get(2, bytes(4))))[0]
-    if not np.isfinite(score):
+    if not math.isfinite(score):
         raise ValueError("a piece has a score that is not finite")
     return _message(fields.get(1, b"")).decode(), score, cast(int, fields.get(3, NORMAL))
 

@@ -1,4 +1,4 @@
-"""The commands. torch is imported only by those that compute."""
+"""The commands. A call imports the module of its own command alone, and PyTorch only if that computes with it."""
 
 import atexit
 import errno
@@ -6,55 +6,63 @@ import gc
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from ...errors import AllYouNeedError, Interrupted, is_out_of_memory
-from .adapt import adapt
-from .check import check
-from .command import Command, CommonOptions, Debug, Version, help_text, with_debug
-from .config import config
-from .demo import demo, try_command
-from .evaluate import evaluate_command
-from .explain import explain_command
-from .export import average, export, import_command
-from .info import info
-from .paper import paper
-from .prepare import prepare_command
+from .command import Command, CommandGroup, CommonOptions, Debug, Version, help_text, with_debug
 from .program import mended_command, shell_command
-from .report import report
-from .score import score
-from .serve import keys, serve, suggestions
 from .standard import drop_output, open_closed_streams, set_encodings
-from .train import train
-from .translate import translate
 
-app = typer.Typer(
-    name="allyouneed",
-    help="The Transformer of 'Attention Is All You Need': train a model on your own text pairs, and use it.",
-    epilog=f"Start with: {shell_command('demo')}",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-for command in (
-    demo, train, prepare_command, adapt, translate, serve, evaluate_command, score, info, explain_command, check,
-    config, paper, export, import_command, average, report, try_command,
-):  # fmt: skip
-    app.command(
-        command.__name__.removesuffix("_command"),
-        cls=Command,
-        short_help=help_text(command.__doc__ or "").partition("\n")[0],
-    )(with_debug(command))
-for group in (keys, suggestions):
-    app.add_typer(group)
+# Each command's module and function, in the order of the help.
+COMMANDS = {
+    "demo": ("demo", "demo"), "train": ("train", "train"), "prepare": ("prepare", "prepare_command"),
+    "adapt": ("adapt", "adapt"), "translate": ("translate", "translate"), "serve": ("serve", "serve"),
+    "evaluate": ("evaluate", "evaluate_command"), "score": ("score", "score"), "info": ("info", "info"),
+    "explain": ("explain", "explain_command"), "check": ("check", "check"), "config": ("config", "config"),
+    "paper": ("paper", "paper"), "export": ("export", "export"), "import": ("export", "import_command"),
+    "average": ("export", "average"), "report": ("report", "report"), "try": ("demo", "try_command"),
+}  # fmt: skip
+GROUPS = {"keys": ("serve", "keys"), "suggestions": ("serve", "suggestions")}
 
 
-@app.callback()
+def make_app(words: Sequence[str] = ()) -> typer.Typer:
+    """Make the program: with all commands, or with the one that a call of these `words` runs."""
+    app = typer.Typer(
+        name="allyouneed",
+        cls=CommandGroup,
+        help="The Transformer of 'Attention Is All You Need': train a model on your own text pairs, and use it.",
+        epilog=f"Start with: {shell_command('demo')}",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback()(_everywhere)
+    called = next((word for word in words if not word.startswith("-")), "")
+    known = COMMANDS | GROUPS
+    for name in [called] if called in known else known:
+        module, attribute = known[name]
+        command = getattr(import_module(f".{module}", __name__), attribute)
+        if name in GROUPS:
+            app.add_typer(command)
+        else:
+            short_help = help_text(command.__doc__ or "").partition("\n")[0]
+            app.command(name, cls=Command, short_help=short_help)(with_debug(command))
+    return app
+
+
 def _everywhere(debug: Debug = False, version: Version = False) -> None: ...
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return make_app()
 
 
 _show_anywhere = warnings.showwarning
@@ -76,7 +84,7 @@ def main() -> None:
     set_encodings()
     warnings.showwarning = _show_warning
     try:
-        code = app(standalone_mode=False)  # raises errors of the call instead of printing them
+        code = make_app(sys.argv[1:])(standalone_mode=False)  # raises errors of the call instead of printing them
         sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so
     except _MISUSE as error:
         message = " ".join(error.format_message().split()).replace("Value error, ", "")

@@ -70,7 +70,8 @@ def adapt(
     from ...text.lines import read_lines
     from ..transfer.adaptation import adapt_bundle
     from .program import shell_command
-    from .screen import ProgressBar, console
+    from .progress_bar import ProgressBar
+    from .screen import console
 
     path = followed(output or followed(bundle).with_name(f"{bundle.resolve().name}-adapted"))
     settings = apply_overrides({}, [f"train.minutes={minutes}", *(overrides or [])])

@@ -2,20 +2,58 @@
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import Field, fields
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from ...config import DecodeConfig
 from ...errors import ConfigError
 from ...interpreter import versions
 from ...settings import Checked, apply_overrides, refuse_unknown
+
+
+class PlainValues:
+    """Typer's conversion of the value of a parameter, left out for texts, paths and defaults.
+
+    It imports Pydantic, which takes as long as half of a short translation.
+    """
+
+    def __init__(self, make_conversion: Callable[[], Any]) -> None:
+        self._make_conversion = make_conversion
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """As in the conversion of Typer."""
+        is_one = param.nargs == 1 and not param.multiple
+        kind = param.type_descriptor.annotation
+        if value is None or value is param.default:
+            return value if is_one else value or ()
+        if kind == list[str] and not is_one:
+            return list(value)
+        if is_one and type(value) is str and kind in (str, Path):
+            return kind(value)
+        return self._make_conversion().coerce(value, param=param, ctx=ctx)
+
+
+def skip_plain_conversions(parameters: Iterable[Any]) -> None:
+    """Let each parameter convert by `PlainValues`; a version of Typer without this method imports no Pydantic."""
+    for parameter in parameters:
+        if make_conversion := getattr(parameter, "get_runtime_param", None):
+            parameter.get_runtime_param = partial(PlainValues, make_conversion)
+
+
+class CommandGroup(TyperGroup):
+    """The program."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Typer's, with `skip_plain_conversions`."""
+        skip_plain_conversions(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
 
 class Command(TyperCommand):
@@ -30,6 +68,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Hand settings to their hidden option; what follows `--` is a text or a file."""
+        skip_plain_conversions(self.get_params(ctx))
         if self.takes_settings():
             end = args.index("--") if "--" in args else len(args)
             args = [f"--set={word}" if re.match(r"decode\..*=", word) else word for word in args[:end]] + args[end:]

@@ -53,9 +53,9 @@ def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> di
     from ...export_limits import exportable
 
     config, parts = bundle.config, dict.fromkeys(("embeddings and projection", "encoder", "decoder"), 0)
-    for name, tensor in bundle.weights().items():
+    for name, shape in bundle.shapes.items():
         room = name.partition(".")[0]
-        parts[room if room in parts else "embeddings and projection"] += prod(tensor.shape)
+        parts[room if room in parts else "embeddings and projection"] += prod(shape)
     tokenizers = (bundle.source_tokenizer, bundle.target_tokenizer)
     return {
         "languages": " → ".join(bundle.languages) if all(bundle.languages) else "",

@@ -65,7 +65,8 @@ def prepare_command(
     """
     from ...errors import ConfigError
     from ...files import followed, to_json
-    from .screen import ProgressBar, console
+    from .progress_bar import ProgressBar
+    from .screen import console
 
     recipe = recipe_from_arguments(what, more or [], columns=columns, sheet=sheet, auto=auto)
 

@@ -139,7 +139,7 @@ class Scoring:
         from .screen import console
 
         pairs = len(translated[0].sources)
-        with console.status("counting"):  # TER takes long for long lines
+        with console.rich.status("counting"):  # TER takes long for long lines
             systems = [ScoredSet.count(one, metrics) for one in translated]
             comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
         count = int(self.wrong) if self.wrong.isdecimal() else 0

@@ -71,9 +71,9 @@ def serve_bundles(
     )
 
     def announce() -> None:
-        console.print(f"Serving {pairs}\nat {url(listener)}; Ctrl-C stops it.", highlight=False)
+        console.print(f"Serving {pairs}\nat {url(listener)}; Ctrl-C stops it.")
         for warning in exposure_warnings(config):
-            console.print(f"Warning: {warning}.", highlight=False)
+            console.print(f"Warning: {warning}.")
         if on_ready:
             on_ready(url(listener))
 

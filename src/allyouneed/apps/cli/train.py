@@ -152,7 +152,8 @@ def train(
     from ...errors import ConfigError
     from ...files import followed, named_folders
     from .program import next_steps
-    from .screen import ProgressBar, console
+    from .progress_bar import ProgressBar
+    from .screen import console
     from .train import keep_serving, run_page
 
     if teacher and overwrite:
@@ -219,7 +220,8 @@ def _preview(recipe: "Recipe | Draft", path: Path) -> None:
     from ...evaluation import evaluate_greedily
     from ...evaluation.model_scores import with_stopping_metric
     from ...run import Draft, preview_training
-    from .screen import ProgressBar, console
+    from .progress_bar import ProgressBar
+    from .screen import console
 
     stopping = (recipe.preliminary if isinstance(recipe, Draft) else recipe).train.early_stopping_metric
     evaluate = with_stopping_metric(evaluate_greedily, {}, stopping)

@@ -161,7 +161,8 @@ def translate(
         **asdict(translator.decode),
     } if output else {}  # fmt: skip
     size = WINDOW * translator.decode.batch_size
-    asking = prompt() if file == "-" and text is None and sys.stdin.isatty() else progress("translating", total=None)
+    is_typed = file == "-" and text is None and sys.stdin.isatty()
+    asking = prompt() if is_typed else nullcontext(_ignore) if text else progress("translating", total=None)
     with (
         row_writer(output, provenance=provenance, resume=resume) as out,
         redirect_stdout(sys.stderr) if ray else nullcontext(),  # Ray prints there that a process has ended
@@ -182,6 +183,9 @@ def translate(
         lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
         console.print(f"{lines} refused and left empty")
         raise typer.Exit(3)
+
+
+def _ignore(_: int) -> None: ...
 
 
 def locate_error(error: "DataError | InputError", name: str, partial: Path | None) -> "DataError | InputError":

@@ -11,14 +11,11 @@ from ...files import to_json, write_whole
 from ...translator import Translator
 from .claims import Claim
 from .comparison import compare_traces
+from .component import COMPONENT, explanation_style, read_web_file
 from .page_data import build_page_data
 from .trace import Trace, trace_translation
 
-_WEB = Path(__file__).with_name("web")
-COMPONENT = ("dom.js", "selection.js", "heatmap.js", "lines.js", "tree.js", "microscope.js", "views.js", "explain.js")
 PAGE = (*COMPONENT, "compare.js", "start.js")
-FILM = ("dom.js", "heatmap.js", "film.js")
-SITE = (*COMPONENT, "live.js", "plane.js", "film.js")
 FRAME_HEIGHT = 720  # pixels
 
 
@@ -67,8 +64,8 @@ def build_page_of_two(names: Sequence[str], traces: Sequence[Trace], translators
 
 
 def _build(title: str, data: object) -> str:
-    style, script = _read("page.css") + explanation_style(), "\n".join(map(_read, PAGE))
-    return Template(_read("explain.html")).substitute(
+    style, script = read_web_file("page.css") + explanation_style(), "\n".join(map(read_web_file, PAGE))
+    return Template(read_web_file("explain.html")).substitute(
         title=escape(title),
         style=style,
         script=script,
@@ -76,37 +73,6 @@ def _build(title: str, data: object) -> str:
         script_hash=policy_hash(script),
         data=_for_script(data),
     )
-
-
-def explanation_script(*, live: bool = False) -> str:
-    """The JavaScript of the page's component; `live` adds what shows translations of a model that runs in the page."""
-    return "\n".join(map(_read, [*COMPONENT, *["live.js"] * live]))
-
-
-def site_script() -> str:
-    """The JavaScript of all components, for pages that show several of them."""
-    return "\n".join(map(_read, SITE))
-
-
-def film_script() -> str:
-    """The JavaScript of `showFilm(root, texts)`, which fills a `<div class="look film">`; film.js says with what."""
-    return "\n".join(map(_read, FILM))
-
-
-def explanation_style() -> str:
-    """The style of the component, for pages that show it."""
-    return _read("explain.css")
-
-
-def explanation_markup() -> str:
-    """The HTML of the component for other pages, `<div class="look explanation">`, which `showExplanation` fills."""
-    page = _read("explain.html")
-    main = page[page.index("<main") : page.index("</main>")].replace("<main", "<div", 1)
-    return main.replace("<h1 data", '<p class="headline" data').replace("</h1>", "</p>") + "</div>"
-
-
-def _read(name: str) -> str:
-    return _WEB.joinpath(name).read_text(encoding="utf-8")
 
 
 def _for_script(data: object) -> str:

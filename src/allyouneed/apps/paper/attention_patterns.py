@@ -13,9 +13,9 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from ...translator.likelihood import eval_copy
 from ...errors import InputError
 from ...translator import Translator
+from ...translator.likelihood import eval_copy
 from ..explain import recorded
 from ..explain.draw import BLUE, MONOSPACE, ORANGE, new_figure
 

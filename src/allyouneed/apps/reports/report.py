@@ -14,8 +14,8 @@ from ...errors import AllYouNeedError
 from ...files import to_json, write_whole
 from ...run.callback import telling_scores
 from ...run.log import FILM_FILE, read_jsonl_lines
+from ..explain.component import explanation_style, film_script
 from ..explain.film import changes
-from ..explain.page import explanation_style, film_script
 from .curves import Curve, draw_curves
 from .record import HeldOutResult, Lines, RunRecord, damaged, describe_means, points_over_updates, training_points
 from .report_page import (

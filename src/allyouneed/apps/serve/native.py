@@ -10,8 +10,6 @@ from pydantic import BaseModel, Field
 from ...errors import AllYouNeedError, InputError
 from ...translator import Translation, Translator
 from ...translator.texts import checked_prefixes
-from ..explain.page_data import build_page_data
-from ..explain.trace import trace_translation
 from .batching import TranslationOptions
 from .events import EVENT_STREAM, event, event_response
 from .monitoring import count_texts
@@ -167,6 +165,9 @@ async def explain_text(body: ExplainRequest, server: Server, client: Admitted) -
     count_texts([body.text])
 
     def describe(translator: Translator) -> dict[str, Any]:
+        from ..explain.page_data import build_page_data  # imports PyTorch
+        from ..explain.trace import trace_translation
+
         return build_page_data(trace_translation(translator, body.text), translator)
 
     return JSONResponse(await server.scheduler.run(key, describe))

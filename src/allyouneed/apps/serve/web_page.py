@@ -18,7 +18,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from ..explain.page import explanation_markup, explanation_script, explanation_style
+from ..explain.component import explanation_markup, explanation_script, explanation_style
 
 router = APIRouter(include_in_schema=False)
 

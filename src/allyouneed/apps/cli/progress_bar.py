@@ -1,0 +1,147 @@
+"""Bars with the time left, and the rows of a training; drawn by Rich, which takes a tenth of a second to import."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
+
+from .screen import console
+
+if TYPE_CHECKING:
+    from ...run import Validation
+    from ...train import Update
+
+# The topics of messages that say why, besides those that say what is trained on, which model and how long.
+WHY_TOPICS = {
+    "vocabulary", "tokens", "statistics", "speed", "auto", "exports", "program", "workers", "memory",
+    "budget",
+}  # fmt: skip
+
+
+class TimeLeft(ProgressColumn):
+    """The time left, from the mean time of all steps since the task began; known after the first step."""
+
+    def render(self, task: Task) -> Text:
+        done = task.completed - task.fields.get("begun", 0)
+        if not task.total or task.elapsed is None or done <= 0:
+            return Text()
+        seconds = int(task.elapsed / done * max(0, task.total - task.completed))
+        return Text(f"· {seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left")
+
+
+class ProgressBar:
+    """A `TrainingCallback`: a bar with speed and time left, and a row for each validation.
+
+    `samples`: with translations of two validation pairs. `details` is the file that has the messages with the reasons
+    of the settings, which are then not printed. A bar that is given to `fit` runs as long as that; elsewhere use it in
+    a `with`.
+    """
+
+    def __init__(self, *, samples: bool = True, details: Path | None = None) -> None:
+        self._samples, self._details = samples, details
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[about]}"),
+            TimeLeft(),
+            console=console.rich,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("reading", total=None, about="pairs")
+        self._tokens, self._seconds, self._since = 0, 0.0, 0.0  # of updates alone, without validation
+        self._loss = math.nan
+        self._header_shown = False
+
+    def __enter__(self) -> "ProgressBar":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def on_message(self, topic: str, text: str) -> None:
+        if self._details is None or topic not in WHY_TOPICS:
+            console.print(f"{topic:<7} {text}")
+
+    def on_prepare(self, what: str, done: int, total: int | None) -> None:
+        if what != self._bar.tasks[0].description:
+            self._bar.reset(self._task, description=what)  # the time left is that of this stage
+        self._bar.update(self._task, completed=done, total=total)
+
+    def on_train_begin(self, step: int, steps: int) -> None:
+        self._since = time.monotonic()
+        if self._details is not None:
+            console.print(f"{'why':<7} {self._details}")
+        self._bar.reset(self._task, total=steps, completed=step, description="training", about="updates", begun=step)
+
+    def on_update(self, update: "Update", steps: int) -> None:
+        now = time.monotonic()
+        self._tokens, self._seconds, self._since = self._tokens + update.tokens, self._seconds + now - self._since, now
+        if update.step % 10 == 0 or math.isnan(self._loss):  # reading the loss makes a GPU wait
+            self._loss = update.loss.item()
+        about = f"updates · {self._tokens / (self._seconds or math.inf):,.0f} tokens/s · loss {self._loss:.3f}"
+        self._bar.update(self._task, total=steps or None, completed=update.step, about=about)
+
+    def on_validation(self, validation: "Validation") -> None:
+        self._row(validation)
+        overflow: Literal["ellipsis", "ignore"] = "ellipsis" if console.is_terminal else "ignore"
+        for sample in validation.samples[:: max(1, len(validation.samples) // 2)][:2] if self._samples else ():
+            text = f"{'':>9}{sample.source} → {sample.output}"
+            console.print(text, style="dim", no_wrap=True, overflow=overflow, crop=console.is_terminal)
+        self._since = time.monotonic()
+
+    def _row(self, validation: "Validation") -> None:
+        from ...run import telling_scores  # imports PyTorch, as who calls this has
+
+        if not self._header_shown:
+            names = "".join(f"{name:>{_width(name)}}" for name in validation.scores)
+            head = f"\n{'update':>7}{'loss':>8}{'valid loss':>11}{'perplexity':>11}{'right %':>8}{names}{'seconds':>9}"
+            console.print(head)
+            self._header_shown = True
+        valid = " " * 30
+        if validation.valid_loss is not None:
+            perplexity = math.exp(min(validation.valid_loss, 700))
+            valid = f"{validation.valid_loss:>11.4f}{perplexity:>11.3f}{validation.accuracy:>8.2f}"
+        scores = "".join(
+            f"{'–' if value is None else f'{value:.2f}':>{_width(name)}}"
+            for name, value in telling_scores(validation.scores).items()
+        )
+        mean = f"   the mean of the last {validation.averaged}" if validation.averaged > 1 else ""
+        loss = " " * 8 if validation.loss is None else f"{validation.loss:>8.4f}"
+        row = f"{validation.step:>7,}{loss}{valid}{scores}{validation.seconds:>9.1f}{mean}"
+        console.print(row)
+
+
+def _width(name: str) -> int:
+    """The width of the column of a score, whose name may be long if the metric is the user's."""
+    return max(7, len(name) + 1)
+
+
+@contextmanager
+def sentence_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar over `total` sentences (None: unknown) with speed and time left; yields a function that advances it."""
+    bar = Progress(
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeLeft(),
+        console=console.rich,
+        transient=True,
+    )
+    task = bar.add_task(what, total=total, rate="…")
+
+    def done(count: int) -> None:
+        bar.advance(task, count)
+        now = bar.tasks[0]
+        bar.update(task, rate=f"{now.completed / (now.elapsed or math.inf):,.0f} sentences/s")
+
+    with bar:
+        yield done
