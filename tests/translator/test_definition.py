@@ -18,7 +18,7 @@ from allyouneed.errors import ConfigError, InputError
 from allyouneed.nn import Transformer
 from allyouneed.translator.array_step import ArrayStep
 from allyouneed.translator.definition import DefinitionEngine, top_continuations
-from allyouneed.translator.engine import EngineStep, SlowerEngineWarning, make_engine
+from allyouneed.translator.engine import EngineStep, Precision, SlowerEngineWarning, make_engine
 from allyouneed.translator.ensemble import EnsembleEngine
 from allyouneed.younger import build_model
 from conftest import ADJUSTED, SMALL
@@ -134,7 +134,7 @@ def test_restrictions_and_the_best_are_those_of_the_table(
     step(range(sentences), [SOS] * sentences)
     ids = st.integers(0, vocabulary - 1)
     for _ in range(data.draw(st.integers(0, 4))):
-        told = {
+        told: dict[str, Any] = {
             "banned": data.draw(st.sets(ids, max_size=3)),
             "forced": data.draw(st.none() | ids),
             "penalized": data.draw(st.sets(ids, max_size=3)),
@@ -189,10 +189,9 @@ def test_an_ensemble_search_finds_the_sentence_that_the_mean_makes_most_likely(s
     tables = [Table(5, seed=2 * seed + number) for number in range(2)]
 
     class TableEngine:
-        config, precision, workers = SMALL, "float32", 1
-
         def __init__(self, table: Table) -> None:
-            self.table = table
+            self.table, self.config, self.workers = table, SMALL, 1
+            self.precision: Precision = "float32"
 
         def start(self, sources: Any, **_: Any) -> Any:
             return TableArrayStep(self.table.start(*range(len(sources))), len(sources))
@@ -203,7 +202,8 @@ def test_an_ensemble_search_finds_the_sentence_that_the_mean_makes_most_likely(s
             math.log(sum(math.exp(table.after(0, prefix)[token]) for table in tables) / 2) for prefix, token in prefixes
         )
 
-    engine: Any = EnsembleEngine([TableEngine(table) for table in tables])  # type: ignore[list-item]
+    members: list[Any] = [TableEngine(table) for table in tables]
+    engine = EnsembleEngine(members)
     best = max(tables[0].every_sentence(4), key=log_probability)
     ((result,),) = beam_search(engine.start([[1]]), limits(4), BeamOptions(beam=64, alpha=0.0))
     assert (*result.ids, 1) == best

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from allyouneed.fast.eager import EagerEngine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from allyouneed.fast.eager import EagerEngine
 
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
