@@ -1,36 +1,64 @@
-"""A language model that is a table of numbers: no weights, no encoder, nothing to train."""
+"""A language model that is a table of numbers: no weights, no encoder, nothing to train, and plain Python."""
 
 import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import cache
+from itertools import groupby, product
+from random import Random
 
-import torch
-from torch import Tensor
-
-from allyouneed.decode import SearchLimits, Step
+from allyouneed.decode import Continuation, SearchLimits
 
 SOS, EOS = 0, 1
 
 
 def limits(*max_lengths: int) -> SearchLimits:
     """The limits of a search over a `Table`, of as many sentences as there are lengths."""
-    return SearchLimits(sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor(max_lengths))
+    return SearchLimits(sos_id=SOS, eos_id=EOS, max_lengths=max_lengths)
 
 
-@dataclass(frozen=True)
-class Prefixes:
-    """A state that is nothing but the words so far, (N, L), and each row's sentence, (N,)."""
+class TableStep:
+    """A `Step` over a function of a sentence and its words so far → log-probabilities of the next."""
 
-    words: Tensor
-    sentences: Tensor
+    def __init__(self, after: Callable[[int, tuple[int, ...]], Sequence[float]], sentences: Sequence[int]) -> None:
+        self.after, self.sentences = after, list(sentences)
+        self.words: list[tuple[int, ...]] = [()] * len(sentences)
+        self.rows: list[list[float]] = []
 
-    def reorder(self, hypotheses: Tensor) -> "Prefixes":
-        # What a hypothesis becomes must belong to the same sentence.
-        return Prefixes(self.words[hypotheses], self.sentences[hypotheses])
+    def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+        self.sentences = [self.sentences[n] for n in hypotheses]
+        assert self.sentences == sorted(self.sentences), "hypotheses of a sentence are side by side, in order"
+        self.words = [(*self.words[n], token) for n, token in zip(hypotheses, tokens, strict=True)]
+        pairs = zip(self.sentences, self.words, strict=True)
+        self.rows = [list(self.after(sentence, words[1:])) for sentence, words in pairs]
 
-    def keep(self, sentences: Tensor) -> "Prefixes":
-        rows = torch.arange(len(self.words)).view(len(set(self.sentences.tolist())), -1)[sentences].flatten()
-        return Prefixes(self.words[rows], self.sentences[rows])
+    def restrict(
+        self,
+        hypothesis: int,
+        *,
+        banned: Collection[int] = (),
+        forced: int | None = None,
+        penalized: Collection[int] = (),
+        penalty: float = 1.0,
+    ) -> None:
+        row = [gain * penalty if token in penalized else gain for token, gain in enumerate(self.rows[hypothesis])]
+        left = [-math.inf if token in banned or forced not in (None, token) else gain for token, gain in enumerate(row)]
+        self.rows[hypothesis] = left if max(left) > -math.inf else row
+
+    def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
+        found = []
+        for _, group in groupby(range(len(totals)), key=self.sentences.__getitem__):
+            every = [
+                Continuation(totals[n] + gain, n, token)
+                for n in group
+                for token, gain in enumerate(self.rows[n])
+                if totals[n] + gain > -math.inf
+            ]
+            found.append(sorted(every, key=lambda one: (-one.total, one.hypothesis, one.token))[:count])
+        return found
+
+    def log_probability(self, hypothesis: int, token: int) -> float:
+        return self.rows[hypothesis][token]
 
 
 @dataclass(frozen=True)
@@ -41,25 +69,14 @@ class Table:
     seed: int
     evenness: float = 1.0
 
-    def after(self, sentence: int, prefix: tuple[int, ...]) -> Tensor:
-        rng = torch.Generator().manual_seed(hash((self.seed, sentence, prefix)) % 2**31)
-        logits = torch.randn(self.vocabulary, generator=rng, dtype=torch.float64) / self.evenness
-        logits[SOS] = -torch.inf
-        return logits.log_softmax(-1)
+    def after(self, sentence: int, prefix: tuple[int, ...]) -> tuple[float, ...]:
+        return _random_row(self.vocabulary, self.evenness, repr((self.seed, sentence, prefix)))
 
-    def start(self, sentences: int) -> Prefixes:
-        return Prefixes(torch.empty(sentences, 0, dtype=torch.int64), torch.arange(sentences))
-
-    def __call__(self, last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
-        words = torch.cat((state.words, last[:, None]), 1)
-        rows = [
-            self.after(sentence, tuple(prefix[1:]))
-            for sentence, prefix in zip(state.sentences.tolist(), words.tolist(), strict=True)
-        ]
-        return torch.stack(rows), Prefixes(words, state.sentences)
+    def start(self, *sentences: int) -> TableStep:
+        return TableStep(self.after, sentences)
 
     def log_probability(self, sentence: int, ids: tuple[int, ...]) -> float:
-        return sum(float(self.after(sentence, ids[:i])[ids[i]]) for i in range(len(ids)))
+        return sum(self.after(sentence, ids[:i])[ids[i]] for i in range(len(ids)))
 
     def every_sentence(self, longest: int) -> list[tuple[int, ...]]:
         """All sentences of at most `longest` ids, the end sign included."""
@@ -67,15 +84,19 @@ class Table:
         return [(*ids, EOS) for length in range(longest) for ids in product(words, repeat=length)]
 
 
-def make_step(after: dict[tuple[int, ...], dict[int, float]], vocabulary: int) -> Step[Prefixes]:
-    """A model given by its probabilities after each beginning; after others it ends."""
+@cache
+def _random_row(vocabulary: int, evenness: float, seed: str) -> tuple[float, ...]:
+    rng = Random(seed)
+    logits = [rng.gauss() / evenness for _ in range(vocabulary)]
+    total = math.log(sum(math.exp(logit) for logit in logits[1:]))
+    return (-math.inf, *(logit - total for logit in logits[1:]))
 
-    def step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
-        words = torch.cat((state.words, last[:, None]), 1)
-        rows = torch.full((len(words), vocabulary), -torch.inf)
-        for row, prefix in zip(rows, words.tolist(), strict=True):
-            for word, probability in after.get(tuple(prefix[1:]), {EOS: 1.0}).items():
-                row[word] = math.log(probability)
-        return rows, Prefixes(words, state.sentences)
 
-    return step
+def step_by_hand(after: Mapping[tuple[int, ...], Mapping[int, float]], vocabulary: int) -> TableStep:
+    """A model of one sentence given by its probabilities after each beginning; after others it ends."""
+
+    def log_probabilities(_: int, prefix: tuple[int, ...]) -> list[float]:
+        probabilities = after.get(prefix, {EOS: 1.0})
+        return [math.log(probabilities[word]) if word in probabilities else -math.inf for word in range(vocabulary)]
+
+    return TableStep(log_probabilities, [0])

@@ -3,28 +3,25 @@
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.data.tasks import date_pairs
-from allyouneed.decode import BeamOptions, PhraseConstraint, beam_search, greedy_search, length_penalty
-from allyouneed.decode import search as run_search
-from allyouneed.decode.beam import top_continuations
-from allyouneed.decode.beam_options import plain_length_penalty
-from allyouneed.fast import compiled
+from allyouneed.decode import BeamOptions, beam_options, beam_search, length_penalty
 from allyouneed.translator import Translator
 from catalogue import LEARNED, UNSEEN, messages
 from conftest import Demo
-from tables import EOS, Prefixes, Table, limits, make_step
+from tables import EOS, Table, limits, step_by_hand
 
 
 def search(table: Table, lengths: list[int], *, beam: int, alpha: float = 0.6) -> list[tuple[list[int], float, float]]:
-    result = beam_search(table, table.start(len(lengths)), limits(*lengths), BeamOptions(beam=beam, alpha=alpha))
+    step = table.start(*range(len(lengths)))
+    result = beam_search(step, limits(*lengths), BeamOptions(beam=beam, alpha=alpha))
     return [(best.ids, best.log_probability, best.score) for best, *_ in result]
 
 
@@ -55,25 +52,14 @@ def test_the_best_may_be_to_say_nothing() -> None:
         assert search(Table(6, seed), [4], beam=300)[0][0] == []
 
 
-@given(st.integers(0, 10_000), st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(2, 6))
-@settings(deadline=None, max_examples=60)
-def test_a_beam_of_one_is_greedy(seed: int, lengths: list[int], words: int) -> None:
-    table = Table(vocabulary=2 + words, seed=seed)
-    greedy = greedy_search(table, table.start(len(lengths)), limits(*lengths))
-    beamed = search(table, lengths, beam=1)
-    assert [hypothesis.ids for hypothesis in greedy] == [ids for ids, _, _ in beamed]
-    for hypothesis, (_, log_probability, _) in zip(greedy, beamed, strict=True):
-        assert math.isclose(hypothesis.log_probability, log_probability, abs_tol=1e-9)
-
-
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 7), min_size=2, max_size=4), st.integers(1, 5))
 @settings(deadline=None, max_examples=60)
 def test_many_together_are_as_one_by_one(seed: int, lengths: list[int], beam: int) -> None:
     table = Table(vocabulary=7, seed=seed)
 
     def alone(sentence: int) -> list[int]:
-        state = Prefixes(torch.empty(1, 0, dtype=torch.int64), torch.tensor([sentence]))
-        ((result,),) = beam_search(table, state, limits(lengths[sentence]), BeamOptions(beam=beam, alpha=0.6))
+        options = BeamOptions(beam=beam, alpha=0.6)
+        ((result,),) = beam_search(table.start(sentence), limits(lengths[sentence]), options)
         return result.ids
 
     assert [ids for ids, _, _ in search(table, lengths, beam=beam)] == [alone(i) for i in range(len(lengths))]
@@ -111,8 +97,7 @@ def test_a_step_worked_by_hand() -> None:
     }
 
     ((result,),) = beam_search(
-        make_step(after, 4),
-        Table(4, 0).start(1),
+        step_by_hand(after, 4),
         limits(5),
         BeamOptions(beam=2, alpha=0.0),
     )
@@ -127,28 +112,34 @@ def test_where_the_best_continuations_all_end_as_many_others_stay_active() -> No
     after |= {(one,): {EOS: 0.6, a: 0.4} for one in (a, b, c)}
     after |= {(c, *[a] * length): {a: 1.0} for length in range(1, 6)}
     options = BeamOptions(beam=3, alpha=1.0, patience=2.0)
-    ((result,),) = beam_search(make_step(after, 5), Table(5, 0).start(1), limits(9), options)
+    ((result,),) = beam_search(step_by_hand(after, 5), limits(9), options)
     assert result.ids == [c, *[a] * 6]
 
 
-@pytest.mark.parametrize("searching", ["plain", "two groups", "with demands"])
 @pytest.mark.parametrize("beam", [2, 3, 4])
-def test_bad_sentences_that_end_early_do_not_stop_the_search(searching: str, beam: int) -> None:
+def test_bad_sentences_that_end_early_do_not_stop_the_search(beam: int) -> None:
     """The likely sentence has eight words; shorter ones end at every step, each with a probability of 1 %."""
     a, b = 2, 3
     after = {(a,) * length: {a: 0.98, b: 0.01, EOS: 0.01} for length in range(1, 8)} | {(): {a: 0.98, EOS: 0.02}}
-    if searching == "two groups":
-        config = DecodeConfig(beam=2 * beam, beam_groups=2, diversity_penalty=0.0)
-    else:
-        config = DecodeConfig(beam=beam)
-    ((result,),) = run_search(
-        make_step(after, 4),
-        Table(4, 0).start(1),
-        config,
-        limits(20),
-        constraints=[[PhraseConstraint(((a,),))]] if searching == "with demands" else [],
-    )
+    ((result,),) = beam_search(step_by_hand(after, 4), limits(20), beam_options(DecodeConfig(beam=beam)))
     assert result.ids == [a] * 8
+
+
+def test_hypotheses_that_have_ended_leave_the_batch() -> None:
+    table, counts = Table(7, 3), list[int]()
+    step = table.start(0, 1, 2)
+
+    class Counting:
+        def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+            step(hypotheses, tokens)
+            counts.append(len(set(step.sentences)))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(step, name)
+
+    beam_search(Counting(), limits(1, 4, 9), BeamOptions(beam=2, alpha=0.6))
+    assert counts[:2] == [3, 2]
+    assert counts == sorted(counts, reverse=True)
 
 
 def scores(translator: Translator, texts: Sequence[str], beam: int) -> tuple[list[float], list[str]]:
@@ -188,31 +179,3 @@ def test_on_500_sentences_a_wider_beam_scores_higher_on_average_and_hardly_ever_
         assert sum(now) > sum(best) - 1e-3
         assert sum(score < narrower - 1e-4 for narrower, score in zip(best, now, strict=True)) <= 0.02 * len(texts)
         best = now
-
-
-def test_the_length_penalty_of_wu_et_al() -> None:
-    assert length_penalty(1, alpha=0.6) == 1.0
-    assert math.isclose(length_penalty(7, alpha=1.0), 2.0)
-    assert length_penalty(30, alpha=0.0) == 1.0
-
-
-def test_the_plain_length_penalty() -> None:
-    assert [plain_length_penalty(4, alpha=alpha) for alpha in (0.0, 0.5, 1.0)] == [1.0, 2.0, 4.0]
-
-
-@given(st.integers(0, 10_000), st.integers(1, 3), st.integers(1, 4), st.integers(1, 700), st.integers(1, 9))
-@settings(deadline=None, max_examples=80)
-def test_the_best_continuations_are_those_of_all(seed: int, rows: int, beam: int, length: int, count: int) -> None:
-    rng = torch.Generator().manual_seed(seed)
-    gains = torch.randn(rows * beam, length, generator=rng)
-    gains[:, ::3] = -torch.inf
-    totals = torch.randn(rows, beam, generator=rng)
-    every = (totals[:, :, None] + gains.view(rows, beam, length)).flatten(1)
-    count = min(count, every.size(1))
-    for quick in (top_continuations, compiled.compiled_top_continuations):
-        best, parents, words = map(torch.tensor, quick(totals.tolist(), gains, count))
-        assert torch.equal(best, every.topk(count).values)
-        places = (parents * length + words)[best.isfinite()]
-        of_sentence = torch.arange(rows)[:, None].expand_as(best)[best.isfinite()]
-        assert torch.equal(every[of_sentence, places], best[best.isfinite()])
-        assert len(set(zip(of_sentence.tolist(), places.tolist(), strict=True))) == len(places)

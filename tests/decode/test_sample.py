@@ -1,46 +1,85 @@
-import torch
+"""Sampling over tables of numbers: each word as often as it is likely, whatever is looked at first."""
 
-from allyouneed.decode import sample_search
-from allyouneed.decode.sample import keep_top_k, keep_top_p, sample_tokens
-from tables import Table, limits
+import math
+from collections import Counter
+from random import Random
+from typing import Any
 
-LIKELY = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allyouneed.decode import greedy_search, sample_tokens, sampling_probabilities
+from tables import SOS, Table, TableStep, limits
+
+LIKELY = [math.log(probability) for probability in (0.5, 0.3, 0.15, 0.05)]
+
+
+def drawn(log_probabilities: list[float], count: int, **options: Any) -> Counter[int]:
+    step, rng = TableStep(lambda *_: log_probabilities, range(count)), Random(1)
+    step(range(count), [SOS] * count)
+    choose = sample_tokens([rng] * count, **options)
+    chosen = choose(step, range(count))
+    for n, ((gain, hypothesis, token),) in enumerate(chosen):
+        assert (gain, hypothesis) == (log_probabilities[token], n)
+    return Counter(token for ((_, _, token),) in chosen)
 
 
 def test_the_same_seed_draws_the_same() -> None:
-    def drawn(seed: int) -> list[list[int]]:
-        table, rng = Table(9, 4), [torch.Generator().manual_seed(seed + sentence) for sentence in range(6)]
-        result = sample_search(table, table.start(6), limits(*[8] * 6), generators=rng)
-        return [hypothesis.ids for hypothesis in result]
+    def sentences(seed: int) -> list[list[int]]:
+        choose = sample_tokens([Random(seed + sentence) for sentence in range(6)])
+        return [one.ids for one in greedy_search(Table(9, 4).start(*range(6)), limits(*[8] * 6), choose)]
 
-    assert drawn(1) == drawn(1)
-    assert drawn(1) != drawn(2)
+    assert sentences(1) == sentences(1)
+    assert sentences(1) != sentences(2)
+
+
+def test_a_sample_does_not_depend_on_the_other_sentences() -> None:
+    table = Table(9, 4)
+    together = greedy_search(table.start(0, 1, 2), limits(8, 2, 8), sample_tokens([Random(i) for i in range(3)]))
+    (alone,) = greedy_search(table.start(2), limits(8), sample_tokens([Random(2)]))
+    assert together[2].ids == alone.ids
 
 
 def test_top_k_and_top_p_leave_out_the_unlikely() -> None:
-    assert keep_top_k(LIKELY, 2).isfinite().tolist() == [[True, True, False, False]]
-    assert keep_top_p(LIKELY, 0.79).isfinite().tolist() == [[True, True, False, False]]
-    assert keep_top_p(LIKELY, 0.81).isfinite().tolist() == [[True, True, True, False]]
-    assert keep_top_p(LIKELY, 0.1).isfinite().tolist() == [[True, False, False, False]]
-    assert keep_top_k(LIKELY, 0) is LIKELY
-    assert keep_top_p(LIKELY, 1.0) is LIKELY
+    def possible(top_k: int = 0, top_p: float = 1.0) -> list[bool]:
+        return [p > 0 for p in sampling_probabilities(LIKELY, temperature=1.0, top_k=top_k, top_p=top_p)]
+
+    assert possible(top_k=2) == [True, True, False, False]
+    assert possible(top_p=0.79) == [True, True, False, False]
+    assert possible(top_p=0.81) == [True, True, True, False]
+    assert possible(top_p=0.1) == [True, False, False, False]
+    assert possible() == [True] * 4
+
+
+def test_a_low_temperature_is_careful() -> None:
+    assert sampling_probabilities(LIKELY, temperature=0.1, top_k=0, top_p=1.0)[0] > 0.98
+    assert sampling_probabilities(LIKELY, temperature=1.0, top_k=0, top_p=1.0) == pytest.approx([0.5, 0.3, 0.15, 0.05])
 
 
 def test_what_the_model_gives_no_chance_is_never_drawn() -> None:
-    rng = torch.Generator().manual_seed(1)
-    likely = torch.tensor([[-torch.inf, -0.7, -torch.inf, -0.7, -torch.inf]]).repeat(5_000, 1)
-    _, words = sample_tokens(likely, [0] * 5_000, generators=[rng], temperature=1.0, top_k=0, top_p=1.0)
-    assert set(words.tolist()) == {1, 3}
+    assert set(drawn([-math.inf, -0.7, -math.inf, -0.7, -math.inf], 2_000)) == {1, 3}
 
 
-def test_words_are_drawn_as_often_as_they_are_likely_and_their_log_probability_is_the_models() -> None:
-    rng = torch.Generator().manual_seed(1)
-    gains, words = sample_tokens(
-        LIKELY.repeat(20_000, 1), [0] * 20_000, generators=[rng], temperature=1.0, top_k=0, top_p=1.0
-    )
-    torch.testing.assert_close(words.bincount(minlength=4) / 20_000, LIKELY[0].exp(), atol=0.02, rtol=0)
-    torch.testing.assert_close(gains, LIKELY[0][words])
-    _, careful = sample_tokens(
-        LIKELY.repeat(20_000, 1), [0] * 20_000, generators=[rng], temperature=0.1, top_k=0, top_p=1.0
-    )
-    assert (careful == 0).float().mean() > 0.98
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("top_k", "top_p"), [(0, 1.0), (3, 1.0), (0, 0.6), (3, 0.9)])
+def test_words_are_drawn_as_often_as_they_are_likely(temperature: float, top_k: int, top_p: float) -> None:
+    counts = drawn(LIKELY, 4_000, temperature=temperature, top_k=top_k, top_p=top_p)
+    expected = sampling_probabilities(LIKELY, temperature=temperature, top_k=top_k, top_p=top_p)
+    assert [counts[token] / 4_000 for token in range(4)] == pytest.approx(expected, abs=0.03)
+
+
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([0.3, 1.0, 1.7]),
+    st.sampled_from([0.3, 0.95, 1.0]),
+    st.sampled_from([0.1, 1.0, 4.0]),
+)
+@settings(deadline=None, max_examples=40)
+def test_looking_at_the_likely_ones_first_draws_the_same(
+    seed: int, temperature: float, top_p: float, evenness: float
+) -> None:
+    """Of 1,000 words the first 64 are looked at; without a bound on the others, all of them."""
+    row = list(Table(1_000, seed, evenness).after(0, ()))
+    options = {"temperature": temperature, "top_p": top_p}
+    assert drawn(row, 3, **options) == drawn(row, 3, at_most_one=False, **options)

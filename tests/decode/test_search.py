@@ -1,75 +1,84 @@
 """What holds of every search: a cancelled sentence leaves the batch, and changes nothing for the others."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from random import Random
 
 import pytest
-import torch
-from torch import Tensor
 
 from allyouneed.config import DecodeConfig
-from allyouneed.decode import Hypothesis, PhraseConstraint, SearchLimits, Step, minimum_length, search
-from allyouneed.decode.ended import best_first
-from tables import EOS, Prefixes, Table, limits
+from allyouneed.decode import (
+    Hypothesis,
+    SearchLimits,
+    Step,
+    beam_options,
+    minimum_length,
+    search,
+    stream_tokens,
+    with_rules,
+)
+from allyouneed.translator.constrained import constrained_beam_search
+from allyouneed.translator.constraint_state import PhraseConstraint, WordBoundaries
+from tables import EOS, Table, TableStep, limits
 
-CONFIGS = [
-    DecodeConfig(beam=1),
-    DecodeConfig(beam=3, nbest=2),
-    DecodeConfig(beam=4, beam_groups=2, nbest=2),
-    DecodeConfig(sample=True, nbest=2),
-]
+CONFIGS = [DecodeConfig(beam=1), DecodeConfig(beam=3, nbest=2), DecodeConfig(sample=True)]
+NAMES = ["greedy", "beam", "sample"]
 LENGTHS = [9] * 12
 
 
-def run(
-    step: Step[Prefixes], config: DecodeConfig, limits: SearchLimits, *, constrained: bool = False
-) -> list[list[Hypothesis]]:
-    constraints = [[PhraseConstraint(((2, 3),))]] * limits.sentences if constrained else []
-    return search(
-        step,
-        Table(7, 1).start(limits.sentences),
-        config,
-        limits,
-        rules=[minimum_length(limits.max_lengths, eos_id=EOS)],
-        constraints=constraints,
-        generators=[torch.Generator().manual_seed(sentence) for sentence in range(limits.sentences)],
-    )
+def run(step: Step, config: DecodeConfig, limits: SearchLimits) -> list[list[Hypothesis]]:
+    rules = [minimum_length(limits.max_lengths, eos_id=EOS)]
+    return search(step, config, limits, rules=rules, generators=[Random(n) for n in range(limits.sentences)])
 
 
-def test_of_several_samples_the_best_comes_first() -> None:
-    for samples in run(Table(7, 1), DecodeConfig(sample=True, nbest=6), limits(*LENGTHS)):
-        assert samples == best_first(samples)
+def run_constrained(step: Step, config: DecodeConfig, limits: SearchLimits) -> list[list[Hypothesis]]:
+    ruled = with_rules(step, [minimum_length(limits.max_lengths, eos_id=EOS)], limits)
+    constraints = [[PhraseConstraint(((2, 3),))]] * limits.sentences
+    options = beam_options(config)
+    return constrained_beam_search(ruled, limits, options, constraints=constraints, boundaries=WordBoundaries())
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=["greedy", "beam", "groups", "sample"])
-@pytest.mark.parametrize("constrained", [False, True])
-def test_a_cancelled_sentence_leaves_the_batch_and_changes_no_other(config: DecodeConfig, constrained: bool) -> None:
+class CountingStep(TableStep):
+    """Counts the sentences of each step, and calls `after_three` in the third."""
+
+    def __init__(self, table: Table, after_three: Callable[[], None] = lambda: None) -> None:
+        super().__init__(table.after, range(len(LENGTHS)))
+        self.counts: list[int] = []
+        self._after_three = after_three
+
+    def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+        super().__call__(hypotheses, tokens)
+        self.counts.append(len(set(self.sentences)))
+        if len(self.counts) == 3:
+            self._after_three()
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=NAMES)
+@pytest.mark.parametrize("search_for", [run, run_constrained], ids=["free", "constrained"])
+def test_a_cancelled_sentence_leaves_the_batch_and_changes_no_other(
+    config: DecodeConfig, search_for: Callable[[Step, DecodeConfig, SearchLimits], list[list[Hypothesis]]]
+) -> None:
     cancelled: set[int] = set()
-    rows: list[int] = []
-
-    def counting_step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
-        rows.append(len(set(state.sentences.tolist())))
-        if len(rows) == 3:
-            cancelled.update({0, 4, 5, 11})
-        return Table(7, 1)(last, state)
-
-    expected = run(Table(7, 1), config, limits(*LENGTHS), constrained=constrained)
+    expected = search_for(Table(7, 1).start(*range(12)), config, limits(*LENGTHS))
+    step = CountingStep(Table(7, 1), lambda: cancelled.update({0, 4, 5, 11}))
     cancellable = replace(limits(*LENGTHS), is_cancelled=cancelled.__contains__)
-    hypotheses = run(counting_step, config, cancellable, constrained=constrained)
-    assert rows[:4] == [12, 12, 12, 8]
-    assert hypotheses == [[] if sentence in cancelled else best for sentence, best in enumerate(expected)]
+    hypotheses = search_for(step, config, cancellable)
+    assert step.counts[:4] == [12, 12, 12, 8]
+    assert [found for b, found in enumerate(hypotheses) if b not in cancelled] == [
+        best for b, best in enumerate(expected) if b not in cancelled
+    ]
+    if search_for is run:
+        assert all(hypotheses[b] == [] for b in cancelled)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=["greedy", "beam", "groups", "sample"])
+@pytest.mark.parametrize("config", CONFIGS, ids=NAMES)
 def test_a_search_whose_sentences_are_all_cancelled_stops_at_once(config: DecodeConfig) -> None:
-    def steps() -> Iterator[None]:
-        yield from [None] * (config.nbest * config.beam_groups)  # one step of each sample, or of each group
+    step = CountingStep(Table(7, 1))
+    assert run(step, config, replace(limits(*LENGTHS), is_cancelled=lambda sentence: True)) == [[]] * len(LENGTHS)
+    assert len(step.counts) == 1
 
-    allowed = steps()
 
-    def step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
-        next(allowed)
-        return Table(7, 1)(last, state)
-
-    nothing = run(step, config, replace(limits(*LENGTHS), is_cancelled=lambda sentence: True))
-    assert nothing == [[]] * len(LENGTHS)
+@pytest.mark.parametrize("config", [DecodeConfig(beam=1), DecodeConfig(sample=True, top_k=3)])
+def test_a_stream_is_the_search_of_a_beam_of_one(config: DecodeConfig) -> None:
+    ((whole,),) = search(Table(9, 3).start(0), config, limits(7), generators=[Random(5)])
+    assert list(stream_tokens(Table(9, 3).start(0), config, limits(7), generators=[Random(5)])) == whole.ids

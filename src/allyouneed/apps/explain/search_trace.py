@@ -132,7 +132,7 @@ class SearchTrace:
         return f"<eos> was drawn; its probability{setting} was {percent(float(drawn[self.eos_id]))}."
 
     def _explain_stopping(self) -> str:
-        """The rule by which a beam search stops (decode/ended.py)."""
+        """The rule by which a beam search stops (decode/beam_options.py)."""
         beam, nbest = self.config.beam, self.config.nbest
         if self.config.early_stopping == "beam":
             return (

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allyouneed.decode import is_repetitive, longest_repetition
+from allyouneed.translator.repetition import is_repetitive, longest_repetition
 
 
 @pytest.mark.parametrize(

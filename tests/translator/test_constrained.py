@@ -4,23 +4,19 @@ import math
 from unittest import mock
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allyouneed.decode import (
-    BeamOptions,
-    Hypothesis,
+from allyouneed.config import DecodeConfig
+from allyouneed.decode import BeamOptions, Hypothesis, beam_options, beam_search, length_penalty
+from allyouneed.translator.constrained import WIDEST, beam_width, constrained_beam_search
+from allyouneed.translator.constraint_state import (
+    ConstraintState,
     PhraseConstraint,
     WordBoundaries,
-    beam_search,
-    constrained_beam_search,
-    length_penalty,
     max_constrained_length,
 )
-from allyouneed.decode.constrained import WIDEST, beam_width
-from allyouneed.decode.constraint_state import ConstraintState
-from tables import SOS, Table, limits
+from tables import EOS, SOS, Table, limits, step_by_hand
 
 A, B, C, D = 2, 3, 4, 5
 NO_SEAMS = WordBoundaries()
@@ -36,8 +32,7 @@ def search(
     nbest: int = 1,
 ) -> list[list[Hypothesis]]:
     return constrained_beam_search(
-        table,
-        table.start(len(lengths)),
+        table.start(*range(len(lengths))),
         limits(*lengths),
         BeamOptions(beam=beam, alpha=0.6, nbest=nbest),
         constraints=demands,
@@ -141,10 +136,8 @@ def test_many_together_are_as_one_by_one(seed: int, demands: list[list[PhraseCon
     lengths = [max_constrained_length(phrases) + 2 for phrases in demands]
     together = search(table, demands, lengths, beam=beam)
     for b, (phrases, limit) in enumerate(zip(demands, lengths, strict=True)):
-        start = table.start(len(demands)).keep(torch.tensor([b]))
         (alone,) = constrained_beam_search(
-            table,
-            start,
+            table.start(b),
             limits(limit),
             BeamOptions(beam=beam, alpha=0.6),
             constraints=[phrases],
@@ -162,7 +155,7 @@ def test_readings_left_out_change_nothing(
     progress = [ConstraintState.begin(phrases, seams, sos_id=SOS)]
     for word in words:
         progress.append(progress[-1].after(word))
-    with mock.patch("allyouneed.decode.constraint_state._undominated", frozenset):
+    with mock.patch("allyouneed.translator.constraint_state._undominated", frozenset):
         every = [ConstraintState.begin(phrases, seams, sos_id=SOS)]
         for word in words:
             every.append(every[-1].after(word))
@@ -191,7 +184,7 @@ def test_no_demands_are_a_beam_as_any_other_or_better() -> None:
     for seed in range(20):
         table = Table(8, seed)
         ((free,),) = search(table, [[]], [6], beam=300)
-        ((best,),) = beam_search(table, table.start(1), limits(6), BeamOptions(beam=300, alpha=0.6))
+        ((best,),) = beam_search(table.start(0), limits(6), BeamOptions(beam=300, alpha=0.6))
         assert free.score >= best.score - 1e-6
 
 
@@ -207,3 +200,17 @@ def test_a_phrase_inside_a_longer_word_does_not_count() -> None:
     for seed in range(10):
         ((best,),) = search(Table(6, seed), [[PhraseConstraint(((A,),))]], [5], beam=2, seams=seams)
         assert says(tuple(best.ids), [PhraseConstraint(((A,),))], seams)
+
+
+@pytest.mark.parametrize("beam", [2, 3, 4])
+def test_bad_sentences_that_end_early_do_not_stop_the_search(beam: int) -> None:
+    """The likely sentence has eight words; shorter ones end at every step, each with a probability of 1 %."""
+    after = {(A,) * length: {A: 0.98, B: 0.01, EOS: 0.01} for length in range(1, 8)} | {(): {A: 0.98, EOS: 0.02}}
+    ((result,),) = constrained_beam_search(
+        step_by_hand(after, 4),
+        limits(20),
+        beam_options(DecodeConfig(beam=beam)),
+        constraints=[[PhraseConstraint(((A,),))]],
+        boundaries=NO_SEAMS,
+    )
+    assert result.ids == [A] * 8
