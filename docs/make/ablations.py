@@ -18,9 +18,8 @@ import torch
 from torch import Tensor
 
 from allyouneed import Bundle, Recipe, fit, recipe_path
-from allyouneed.data.batch import pad
 from allyouneed.data.pairs import Pair
-from allyouneed.decode import SearchLimits, greedy_search, make_step
+from allyouneed.decode import SearchLimits, greedy_search
 from allyouneed.metrics import exact_match
 from allyouneed.nn import (
     Embedding,
@@ -34,6 +33,7 @@ from allyouneed.nn import (
 )
 from allyouneed.nn.transformer import Memory
 from allyouneed.run import Evaluation
+from allyouneed.translator.definition import DefinitionEngine
 
 RESULT = Path(__file__).with_name("ablations.json")
 
@@ -133,16 +133,15 @@ VARIANTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], list[str]]]
 def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
     """The share of exact translations, in %.
 
-    By the plain model: the quick step that `Translator` takes has sums of its own, which nothing here replaces.
+    By `nn/` itself, whose parts are replaced here.
     """
     model, tokenizer = bundle.model, bundle.source_tokenizer
     result = greedy_search(
-        make_step(model, banned_ids=(tokenizer.pad_id, tokenizer.sos_id)),
-        model.start(pad(tokenizer.encode_all([pair.source for pair in pairs]), tokenizer.pad_id)),
+        DefinitionEngine(model).start(
+            tokenizer.encode_all([pair.source for pair in pairs]), banned_ids=(tokenizer.pad_id, tokenizer.sos_id)
+        ),
         SearchLimits(
-            sos_id=tokenizer.sos_id,
-            eos_id=tokenizer.eos_id,
-            max_lengths=torch.full((len(pairs),), model.config.max_length),
+            sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=[model.config.max_length] * len(pairs)
         ),
     )
     written = [tokenizer.decode(one.ids) for one in result]
