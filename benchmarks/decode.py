@@ -35,13 +35,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from allyouneed.translator.engine import Engine, make_engine
 
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
 from allyouneed.apps.convert.ctranslate2 import write_ctranslate2
 from allyouneed.decode import SearchLimits, search
 from allyouneed.device import parallel_map, retain_freed_memory
 from allyouneed.nn import sinusoids
+from allyouneed.translator.engine import Engine, make_engine
 
 PEERS = ("torch==2.13.0", "ctranslate2==4.8.5", "transformers==5.23.0")
 SIZES = {

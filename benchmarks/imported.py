@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from allyouneed.translator.engine import Engine, make_engine
 from transformers import MarianConfig, MarianMTModel
 
 from allyouneed.apps.convert.foreign_model import StoredWeights, build_imported_model
@@ -21,6 +20,7 @@ from allyouneed.apps.convert.huggingface import LOGITS_BIAS, MARIAN
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.decode import SearchLimits, search
 from allyouneed.nn import Transformer
+from allyouneed.translator.engine import Engine, make_engine
 
 VOCABULARY, WIDTH, LENGTH, TOKENS, BEAM = 58_101, 512, 20, 25, 4
 PAD, EOS = VOCABULARY - 1, 0

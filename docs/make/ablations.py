@@ -133,7 +133,7 @@ VARIANTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], list[str]]]
 def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
     """The share of exact translations, in %.
 
-    By `nn/` itself, whose parts are replaced here.
+    By the plain model: another engine has sums of its own, which nothing here replaces.
     """
     model, tokenizer = bundle.model, bundle.source_tokenizer
     result = greedy_search(
@@ -141,7 +141,9 @@ def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
             tokenizer.encode_all([pair.source for pair in pairs]), banned_ids=(tokenizer.pad_id, tokenizer.sos_id)
         ),
         SearchLimits(
-            sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=[model.config.max_length] * len(pairs)
+            sos_id=tokenizer.sos_id,
+            eos_id=tokenizer.eos_id,
+            max_lengths=[model.config.max_length] * len(pairs),
         ),
     )
     written = [tokenizer.decode(one.ids) for one in result]

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,10 +15,10 @@ from tables import SOS, Table, TableStep, limits
 LIKELY = [math.log(probability) for probability in (0.5, 0.3, 0.15, 0.05)]
 
 
-def drawn(log_probabilities: list[float], count: int, *, at_most_one: bool = True, **options: float) -> Counter[int]:
+def drawn(log_probabilities: list[float], count: int, **options: Any) -> Counter[int]:
     step, rng = TableStep(lambda *_: log_probabilities, range(count)), Random(1)
     step(range(count), [SOS] * count)
-    choose = sample_tokens([rng] * count, at_most_one=at_most_one, **options)  # type: ignore[arg-type]
+    choose = sample_tokens([rng] * count, **options)
     chosen = choose(step, range(count))
     for n, ((gain, hypothesis, token),) in enumerate(chosen):
         assert (gain, hypothesis) == (log_probabilities[token], n)

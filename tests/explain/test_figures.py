@@ -19,7 +19,7 @@ def test_every_figure_is_drawn(name: str, trace: Trace, tmp_path: Path) -> None:
 def test_a_large_tree_draws_the_most_probable_prefixes_and_says_so(trace: Trace) -> None:
     unlikely, likely = torch.full((200,), -30.0), torch.full((200,), -30.0).index_fill(0, torch.tensor(3), -0.1)
     rows = {(3,) * length: likely for length in range(6)} | {(token,): unlikely for token in range(100, 160)}
-    search = replace(trace.search, log_probabilities=rows, rules=())
+    search = replace(trace.search, log_probabilities=rows, after_rules={})
     pieces = dict.fromkeys(range(200), "unlikely") | {3: "likely"}
     (axes,) = tree_figure(replace(trace, search=search, pieces=pieces)).axes
     texts = [label for text in axes.texts if not (label := text.get_text()).startswith("end ")]

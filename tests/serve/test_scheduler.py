@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-import torch
 from fastapi.testclient import TestClient
 
 from allyouneed import Translation, Translator
@@ -17,6 +16,7 @@ from allyouneed.apps.serve.languages import ModelKey
 from allyouneed.apps.serve.models import ModelSource, ModelStore
 from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.apps.serve.scheduler import Scheduler
+from allyouneed.decode import Step
 from allyouneed.errors import DeadlineExceeded, InputError, Overloaded
 from allyouneed.translator.generation import TranslationGenerator
 from serve.stub import stub_app
@@ -182,14 +182,14 @@ async def test_what_the_model_cannot_read_is_refused_by_its_number(served: tuple
 async def test_one_failure_leaves_the_others_of_its_batch(
     served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, gate: Gate
 ) -> None:
-    tensor, bad = TranslationGenerator.tensor, Translator.load(served[0]).source_tokenizer.encode("bad")
+    start, bad = TranslationGenerator._start, Translator.load(served[0]).source_tokenizer.encode("bad")
 
-    def failing(generator: TranslationGenerator, rows: Sequence[list[int]]) -> torch.Tensor:
-        if bad in rows:
+    def failing(generator: TranslationGenerator, sources: Sequence[list[int]]) -> Step:
+        if bad in sources:
             raise RuntimeError("a planted fault")
-        return tensor(generator, rows)
+        return start(generator, sources)
 
-    monkeypatch.setattr(TranslationGenerator, "tensor", failing)
+    monkeypatch.setattr(TranslationGenerator, "_start", failing)
     async with running(served) as scheduler:
         tasks = [asyncio.create_task(scheduler.translate(EN_IT, [text])) for text in ("abc", "abd", "bad", "dab")]
         await asyncio.sleep(0.05)

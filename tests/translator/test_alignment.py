@@ -92,12 +92,13 @@ def test_an_unknown_character_is_copied_the_second_where_the_second_is_written(
         source, expected = source.replace("ŷ", "y"), expected.replace("ŷ", "y")
     assert tokenizer.unk_id is not None
     best = Hypothesis([tokenizer.unk_id], -1.0, -1.0)
-    aligner = Aligner(translator._generator, tokenizer)
+    aligner = Aligner(lambda: [translator.model], translator._generator, tokenizer)
     assert aligner.replace_unknown(written, source, tokenizer.encode(source), best) == expected
 
 
 def test_what_has_no_tokens_is_aligned_with_nothing() -> None:
-    aligner = Aligner(spaced()._generator, Tokenizer.characters("a"))
+    translator = spaced()
+    aligner = Aligner(lambda: [translator.model], translator._generator, Tokenizer.characters("a"))
     units: tuple[Unit, ...] = ("words", "tokens")
     for unit in units:
         alignment = aligner._align_pair([1, 2], [5, 6], [0, 0], unit)  # <sos> and <eos> alone
@@ -111,7 +112,7 @@ def test_each_token_belongs_to_its_word_however_many_blanks_there_are(
     tokenizer = Tokenizer(word_backend(["the cat zebra lion"], vocab_size=20))
     config = ModelConfig(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2)
     translator = Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig()))
-    aligner, ids = Aligner(translator._generator, tokenizer), tokenizer.encode(source)
+    aligner, ids = Aligner(lambda: [translator.model], translator._generator, tokenizer), tokenizer.encode(source)
     assert tokenizer.unk_id is not None
     best = Hypothesis([tokenizer.unk_id], -1.0, -1.0)
     words = {}

@@ -8,26 +8,22 @@ from typing import Any
 
 import pytest
 import torch
-from allyouneed.fast.eager import EagerEngine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.decode import target_log_probabilities
 from allyouneed.errors import InputError
 from allyouneed.nn import Transformer
 from allyouneed.text.backends import word_backend
 from allyouneed.text.tokenizer import Tokenizer
-from allyouneed.translator import Translator, generation
+from allyouneed.translator import Translator
+from allyouneed.translator.generation import TranslationGenerator
 from untrained import TEXTS, loud
 
 
 def test_a_search_is_computed_by_one_thread(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that waits for its share of a small product keeps a core busy, and others waiting.
-
-    Whole sentences are read by one thread and by all in turn, as long as both are timed.
-    """
+    """A thread that waits for its share of a small product keeps a core busy, and others waiting."""
     translator = Translator(bundle).using(batch_size=64)
     torch.set_num_threads(2)
     seen: list[int] = []
@@ -39,27 +35,21 @@ def test_a_search_is_computed_by_one_thread(bundle: Bundle, monkeypatch: pytest.
 
         return noted
 
-    for name in ("start", "log_probabilities"):
-        monkeypatch.setattr(EagerEngine, name, noting(getattr(EagerEngine, name)))
+    for name in ("encode", "decode"):
+        monkeypatch.setattr(Transformer, name, noting(getattr(Transformer, name)))
     translator = translator.using()
-    list(translator.translations(["abc"], align="words"))
     "".join(translator.stream("abc"))
     translator.alternatives("abc", after="d", count=2)
     translator.translate(["abc"] * 40)
     translator.translate_segments(translator.split(["abc"] * 40).segments)
     assert len(seen) > 20
     assert set(seen) == {1}
-    seen.clear()
-    monkeypatch.setattr(Transformer, "encode", noting(Transformer.encode))
-    for _ in range(4):
-        list(translator.score([("abc", "de")]))
-    assert seen == [1, 2, 1, 2]
     assert torch.get_num_threads() == 2
 
 
 def test_two_threads_find_what_one_finds_and_are_left_as_they_were(bundle: Bundle) -> None:
     texts = TEXTS * 5
-    for setting in ({}, {"beam_groups": 2}, {"no_repeat_ngram_size": 2}, {"sample": True}):
+    for setting in ({}, {"no_repeat_ngram_size": 2}, {"sample": True}):
         translator = Translator(bundle).using(**setting)
         one = list(translator.translations(texts))
         torch.set_num_threads(2)
@@ -79,7 +69,7 @@ def test_an_output_has_at_most_so_many_tokens_more_than_its_input(bundle: Bundle
         assert result.tokens <= 2 + extra
 
 
-@pytest.mark.parametrize("setting", [{"beam": 1}, {"beam": 4}, {"beam": 4, "beam_groups": 2}, {"sample": True}])
+@pytest.mark.parametrize("setting", [{"beam": 1}, {"beam": 4}, {"sample": True}])
 def test_the_shortest_and_the_longest_output_count_alike(bundle: Bundle, setting: dict[str, Any]) -> None:
     """Both count the end sign; a model that ends as soon as it may, ends with exactly so many tokens."""
     loud(bundle, "a")
@@ -128,6 +118,23 @@ def test_four_times_the_same_word_are_decoded_again(bundle: Bundle) -> None:
     assert "repeats" in result.flags
 
 
+def test_repetitive_outputs_are_searched_again_together(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    loud(bundle, "a", logit=0.5)
+    searched: list[int] = []
+    search = TranslationGenerator._search
+
+    def noting(generator: TranslationGenerator, requests: Any, config: DecodeConfig) -> Any:
+        searched.append(len(requests))
+        return search(generator, requests, config)
+
+    monkeypatch.setattr(TranslationGenerator, "_search", noting)
+    translator = Translator(bundle, decode=replace(bundle.decode, beam=1, extra_length=12))
+    together = list(translator.translations(["bc", "bcd", "cde"]))
+    assert all("repeats" in one.flags for one in together)
+    assert searched == [3, 3]
+    assert [one.text for one in together] == [translator(one.source) for one in together]
+
+
 @given(
     st.lists(st.text("abcdefghij", max_size=15), max_size=6), st.integers(0, 9), st.integers(1, 3), st.integers(1, 9)
 )
@@ -160,21 +167,15 @@ def test_scores_are_those_of_the_search(bundle: Bundle) -> None:
         assert len(scored.pieces) == translation.tokens
 
 
-def test_scores_of_many_pairs_are_computed_part_by_part(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_those_of_one_pass_over_the_target(bundle: Bundle) -> None:
     pairs = [("abc", "d"), ("de", "fghijab"), ("fghij", "ab"), ("a", "jihg")]
-    whole = list(Translator(bundle).score(pairs))
-    monkeypatch.setattr(generation, "MANY_LOGITS", 3 * 9 * bundle.model.config.vocab_size)
-    calls = []
-    compute = target_log_probabilities
-
-    def note(model: Transformer, target: torch.Tensor, *rest: Any, **more: Any) -> torch.Tensor:
-        calls.append(len(target))
-        return compute(model, target, *rest, **more)
-
-    monkeypatch.setattr(generation, "target_log_probabilities", note)
-    for one, other in zip(whole, Translator(bundle).score(pairs), strict=True):
-        assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-5)
-    assert calls == [3, 1]
+    tokenizer, model = bundle.source_tokenizer, bundle.model
+    for (source, target), scored in zip(pairs, Translator(bundle).score(pairs), strict=True):
+        ids = tokenizer.encode(target)
+        logits = model(torch.tensor([tokenizer.encode(source)]), torch.tensor([ids[:-1]]))[0]
+        logits[:, list(tokenizer.banned_ids(unknown=True))] = -torch.inf
+        expected = logits.log_softmax(-1)[range(len(ids) - 1), ids[1:]]
+        assert scored.log_probabilities == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 @pytest.mark.parametrize(("pair", "side"), [(("a" * 30, "b"), "source"), (("a", "b" * 30), "target")])
@@ -217,14 +218,13 @@ def test_a_stream_keeps_the_rules(bundle: Bundle) -> None:
 
 def test_a_penalty_leaves_the_log_probabilities_true(bundle: Bundle) -> None:
     translator = Translator(bundle)
-    for setting in ({"repetition_penalty": 1.5}, {"beam": 4, "beam_groups": 2, "nbest": 2}):
-        for result in translator.using(**setting).translations(["abc", "defg"]):
-            if "unfinished" not in result.flags:
-                (scored,) = translator.score([(result.source, result.text)])
-                assert scored.log_probability == pytest.approx(result.log_probability, abs=1e-4)
+    for result in translator.using(repetition_penalty=1.5).translations(["abc", "defg"]):
+        if "unfinished" not in result.flags:
+            (scored,) = translator.score([(result.source, result.text)])
+            assert scored.log_probability == pytest.approx(result.log_probability, abs=1e-4)
 
 
-@pytest.mark.parametrize("setting", [{"repetition_penalty": 3.0}, {"beam_groups": 4, "diversity_penalty": 3.0}])
+@pytest.mark.parametrize("setting", [{"repetition_penalty": 3.0}, {"sample": True}])
 def test_of_several_translations_the_best_comes_first(bundle: Bundle, setting: dict[str, Any]) -> None:
     translator = Translator(bundle).using(beam=4, nbest=4, alpha=0.0, **setting)
     for best in translator.translations(["abc", "defg", "hij", "a"]):
@@ -232,11 +232,8 @@ def test_of_several_translations_the_best_comes_first(bundle: Bundle, setting: d
         assert several == sorted(several)
 
 
-@pytest.mark.parametrize("setting", [{"repetition_penalty": 1.5}, {"beam_groups": 2}])
-def test_where_no_text_of_a_batch_has_a_hypothesis_there_is_nothing_to_score_again(
-    bundle: Bundle, setting: dict[str, Any]
-) -> None:
-    translator = Translator(bundle).using(**setting)
+def test_where_no_text_of_a_batch_has_a_hypothesis_there_is_nothing_to_score_again(bundle: Bundle) -> None:
+    translator = Translator(bundle).using(repetition_penalty=1.5)
     moments = count()
     split = translator.split(
         ["abc", "de"], is_cancelled=lambda number: next(moments) > 3

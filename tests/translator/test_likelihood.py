@@ -2,8 +2,8 @@
 
 import torch
 
-from allyouneed.translator.likelihood import eval_copy
 from allyouneed.nn import Transformer
+from allyouneed.translator.likelihood import eval_copy
 
 
 def test_it_computes_as_the_model_in_eval_mode_with_the_same_weights(

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from allyouneed.fast.eager import EagerEngine
 
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
 from allyouneed.translator import Translation, Translator
+from allyouneed.translator.definition import DefinitionEngine, DefinitionStep
 from catalogue import LEARNED, UNSEEN, messages
 
 TEXTS = ["abc", "j", "ijabcdefg", "ab", "abcdefghij", "cde", "fgh"]
@@ -21,7 +21,6 @@ SETTINGS: list[dict[str, Any]] = [
     {},
     {"beam": 1},
     {"sample": True, "nbest": 2},
-    {"beam": 4, "beam_groups": 2},
     {"repetition_penalty": 1.2},
 ]
 
@@ -54,13 +53,13 @@ def test_texts_are_numbered_from_0_whatever_their_window(bundle: Bundle, monkeyp
 
 def test_a_text_cancelled_during_its_search_leaves_the_batch(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
-    step = EagerEngine.log_probabilities
+    call = DefinitionStep.__call__
 
-    def counting(engine: EagerEngine, last: torch.Tensor, *others: Any) -> Any:
-        rows.append(len(last))
-        return step(engine, last, *others)
+    def counting(step: DefinitionStep, hypotheses: Any, tokens: Any) -> None:
+        rows.append(len(tokens))
+        call(step, hypotheses, tokens)
 
-    monkeypatch.setattr(EagerEngine, "log_probabilities", counting)
+    monkeypatch.setattr(DefinitionStep, "__call__", counting)
     translator = Translator(bundle).using(batch_size=9, beam=1, min_length=6, max_length=6, retry_repetition=False)
     list(translator.translations(["abc", "cde", "fgh"], is_cancelled=lambda number: number == 1 and len(rows) >= 2))
     assert rows == [3, 3, 2, 2, 2, 2]
@@ -70,7 +69,7 @@ def test_nothing_is_computed_for_a_text_cancelled_before_its_batch(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     translator = Translator(bundle)
-    monkeypatch.delattr(EagerEngine, "start")
+    monkeypatch.delattr(DefinitionEngine, "start")
     assert [one.text for one in translator.translations(TEXTS, is_cancelled=lambda number: True)] == [""] * len(TEXTS)
 
 
@@ -118,13 +117,13 @@ def test_what_cannot_be_translated_is_refused_and_not_taken_for_cancelled(bundle
 
 def test_what_would_be_one_batch_is_divided_among_the_threads(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
-    start = EagerEngine.start
+    start = DefinitionEngine.start
 
-    def counting(engine: EagerEngine, source: torch.Tensor) -> Any:
-        rows.append(len(source))
-        return start(engine, source)
+    def counting(engine: DefinitionEngine, sources: Any, **settings: Any) -> Any:
+        rows.append(len(sources))
+        return start(engine, sources, **settings)
 
-    monkeypatch.setattr(EagerEngine, "start", counting)
+    monkeypatch.setattr(DefinitionEngine, "start", counting)
     translator = Translator(bundle).using(batch_size=64, copy_untranslatable=False, retry_repetition=False)
     torch.set_num_threads(2)
     for texts, batches in ((40, [20, 20]), (20, [4, 16]), (16, [16]), (200, [8, 64, 64, 64])):

@@ -15,7 +15,7 @@ USES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"beam": 4, "nbest": 3}, {}),
     ({"beam": 1}, {"align": "words"}),
     ({"sample": True}, {}),
-    ({"beam": 4, "beam_groups": 2}, {"align": "tokens"}),
+    ({"beam": 4}, {"align": "tokens"}),
     ({"no_repeat_ngram_size": 2, "repetition_penalty": 1.3}, {"prefix": "d"}),
     ({"glossary": {"ab": "i"}}, {}),
     ({"batch_size": 2}, {"glossary": {"c": "ff"}, "alternatives": 2}),
@@ -28,13 +28,10 @@ def use(translator: Translator, setting: dict[str, Any], call: dict[str, Any]) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("precision", "compiled"), [("float32", False), ("float32", True), ("int8", False), ("int8", True)]
-)
 def test_eight_threads_with_other_texts_and_settings_find_what_one_finds(
-    spaced: Bundle, precision: str, compiled: bool
+    spaced: Bundle,
 ) -> None:
-    translator = Translator(spaced, precision=precision, compiled=compiled).using(copy_untranslatable=False)
+    translator = Translator(spaced).using(copy_untranslatable=False)
     expected = [use(translator, *one) for one in USES]
     streamed = ["".join(translator.stream(text)) for text in TEXTS]
     scored = [one.log_probabilities for one in translator.score(zip(TEXTS, TEXTS, strict=True))]
@@ -51,7 +48,7 @@ def test_eight_threads_with_other_texts_and_settings_find_what_one_finds(
 
 
 def test_models_may_be_loaded_by_several_threads(spaced: Bundle) -> None:
-    expected = Translator(spaced, precision="int8").translate(TEXTS)
+    expected = Translator(spaced).translate(TEXTS)
     with ThreadPoolExecutor(4, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        jobs = [pool.submit(lambda: Translator(spaced, precision="int8").translate(TEXTS)) for _ in range(4)]
+        jobs = [pool.submit(lambda: Translator(spaced).translate(TEXTS)) for _ in range(4)]
         assert all(job.result() == expected for job in jobs)

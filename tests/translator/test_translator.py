@@ -33,7 +33,6 @@ def test_many_are_translated_as_one_by_one_and_in_their_order(bundle: Bundle, be
     [
         {"sample": True, "nbest": 3},
         {"no_repeat_ngram_size": 2, "repetition_penalty": 1.3},
-        {"beam": 4, "beam_groups": 2, "nbest": 3},
         {"min_ratio": 1.0, "copy_untranslatable": False, "retry_repetition": False},
         {"glossary": {"ab": "j"}},
     ],
@@ -54,13 +53,6 @@ def test_a_sampled_stream_is_the_sampled_translation(bundle: Bundle) -> None:
     translator = Translator(bundle).using(sample=True, copy_untranslatable=False, retry_repetition=False)
     assert ["".join(translator.stream(text)) for text in TEXTS] == translator.translate(TEXTS)
     assert translator.using(seed=2).translate(TEXTS) != translator.translate(TEXTS)
-
-
-@pytest.mark.parametrize("beam", [1, 3])
-def test_what_is_compiled_translates_alike(bundle: Bundle, beam: int) -> None:
-    config = replace(bundle.decode, beam=beam)
-    alike = Translator(bundle, decode=config, compiled=True)
-    assert [alike(text) for text in TEXTS] == Translator(bundle, decode=config).translate(TEXTS)
 
 
 def test_an_empty_text_stays_empty(bundle: Bundle) -> None:
@@ -122,7 +114,7 @@ MAKE: Any = Translator  # takes arguments of any type here
     ("work", "message"),
     [
         (lambda bundle: MAKE("runs/a"), r"of a folder by Translator.load\(.*; got 'runs/a'"),
-        (lambda bundle: MAKE(bundle, compiled="atuo"), "compiled must be True, False or \"auto\"; got 'atuo'"),
+        (lambda bundle: MAKE(bundle, precision="int4"), "precision must be one of .*; got 'int4'"),
         (lambda bundle: MAKE(bundle).using(baem=3), 'in the settings of the search: did you mean "beam"'),
         (lambda bundle: MAKE(bundle).using(glossary="a.tsv"), r"a dictionary or Glossary.read\(file\); got 'a.t"),
         (lambda bundle: MAKE(bundle).using(glossary={"a": 3}), "a glossary needs a term and a translation"),
@@ -151,9 +143,8 @@ def test_it_loads_from_a_folder(bundle: Bundle, saved: Path) -> None:
     assert translator("abc") == Translator(bundle, decode=replace(bundle.decode, beam=3))("abc")
 
 
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_a_pickled_translator_translates_alike(bundle: Bundle, precision: str) -> None:
-    translator = Translator(bundle, precision=precision).using(beam=3, glossary={"ab": "cd"})
+def test_a_pickled_translator_translates_alike(bundle: Bundle) -> None:
+    translator = Translator(bundle).using(beam=3, glossary={"ab": "cd"})
     texts = ["abc", "jihg", "dabab"]
     assert pickle.loads(pickle.dumps(translator)).translate(texts) == translator.translate(texts)
 
@@ -251,8 +242,6 @@ def test_every_text_gets_alternatives_of_its_own(bundle: Bundle) -> None:
 def test_a_setting_that_is_none_is_refused_by_name(bundle: Bundle) -> None:
     with pytest.raises(ConfigError, match='unknown key "baem"'):
         Translator(bundle).using(baem=3)
-    with pytest.raises(ConfigError, match="beam must be a multiple of beam_groups; got beam=2, beam_groups=4"):
-        Translator(bundle).using(beam_groups=4)
     with pytest.raises(ConfigError, match="copy_spans must be a list of some of"):
         Translator(bundle).using(copy_spans=["url"])
 
@@ -285,7 +274,6 @@ def other_model(bundle: Bundle, **sizes: Any) -> Bundle:
 SEARCHES: list[dict[str, Any]] = [
     {"beam": 1},
     {"beam": 3, "nbest": 3},
-    {"beam": 4, "beam_groups": 2, "nbest": 2},
     {"sample": True, "nbest": 2},
     {"no_repeat_ngram_size": 2, "repetition_penalty": 1.3},
     {"glossary": {"ab": "j"}},
@@ -305,13 +293,11 @@ def test_a_model_twice_translates_as_the_model_alone(bundle: Bundle, setting: di
     ]
 
 
-@pytest.mark.parametrize("setting", [*SEARCHES[:2], {"precision": "int8"}, {"compiled": True}], ids=str)
+@pytest.mark.parametrize("setting", SEARCHES[:2], ids=str)
 def test_models_of_other_sizes_translate_together(bundle: Bundle, setting: dict[str, Any]) -> None:
     """What they score a translation with is the mean of their probabilities, with which it was also found."""
-    how = {name: setting[name] for name in ("precision", "compiled") if name in setting}
     members = [bundle, other_model(bundle)]
-    settings = {name: value for name, value in setting.items() if name not in how}
-    together = Translator(*members, **how).using(retry_repetition=False, copy_untranslatable=False, **settings)
+    together = Translator(*members).using(retry_repetition=False, copy_untranslatable=False, **setting)
     translations = list(together.translations(["abc", "j"]))
     pairs = [(one.source, one.text) for one in translations if one.text and "unfinished" not in one.flags]
     scored = list(together.score(pairs))
@@ -320,19 +306,18 @@ def test_models_of_other_sizes_translate_together(bundle: Bundle, setting: dict[
         means = zip(*(scores.log_probabilities for scores in members_scores), strict=True)
         expected = [math.log(sum(map(math.exp, values)) / 2) for values in means]
         assert one.log_probabilities == pytest.approx(expected, abs=1e-5)
-    assert together.decode == replace(bundle.decode, retry_repetition=False, copy_untranslatable=False, **settings)
-    if how.get("precision") != "int8":
-        by_text = {one.target: one.log_probability / len(one.log_probabilities) for one in scored}
-        for one in translations:
-            if one.text in by_text:
-                assert one.confidence == pytest.approx(by_text[one.text], abs=1e-4)
+    assert together.decode == replace(bundle.decode, retry_repetition=False, copy_untranslatable=False, **setting)
+    by_text = {one.target: one.log_probability / len(one.log_probabilities) for one in scored}
+    for one in translations:
+        if one.text in by_text:
+            assert one.confidence == pytest.approx(by_text[one.text], abs=1e-4)
 
 
 def test_an_ensemble_loads_from_folders_reads_as_much_as_its_shortest_member_and_can_be_pickled(
     bundle: Bundle, saved: Path, tmp_path: Path
 ) -> None:
     other_model(bundle, max_length=9).save(tmp_path / "other")
-    translator = Translator.load(saved, tmp_path / "other", precision="float32", compiled=False, beam=2)
+    translator = Translator.load(saved, tmp_path / "other", precision="float32", beam=2)
     assert len(translator.bundles) == 2
     assert pickle.loads(pickle.dumps(translator)).translate(TEXTS[:3]) == translator.translate(TEXTS[:3])
     assert all(one.tokens <= 9 for one in translator.using(extra_length=50).translations(TEXTS[:3]))

@@ -5,7 +5,6 @@ The models compute through an `eval_copy`, whatever other threads do with the sa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -50,14 +49,6 @@ def target_log_probabilities(
     log_probabilities = logits.float().log_softmax(-1) if renormalize else logits
     gained = log_probabilities.gather(-1, next_ids[:, :, None])[:, :, 0]  # (B, T, V) → (B, T)
     return gained.masked_fill(next_ids == model.config.effective_target_pad_id, 0.0)
-
-
-def mean_probability(log_probabilities: Sequence[Tensor]) -> Tensor:
-    """Compute the log of the mean of the probabilities that several models give; one alone is unchanged.
-
-    Shapes: each (…) → (…), logarithms in and out.
-    """
-    return torch.stack(tuple(log_probabilities)).logsumexp(0) - math.log(len(log_probabilities))
 
 
 def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor, is_word: Tensor) -> Tensor:
