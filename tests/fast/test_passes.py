@@ -100,7 +100,7 @@ EDITS = {
     ),
     "a decoder without memory": (
         DecoderBlock, "forward",
-        lambda self, x, memory, mask, causal: self.feed_forward_residual(x, self.feed_forward),
+        lambda self, x, *_: self.feed_forward_residual(x, self.feed_forward),
     ),
     "a projection of another sign": changed(Projection, "forward", lambda x: -x),
 }  # fmt: skip
