@@ -79,9 +79,37 @@ def test_text_knows_nothing_of_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_help_does_not_wait_for_torch() -> None:
-    code = "import sys, allyouneed.apps.cli; assert 'torch' not in sys.modules and 'matplotlib' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+HEAVY = {"matplotlib", "numpy", "pydantic", "rich", "torch"}
+
+
+def heavy_imports(code: str, *arguments: object) -> set[str]:
+    """The slow libraries that a new process has imported after this code."""
+    code = f"import sys\n{code}\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True
+    )
+    return HEAVY & set(done.stdout.split())
+
+
+def test_a_command_imports_nothing_slow_before_it_begins() -> None:
+    code = "from allyouneed.apps.cli import main\ntry: main()\nexcept SystemExit: pass"
+    assert heavy_imports(code, "translate", "nowhere", "a text", "decode.alpha=1") == set()
+    assert heavy_imports(code, "--help") == {"pydantic"}  # the options of other commands need it
+
+
+def test_a_bundle_is_read_and_searches_are_made_without_slow_libraries(saved: Path) -> None:
+    code = """
+import allyouneed.decode, allyouneed.translator, allyouneed.apps.documents.document_translation
+from allyouneed.bundle import UnreadBundle
+bundle = UnreadBundle.load(sys.argv[1])
+assert bundle.config.vocab_size and bundle.shapes
+"""
+    assert heavy_imports(code, saved) == set()
+
+
+def test_a_server_begins_without_slow_libraries() -> None:
+    code = "import allyouneed.apps.serve.app, allyouneed.apps.serve.server, allyouneed.apps.cli.serve"
+    assert heavy_imports(code) == {"pydantic"}  # of FastAPI
 
 
 def test_the_public_names() -> None:

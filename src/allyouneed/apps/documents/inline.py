@@ -10,10 +10,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice, pairwise, product
+from itertools import accumulate, islice, pairwise, product
 from typing import NamedTuple
-
-import numpy as np
 
 from .unit import Mark, Marks
 
@@ -122,9 +120,6 @@ class _Placement:
                     if not is_same or (one.start + shift < other.end and other.start < one.end + shift):
                         self.sources[target_number[other]].add(number[one])
         self._link_leftover_signs(self.sources)
-        # The ends of all atoms that atoms of the translation come from, and which atom of it each belongs to.
-        self.ends = np.array([self.atoms[a].end for some in self.sources for a in some])
-        self.owners = np.repeat(np.arange(len(self.sources)), list(map(len, self.sources)))
 
     def _is_same(self, part: Atom, target_part: Atom) -> bool:
         return self.source[part.start : part.end] == self.target[target_part.start : target_part.end]
@@ -223,11 +218,12 @@ class _Placement:
 
     def _boundary(self, at: int, first: int, last: int) -> int:
         """The atom of the translation before which a point belongs: it parts what comes from before and after best."""
-        before = np.bincount(self.owners, np.where(self.ends <= at, 1, -1), minlength=len(self.sources))
-        scores = np.append(0, before[first:last].cumsum())
-        best = np.flatnonzero(scores == scores.max())
+        before = (sum(1 if self.atoms[a].end <= at else -1 for a in some) for some in self.sources[first:last])
+        scores = list(accumulate(before, initial=0))
+        highest = max(scores)
+        best = [place for place, score in enumerate(scores) if score == highest]
         touches_left = at > 0 and not self.source[at - 1].isspace()
-        return first + int(best[0] if touches_left else best[-1])
+        return first + (best[0] if touches_left else best[-1])
 
     def _character(self, at: int, boundary: int) -> int:
         """The character of the translation for a point: as far from the atoms around it as in the source."""

@@ -51,7 +51,12 @@ class SearchTrace:
 
     def ruled(self, prefix: Prefix) -> Tensor:
         """The log-probabilities of the next token after a prefix, as the rules of the search leave them, (V,)."""
-        return self.after_rules.get(prefix, self.log_probabilities[prefix])
+        row = self.after_rules.get(prefix, self.log_probabilities[prefix])
+        if not self._is_forced(prefix):
+            return row
+        only_end = torch.full_like(row, -torch.inf)
+        only_end[self.eos_id] = 0.0
+        return only_end
 
     def ranked(self) -> list[Prefix]:
         """The expanded prefixes: those of the translation, then the most probable ones by their mean for a token."""
