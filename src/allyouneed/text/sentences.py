@@ -103,9 +103,9 @@ def blank_between(language: str) -> str:
 def gap_between(gap: str, language: str) -> str:
     """Return what belongs between two translated sentences, in place of the `gap` between their sources.
 
-    Line breaks and tabs stay.
+    Line breaks and tabs stay, and every gap in a language that is not known.
     """
-    if gap.strip(" \u3000"):
+    if gap.strip(" \u3000") or not _primary(language):
         return gap
     blank = blank_between(language)
     return gap.replace("\u3000", blank) or blank if blank else ""
