@@ -30,6 +30,23 @@ def test_a_blank_beyond_ascii_before_a_full_stop_is_one(text: str, blank: str) -
     assert "".join(sentences(text.replace("@", blank))).replace(" ", "") == text.replace("@", blank).replace(" ", "")
 
 
+def test_cutting_looks_at_each_place_a_few_times_however_long_the_text_is() -> None:
+    """Counted in the characters that `fits` is shown, not in seconds."""
+
+    def characters_read(words: int) -> int:
+        read = 0
+
+        def fits(part: str) -> bool:
+            nonlocal read
+            read += len(part)
+            return len(part) <= 20
+
+        cut("1845-01-05 " * words, fits)
+        return read
+
+    assert characters_read(4_000) / characters_read(2_000) < 2.1
+
+
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize(
     ("language", "text", "count"),

@@ -120,7 +120,8 @@ class _Head:
         width = len(self.cells(begin))
         numbers = [column_number(name) for name in columns]
         if not 1 <= min(numbers) <= max(numbers) <= width:
-            missing = next(name for name, number in zip(columns, numbers, strict=True) if not 1 <= number <= width)
+            unnamed = [name for name in columns if _position(name, self.cells(begin)) is None]
+            missing = next(name for name in unnamed if not 1 <= column_number(name) <= width)
             raise self._unclear(f'{self.path} has no column "{missing}"')
         places = [number - 1 for number in numbers]
         for row in self.tops():

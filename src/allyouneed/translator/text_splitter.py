@@ -135,6 +135,7 @@ def _checked(translation: Translation, parts: Sequence[Segment]) -> Translation:
     return translation.flagged("wrong_spans")
 
 
+MOST_CHARACTERS = 100_000  # of a text: thousands of sentences, or seconds of work
 BYTE_ORDER_MARK = "\ufeff"  # what may be left of one at the start of a text, which no model knows
 Terms = Glossary | Mapping[str, str | Iterable[str]]
 
@@ -172,7 +173,10 @@ class TextSplitter:
         is_cancelled: Callable[[int], bool] = never_cancelled,
     ) -> SplitTexts:
         """As `Translator.split`."""
-        normalized = [self._normalize(text.removeprefix(BYTE_ORDER_MARK)) for text in texts]
+        texts_to_split = [
+            "" if _is_refused(text, first_line + number, on_refused) else text for number, text in enumerate(texts)
+        ]
+        normalized = [self._normalize(text.removeprefix(BYTE_ORDER_MARK)) for text in texts_to_split]
         prefixes = checked_prefixes(prefix, len(texts))
         prefix_ids = self._encode_prefixes(prefixes, None if isinstance(prefix, str) else first_line)
         ready = {
@@ -266,6 +270,21 @@ class TextSplitter:
         if not prefix and self._decode.copy_untranslatable and self._bundle.copy_statistics.is_copied(text):
             return Translation(text, text.strip(), flags=("copied",))
         return None
+
+
+def _is_refused(text: str, line: int, on_refused: Callable[[InputError], None] | None) -> bool:
+    """Refuse a text that is too long to be split, before any work on it."""
+    if len(text) <= MOST_CHARACTERS:
+        return False
+    error = InputError(
+        f"{text[:30]!r}… has {len(text):,} characters; a text has at most {MOST_CHARACTERS:,}. Put each sentence on a "
+        "line of its own, or break long lines: fold -s -w 1000 FILE",
+        line=line,
+    )
+    if on_refused is None:
+        raise error
+    on_refused(error)
+    return True
 
 
 def as_glossary(terms: Terms) -> Glossary:

@@ -5,11 +5,12 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import chain, count, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import install_command
+from ...files import unused
 from ...interpreter import is_installed
 
 if TYPE_CHECKING:
@@ -62,16 +63,16 @@ def shell_name(name: str, path: str) -> str:
     return name if executable and os.path.abspath(executable) == os.path.abspath(path) else shlex.quote(path)
 
 
-def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: Sequence[object] = ()) -> Iterator[str]:
+def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: str = "") -> Iterator[str]:
     """A line for each thing to do with the model in `folder`.
 
-    `text` is one to translate, else one of the bundle's; `longer` are the arguments of a longer training, if it helps.
+    `text` is one to translate, else one of the bundle's; `longer` is the command of a longer training, if it helps.
     """
     from ...evaluation.held_out import find_held_out_pairs
 
     text = text or next((probe for probe in bundle.probes if len(probe) <= 80 and not probe.startswith("-")), "")
     words = (text,) if text and not Path(text).exists() else ("FILE",)
-    steps = {"train longer": shell_command("train", *longer)} if longer else {}
+    steps = {"train longer": longer} if longer else {}
     steps |= {
         "translate a text": shell_command("translate", folder, *words),
         "how good it is": shell_command("evaluate", folder, *([] if find_held_out_pairs(folder) else ["FILE"])),
@@ -84,9 +85,3 @@ def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: Sequen
     if (report := folder / "report.html").is_file():
         steps["read the report"] = f"{shell_name('python', sys.executable)} -m webbrowser {report.resolve().as_uri()}"
     return (f"  {what:<17} {command}" for what, command in steps.items())
-
-
-def unused(name: str) -> str:
-    """Return the name, or one with a number if something has it: an export goes into a new folder."""
-    names = chain([name], (f"{name}-{number}" for number in count(2)))
-    return next(free for free in names if not os.path.lexists(free))

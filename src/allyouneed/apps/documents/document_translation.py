@@ -13,7 +13,7 @@ from ...text.spans import is_in_word, iter_spans
 from ...translator.constraints import code_signs_differ, numbers_are_lost, spans_differ
 from ...translator.translation import Flag, Translation
 from . import Document, Mark, TranslationUnit, UnitTranslation
-from .inline import WordLink, place_marks
+from .inline import WordLink, place_sentence_marks
 
 MIN_CONFIDENCE = -1.0  # mean log-probability of a token, in nats
 
@@ -241,18 +241,44 @@ def unit_translation(
     target_language: str = "",
 ) -> UnitTranslation:
     """A unit from the translations of its sentences, `spans` of its text, and the reasons for a review."""
-    texts: list[str] = []
-    links: list[WordLink] = []
-    position = shift = target_shift = 0
-    for (start, end), one in zip(spans, parts, strict=True):
+    text = ""
+    marks: list[Mark] = []
+    position = 0
+    remaining = _marks_by_sentence(unit.marks, spans)
+    for (start, end), one, (before, inside) in zip(spans, parts, remaining[:-1], strict=True):
         part = one if one.is_sure else replace(one, text=_separate_placeholders(one.source, one.text))
-        gap = unit.text[position:start]
-        texts += [gap_between(gap, target_language) if position else gap, part.text.strip()]
-        links += [(i + shift, j + target_shift) for i, j in _word_links(part)]
-        shift, target_shift, position = shift + len(part.source.split()), target_shift + len(part.text.split()), end
-    text = "".join([*texts, unit.text[position:]])
-    marks = _outside_spans(unit, text, place_marks(unit.text, unit.marks, text, links, unit.opaque))
-    return UnitTranslation(text, marks, tuple(_reasons(unit, text, marks, parts, min_confidence)))
+        target = part.text.strip()
+        gap = gap_between(unit.text[position:start], target_language) if position else unit.text[:start]
+        marks += [mark._replace(at=len(text) + min(mark.at - position, len(gap))) for mark in before]
+        text += gap
+        local = [mark._replace(at=mark.at - start) for mark in inside]
+        placed = place_sentence_marks(unit.text[start:end], local, target, _word_links(part), unit.opaque)
+        marks += [mark._replace(at=len(text) + mark.at) for mark in placed]
+        text += target
+        position = end
+    marks += [mark._replace(at=len(text) + mark.at - position) for mark in remaining[-1][0]]
+    text += unit.text[position:]
+    marks = list(_outside_spans(unit, text, marks))
+    return UnitTranslation(text, tuple(marks), tuple(_reasons(unit, text, marks, parts, min_confidence)))
+
+
+def _marks_by_sentence(marks: Sequence[Mark], spans: Sequence[CharSpan]) -> list[tuple[list[Mark], list[Mark]]]:
+    """For each sentence, the marks between it and the one before, and those in it; at last, those after all of them.
+
+    What closes at the end of a sentence belongs to it; what opens there does not, nor does a break or a note behind it.
+    """
+    groups: list[tuple[list[Mark], list[Mark]]] = []
+    position = 0
+    for start, end in spans:
+        before: list[Mark] = []
+        inside: list[Mark] = []
+        while position < len(marks) and (marks[position].at < end or marks[position][::2] == (end, "close")):
+            mark = marks[position]
+            is_before = mark.at < start or (mark.at == start and mark.kind == "close" and not inside)
+            (before if is_before else inside).append(mark)
+            position += 1
+        groups.append((before, inside))
+    return [*groups, (list(marks[position:]), [])]
 
 
 def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> tuple[Mark, ...]:

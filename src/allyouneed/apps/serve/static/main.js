@@ -129,7 +129,7 @@ async function start() {
   }
   if (settings.training && !isWatching) {
     isWatching = true;
-    setUpTraining({ onModel: start, pair: () => ({ source: languages.anySource(), target: languages.target() }), onError: on.error });
+    setUpTraining({ onModel: start, onError: on.error });
   }
   if (!listed.length) {
     showMessage("The first model comes with the first validation of the run below; then this page translates.", "wait");
