@@ -9,6 +9,7 @@ import threading
 from array import array
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
