@@ -20,5 +20,5 @@ ENV ALLYOUNEED_SERVE_HOST=0.0.0.0 \
     ALLYOUNEED_SERVE_PORT=5000 \
     PYTHONUNBUFFERED=1
 EXPOSE 5000
-HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(f'http://127.0.0.1:{os.environ[\"ALLYOUNEED_SERVE_PORT\"]}/health', timeout=2)"]
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD ["python", "-m", "allyouneed.apps.serve.health"]
 ENTRYPOINT ["allyouneed", "serve"]

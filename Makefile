@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.t
 PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 .PHONY: demo test test-all check format bench bench-gpu bench-decode docs
-demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
+demo: .venv/installed-serve,html ; $(BIN)/allyouneed demo --overwrite  # with what its last lines offer
 test: .venv/installed-dev ; $(PYTEST) -m 'not slow'  # no browser, no Ray, no foreign program
 test-all: .venv/installed-dev ; $(PYTEST)
 check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
@@ -34,7 +34,7 @@ NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 TOO_OLD = { echo "make: Python 3.11 or later is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 NO_PIP = { echo "make: pip could not install; without a network it cannot. .venv/pip.log has its messages" >&2; exit 1; }
 
-.venv/installed: Makefile pyproject.toml constraints.txt
+.venv/installed: Makefile pyproject.toml constraints.txt $(wildcard src/allyouneed/native/*.[ch])
 	@{ $(BIN)/python $(NEW_ENOUGH) && $(BIN)/python -m pip --version; } > /dev/null 2>&1 || { \
 		$(PYTHON) $(NEW_ENOUGH) 2> /dev/null || $(TOO_OLD); rm -rf .venv; $(PYTHON) -m venv .venv; }
 	@$(PIP) 'pip>=26' 2> .venv/pip.log || $(NO_PIP)  # older ones take minutes to resolve what is below

@@ -1,18 +1,24 @@
-"""What of the wheel's metadata depends on where the repository is: its addresses, and the links of the README.
+"""Build the wheel: its addresses, which depend on where the repository is, and the compiled engine.
 
-`PROJECT_URL=https://…` names the repository; without it the links stay as they are, and there are no addresses.
+`PROJECT_URL=https://…` names the repository; without it the links of the README stay as they are, and there are no
+addresses.
 """
 
 import os
 import re
+import runpy
+import sysconfig
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+NATIVE = "src/allyouneed/native/build.py"
 
 
 def absolute_links(readme: str, url: str) -> str:
-    """The README with its links to files of the repository, and its pictures, as addresses below `url`."""
+    """Write the README's links to files of the repository, and its pictures, as addresses below `url`."""
 
     def link(match: re.Match[str]) -> str:
         view = "raw" if match["picture"] else "blob"
@@ -25,7 +31,7 @@ class AddressHook(MetadataHookInterface):
     """Sets `readme` and `urls`."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Called by Hatchling when it reads `pyproject.toml`."""
+        """Fill in what depends on the repository's address; Hatchling calls it when it reads `pyproject.toml`."""
         readme = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         url = os.environ.get("PROJECT_URL", "").rstrip("/")
         metadata["readme"] = {"content-type": "text/markdown", "text": absolute_links(readme, url) if url else readme}
@@ -39,3 +45,35 @@ class AddressHook(MetadataHookInterface):
             }.items()
             if url
         }
+
+
+class EngineHook(BuildHookInterface[Any]):
+    """Compiles src/allyouneed/native, for an editable installation too; without a compiler `nn/` translates."""
+
+    def dependencies(self) -> list[str]:
+        """Ask for a compiler as a wheel, for the build alone, where the machine has none."""
+        if self.target_name != "wheel" or self._native()["find_compiler"]():
+            return []
+        return ["ziglang>=0.13"]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile the engine, and name the platform in the wheel's tag."""
+        if self.target_name != "wheel":
+            return
+        native = self._native()
+        compiler = native["find_compiler"]()
+        try:
+            sets = native["build"](compiler=compiler) if compiler else []
+        except native["CompilerError"] as error:
+            self.app.display_warning(str(error))
+            sets = []
+        if not sets:
+            self.app.display_warning("No C compiler works here: the engine was not compiled, and PyTorch translates.")
+            return
+        self.app.display_info(f"Compiled the engine for {', '.join(sets)}.")
+        platform = os.environ.get("WHEEL_PLATFORM", sysconfig.get_platform()).replace("-", "_").replace(".", "_")
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{platform}"
+
+    def _native(self) -> dict[str, Any]:
+        return runpy.run_path(str(Path(self.root) / NATIVE))

@@ -16,6 +16,7 @@ class FakeTranslator:
     reverse: bool = False
     log_probability: float = 0.0
     texts: list[str] = field(default_factory=list)
+    languages: tuple[str, str] = ("", "")
 
     def translations(
         self,

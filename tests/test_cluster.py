@@ -50,7 +50,7 @@ def test_two_processes_of_which_one_is_killed_write_the_files_of_one(saved: Path
 def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
-        pytest.raises(MissingExtraError, match=r"--ray needs the extra \[ray\]"),
+        pytest.raises(MissingExtraError, match=r"--ray needs the extra ray"),
         cluster_map(lambda: str, "local"),
     ):
         pass

@@ -1,6 +1,7 @@
 """What the Dockerfile, the systemd unit and the page about servers name exists."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from shutil import which
 
 import pytest
 
+from allyouneed.apps.serve import health
 from allyouneed.apps.serve.options import ServeConfig
 from serve.live import running
 from serve.stub import stub_app
@@ -31,19 +33,38 @@ def test_the_image_installs_extras_that_exist_and_runs_as_a_user_without_rights(
             assert f"!{name}" in (ROOT / ".dockerignore").read_text().split()
     assert DOCKERFILE.index("\nUSER ") < DOCKERFILE.index("\nENTRYPOINT")
     assert re.findall(r'^ENTRYPOINT \["(\w+)", "serve"\]', DOCKERFILE, re.MULTILINE) == [*project["scripts"]]
-    assert "HEALTHCHECK" in DOCKERFILE
+    assert "fast" not in extras.split(",")  # whose kernels would be compiled at the start
 
 
 @pytest.mark.parametrize("allowed_hosts", [(), ("translate.example",)])
-def test_the_health_check_of_the_image_tells_a_server_from_none(
-    allowed_hosts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_health_check_of_the_image_finds_the_server_at_any_port(allowed_hosts: tuple[str, ...]) -> None:
     (command,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
-    check = [sys.executable, *json.loads(command)[1:]]
+    assert json.loads(command) == ["python", "-m", health.__name__]
     with running(stub_app(host="0.0.0.0", allowed_hosts=allowed_hosts)) as url:
-        monkeypatch.setenv("ALLYOUNEED_SERVE_PORT", url.rpartition(":")[2])
-        assert subprocess.run(check, check=False).returncode == 0
-    assert subprocess.run(check, check=False, stderr=subprocess.DEVNULL).returncode == 1
+        port = int(url.rpartition(":")[2])
+        tables = [table for table in health.SOCKET_TABLES if table.exists()]
+        addresses = [one for table in tables for one in health.listening_addresses(table.read_text(), os.getuid())]
+        (address,) = [one for one in addresses if one.port == port]
+        assert health.answers(address)
+        assert subprocess.run([sys.executable, *json.loads(command)[1:]], check=False).returncode == 0
+    assert not health.answers(address)
+
+
+def test_the_health_check_reads_what_the_user_listens_on(tmp_path: Path) -> None:
+    rest = "00000000:0000 {} 00000000:00000000 00:00000000 00000000 {} 0 35 1 0"
+    rows = [
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode",
+        f"   0: 00000000:1770 {rest.format('0A', 10001)}",
+        f"   1: 020011AC:1388 {rest.format('0A', 10001)}",
+        f"   2: {'0' * 32}:1389 {rest.format('0A', 10001)}",
+        f"   3: 00000000:1770 {rest.format('0A', 0)}",  # of another user
+        f"   4: 00000000:1770 {rest.format('01', 10001)}",  # a connection
+    ]
+    assert [*health.listening_addresses("\n".join(rows), 10001)] == [
+        ("127.0.0.1", 6000), ("172.17.0.2", 5000), ("::1", 5001),
+    ]  # fmt: skip
+    (tmp_path / "tcp").write_text("\n".join([rows[0], f"   0: 0100007F:0001 {rest.format('0A', os.getuid())}"]))
+    assert health.exit_code([tmp_path / "tcp", tmp_path / "tcp6"]) == 1
 
 
 def test_every_variable_is_one_of_the_server() -> None:

@@ -1,15 +1,19 @@
 """Errors cross from one process to another whole, and say what works."""
 
+import ast
 import pickle
+import re
 import shlex
 import sys
 import tomllib
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from allyouneed import errors
+from allyouneed.apps.convert.exports import FORMATS
 
 MADE = [
     errors.InputError("too long", line=3),
@@ -35,26 +39,40 @@ def test_every_error_survives_pickling(error: errors.AllYouNeedError) -> None:
 PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
 
 
-def test_there_are_few_extras() -> None:
-    assert set(PROJECT["optional-dependencies"]) == {"serve", "fast", "data", "export", "import", "ray", "dev"}
+EXTRAS = PROJECT["optional-dependencies"]
 
 
-@pytest.mark.parametrize("extra", ["data", "export", "fast", "import"])
-def test_what_is_missing_is_named_as_pip_takes_it_with_this_python(extra: str) -> None:
-    """`allyouneed[extra]` would be looked for on an index, where a checkout does not stand."""
+def extras_in_messages() -> Iterator[tuple[str, str]]:
+    """Each library that a message misses, and the extra that it proposes, by the source; exports by their formats."""
+    for file in Path(errors.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "require_extra":
+                library, _, extra = call.args
+                if isinstance(library, ast.Constant) and isinstance(extra, ast.Constant):
+                    yield str(library.value).partition(".")[0], str(extra.value)
+    for name, form in FORMATS.items():
+        yield from ((library, name) for library in form.libraries)
+
+
+def test_a_message_names_the_extra_that_has_the_library_and_little_else() -> None:
+    packages = metadata.packages_distributions()
+    named: dict[str, set[str]] = {}
+    for library, extra in extras_in_messages():
+        named.setdefault(extra, set()).update(name.lower() for name in packages[library])
+    assert {"polars"} == named["data"]
+    assert {"mini-racer"} == named["html"]
+    for extra, libraries in named.items():
+        listed = {re.split(r"[\[>;=]", line)[0].lower() for line in EXTRAS[extra]}
+        assert libraries <= listed
+        assert len(listed - libraries) <= 1  # onnx itself, which onnxscript needs
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_is_named_as_pip_takes_it_with_this_python(extra: str) -> None:
     _, _, command = str(errors.MissingExtraError("this", extra)).partition(": ")
-    python, *rest = shlex.split(command)
-    assert (python, rest[:3]) == (sys.executable, ["-m", "pip", "install"])
-
-    def plain(requirement: str) -> str:
-        return "".join(char for char in requirement.lower() if char not in " '\"()._-")
-
-    assert sorted(map(plain, rest[3:])) == sorted(map(plain, PROJECT["optional-dependencies"][extra]))
+    assert shlex.split(command) == [sys.executable, "-m", "pip", "install", f"allyouneed[{extra}]"]
 
 
-def test_without_the_packages_metadata_the_extra_itself_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(_: str) -> list[str]:
-        raise metadata.PackageNotFoundError("allyouneed")
-
-    monkeypatch.setattr(metadata, "requires", none)
-    assert str(errors.MissingExtraError("this", "data")).endswith("-m pip install 'allyouneed[data]'")
+def test_what_every_command_reads_is_no_extra() -> None:
+    """Spreadsheets, and packed text."""
+    assert {"python-calamine", "backports.zstd"} <= {re.split("[>;]", line)[0] for line in PROJECT["dependencies"]}

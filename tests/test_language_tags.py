@@ -1,6 +1,8 @@
+import babel
 import pytest
 
 from allyouneed.errors import ConfigError
+from allyouneed.language_names import FOREIGN_NAMES
 from allyouneed.language_tags import find_language, guess_languages, language_name, parse_pair, require_language
 
 
@@ -47,7 +49,16 @@ def test_languages_are_guessed_only_where_the_names_are_clear() -> None:
         ("en", "en"), ("EN", "en"), ("en_us", "en-US"), ("zh-hans", "zh-Hans"), ("English", "en"), ("ITALIANO", "it"),
         ("Portuguese (Brazil)", "pt-BR"), (" Deutsch ", "de"), ("Englisch", "en"), ("中文", "zh"), ("x", ""), ("", ""),
         ("en-nonsense-here", ""), ("status", ""),
+        ("Italienisch", "it"), ("tedesco", "de"), ("ANGLAIS", "en"), ("французский", "fr"), ("英語", "en"),
     ],
 )  # fmt: skip
 def test_a_language_is_found_by_its_tag_or_name(text: str, tag: str) -> None:
     assert find_language(text) == tag
+
+
+def test_names_in_other_languages_are_those_of_unicode() -> None:
+    languages = [babel.Locale(code).languages for code in ("de", "fr", "it", "es", "pt", "nl", "pl", "ru", "sv")]
+    for tag, names in FOREIGN_NAMES.items():
+        known = {table.get(tag.replace("-", "_")) for table in languages}
+        assert tag == "en" or {*names.split(", ")} <= known
+        assert {find_language(name) for name in names.split(", ")} == {tag}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from allyouneed.apps.cli.program import LIBRARIES
 from conftest import uses_foreign_programs
 
 ROOT = Path(__file__).parent.parent
@@ -93,7 +94,9 @@ def test_the_tools_of_the_tests_are_installed_only_for_them(checkout: Path) -> N
     assert make(checkout, ".venv/installed-dev") == (0, ["pip>=26", "-e .", "-e .[dev]"])
     lines = (ROOT / "Makefile").read_text().splitlines()
     needs = {target: re.findall(rf"^{target}: (\S+)", "\n".join(lines), re.MULTILINE) for target in ("demo", "test")}
-    assert needs == {"demo": [".venv/installed"], "test": [".venv/installed-dev"]}
+    extras = ",".join(LIBRARIES)  # of the commands that the demo proposes
+    assert needs == {"demo": [f".venv/installed-{extras}"], "test": [".venv/installed-dev"]}
+    assert make(checkout, f".venv/installed-{extras}") == (0, [f"-e .[{extras}]"])
 
 
 def test_every_library_has_an_exact_version() -> None:

@@ -50,6 +50,34 @@ def test_the_signature_says_how_it_was_counted() -> None:
     assert "nc:6" in chrf(OURS, THEIRS).signature
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "text"),
+    [
+        ("13a", "The house is big."),
+        ("13a", "Дом большой."),
+        ("zh", "今天我们去公园，天气很好。"),
+        ("zh", "我在Google学校读书。"),
+        ("char", "今日は公園へ行きます。"),
+        ("char", "오늘은 공원에 갑니다."),
+        ("char", "วันนี้เราไปสวนสาธารณะ"),
+        ("13a", "The sign says 公园."),
+    ],
+)
+def test_bleu_is_counted_by_the_tokenizer_of_the_script_of_the_references(tokenizer: str, text: str) -> None:
+    assert f"tok:{tokenizer}" in bleu([text], [[text]]).signature
+    assert bleu([text], [[text]]).signature == bleu([text], [[text]], tokenize=tokenizer).signature
+
+
+def test_bleu_of_chinese_is_that_of_sacrebleu() -> None:
+    translations, references = (
+        ["我在学校看书。", "今天我们去公园，天气很好。"],
+        ["我在学校读书。", "今天我们去公园，天气好。"],
+    )
+    expected = sacrebleu.corpus_bleu(translations, [references], tokenize="zh").score
+    assert bleu(translations, references).value == expected > 50
+    assert 5 < score("ter", translations, references) < 20
+
+
 def test_exact_match_by_hand() -> None:
     assert exact_match(OURS, THEIRS).value == 50.0
     assert exact_match(THEIRS, THEIRS).value == 100.0

@@ -19,6 +19,9 @@ TEXTS = [
     "a a a b",
     "  two  blanks ",
 ] * 3
+# Characters without width, letters of scripts with joiners and without, a picture, a control character.
+UNSEEN = "\x07\xad\u061c\u180e\u200b\u200c\u200d\u200e\u202a\u2060\u2066\ufeff\ufe0f"
+UNSEEN += "ab \u0628\u0915\U00011083\U0001f469\u2695"
 CODES = ["#version: 0.2", "t h", "th e</w>", "h o", "i s</w>", "a</w> x"]
 VOCABULARIES: dict[str, Callable[[], Tokenizer]] = {
     "characters": lambda: Tokenizer.characters("abcdefghij "),

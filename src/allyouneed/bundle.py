@@ -44,7 +44,6 @@ LICENSE = re.compile(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", re.MULTIL
 FORMAT = 2
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
 RETRIES = 3  # of a folder that is being written
-LARGEST_HEADER = 10**8  # bytes, as in the library
 WEIGHTS_FILE = "weights.safetensors"
 FILES = ("config.json", WEIGHTS_FILE, "tokenizer.json", "tokenizer.target.json")  # that translations depend on
 
@@ -79,6 +78,12 @@ class Bundle:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every learned tensor by name; a shared tensor appears once."""
         return {name: tuple(weight.shape) for name, weight in self.model.named_parameters()}
+
+    def weights(self) -> dict[str, memoryview]:
+        """Return every learned tensor by name, in float32; a shared tensor appears once."""
+        from .nn.weights import weight_buffers
+
+        return weight_buffers(self.model)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -148,7 +153,7 @@ class Bundle:
         if config.get("checksums") and not checksums.present:
             raise _not_whole(folder, f"{SUMS} does not exist")
         sizes = _sizes(folder, config)
-        decode = build_settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
+        decode = _decode(folder, config)
         # A bundle of an earlier version has none: training had these defaults.
         normalization = build_settings(
             Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
@@ -230,15 +235,17 @@ _OPTIONAL = {"longest_source", "longest_repetition", "alone", "inside", "letter_
 
 
 class UnreadBundle(Bundle):
-    """A bundle for a process that translates without PyTorch: its model is read when something asks for it.
+    """A bundle without its model, for a process that translates without PyTorch.
 
-    `load` verifies the weights; `model` refuses a folder whose weights have changed since.
+    `load` reads and verifies the weights, which the first `weights()` hands over. The `model` is made if something asks
+    for it; a folder whose weights have changed by then is refused.
     """
 
     folder: Path
     weights_digest: str
     stored_config: ModelConfig
     stored_shapes: dict[str, tuple[int, ...]]
+    stored_weights: dict[str, memoryview]
 
     @property
     def config(self) -> ModelConfig:
@@ -254,33 +261,74 @@ class UnreadBundle(Bundle):
     def model(self) -> Transformer:
         """The model on the CPU."""
         bundle = Bundle.load(self.folder)
+        self._require_unchanged()
+        return bundle.model
+
+    def weights(self) -> dict[str, memoryview]:
+        """As in `Bundle`: the weights of the model, if it has been made, or else of the file."""
+        if "model" in vars(self):
+            return super().weights()
+        stored = vars(self).pop("stored_weights", None)
+        if stored is None:  # they are large, so the first caller has got them
+            self._require_unchanged()
+            stored = _read_weights(self.folder, Checksums(self.folder))
+        return stored
+
+    def _require_unchanged(self) -> None:
         if Checksums(self.folder).digest(WEIGHTS_FILE) != self.weights_digest:
             raise BundleError(f"{self.folder} was written anew since it was loaded; load it again")
-        return bundle.model
 
     @classmethod
     def _load(cls, folder: Path, checksums: Checksums, device: torch.device | None) -> Self:
         bundle = super()._load(folder, checksums, device)
-        config, shapes = vars(bundle).pop("model")
-        digest = checksums.digest(WEIGHTS_FILE)
-        vars(bundle).update(folder=folder, weights_digest=digest, stored_config=config, stored_shapes=shapes)
+        config, weights = vars(bundle).pop("model")
+        vars(bundle).update(
+            folder=folder,
+            weights_digest=checksums.digest(WEIGHTS_FILE),
+            stored_config=config,
+            stored_shapes={name: tensor.shape for name, tensor in weights.items()},
+            stored_weights=weights,
+        )
         return bundle
 
     @classmethod
     def _verified_model(cls, folder: Path, checksums: Checksums, sizes: ModelConfig, _: Any) -> Any:
-        checksums.verify(WEIGHTS_FILE)
-        return sizes, _read_shapes(folder)
+        return sizes, _read_weights(folder, checksums)
 
 
-def _read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The shapes in the header of the weights: eight bytes of its length, then JSON."""
-    length = int.from_bytes(_read(folder, WEIGHTS_FILE, 8), "little")
-    header = _read(folder, WEIGHTS_FILE, 8 + min(length, LARGEST_HEADER))[8:]
+def _read_weights(folder: Path, checksums: Checksums) -> dict[str, memoryview]:
+    content = checksums.read(WEIGHTS_FILE)
     try:
-        parts = {name: part for name, part in parse_json(header).items() if name != "__metadata__"}
-        return {name: tuple(map(int, part["shape"])) for name, part in parts.items()}
+        return parse_tensors(content)
+    except ConfigError as error:
+        raise _not_its_weights(folder, error) from error
+
+
+def parse_tensors(content: bytes) -> dict[str, memoryview]:
+    """Return the tensors of a file of safetensors by name, without a copy. Refuses anything but float32.
+
+    The format is eight bytes with the size of a header, the header in JSON, then the numbers.
+    """
+    size = int.from_bytes(content[:8], "little")
+    try:
+        header = parse_json(content[8 : 8 + size])
+        parts = {name: part for name, part in header.items() if name != "__metadata__"}
+        places = {name: (part["dtype"], part["shape"], *part["data_offsets"]) for name, part in parts.items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _not_its_weights(folder, f"its header is damaged ({error!r:.80})") from error
+        raise ConfigError(f"its header is damaged ({error!r:.80})") from error
+    data = memoryview(content)[8 + size :]
+    tensors: dict[str, memoryview] = {}
+    for name, (dtype, shape, start, end) in places.items():
+        if dtype != "F32":
+            raise ConfigError(f"{name} must be float32 (F32); got {dtype}; convert it and save again")
+        is_whole = all(type(number) is int and number > 0 for number in (*shape, end)) and type(start) is int
+        if not is_whole or not 0 <= start <= end <= len(data) or end - start != 4 * math.prod(shape):
+            raise ConfigError(f"{name} has the shape {shape}, but bytes {start} to {end} of {len(data)}")
+        part = data[start:end]
+        if (8 + size + start) % 4:
+            part = memoryview(bytes(part))  # numbers are read where they are, so they must be aligned
+        tensors[name] = part.cast("f", tuple(shape))  # type: ignore[assignment]
+    return tensors
 
 
 def split_card(card: str) -> tuple[str, str]:
@@ -297,6 +345,15 @@ def read_languages(folder: str | Path) -> tuple[str, str]:
 def read_sizes(folder: str | Path) -> ModelConfig:
     """The sizes of a bundle's model. Loads no weights."""
     return _sizes(Path(folder), _read_config(Path(folder)))
+
+
+def read_decode(folder: str | Path) -> DecodeConfig:
+    """The settings of the search that a bundle has. Loads no weights."""
+    return _decode(Path(folder), _read_config(Path(folder)))
+
+
+def _decode(folder: Path, config: dict[str, Any]) -> DecodeConfig:
+    return build_settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
 
 
 def _sizes(folder: Path, config: dict[str, Any]) -> ModelConfig:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
+from typing import NoReturn
 from zlib import crc32
 
 from .errors import BundleError
@@ -33,11 +34,21 @@ class Checksums:
     def verify(self, name: str) -> None:
         """Refuse a file whose SHA-256 is not listed. Other threads run while it computes."""
         if self.present and not self.matches(name):
-            self.require_lines(name)
-            raise BundleError(
-                f"{self.folder}/{name} is damaged or was changed: its SHA-256 is not the one in {SUMS}. Copy it again; "
-                f"if the change was meant, write its line in {SUMS} again with sha256sum"
-            )
+            self._refuse(name)
+
+    def read(self, name: str) -> bytes:
+        """Read a file whose SHA-256 is listed. Refuses others; the bytes returned are those that were compared."""
+        content = read_whole(self.folder / name)
+        if self.present and (sha256(content).hexdigest(), name) not in (self._lines or ()):
+            self._refuse(name)
+        return content
+
+    def _refuse(self, name: str) -> NoReturn:
+        self.require_lines(name)
+        raise BundleError(
+            f"{self.folder}/{name} is damaged or was changed: its SHA-256 is not the one in {SUMS}. Copy it again; "
+            f"if the change was meant, write its line in {SUMS} again with sha256sum"
+        )
 
     def digest(self, name: str) -> str:
         """The SHA-256 that is listed for a file; without a list, the one that it has."""

@@ -21,7 +21,6 @@ Every message says what was read, what was seen, what was expected and what to d
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from contextlib import contextmanager
@@ -98,22 +97,13 @@ class MissingExtraError(AllYouNeedError, ImportError):
     """An optional library that is not installed: `what` needs it, and the extra `extra` installs it."""
 
     def __init__(self, what: str, extra: str) -> None:
-        install = shlex.join([sys.executable or "python", "-m", "pip", "install", *_requirements(extra)])
-        super().__init__(f"{what} needs the extra [{extra}], which is not installed: {install}")
+        super().__init__(f"{what} needs the extra {extra}, which is not installed: {install_command(extra)}")
 
 
-def _requirements(extra: str) -> list[str]:
-    """The requirements of an extra of this package, as arguments of pip."""
-    from importlib import metadata  # slow to import, and rarely needed
-
-    # Not allyouneed[extra]: the package may be installed from a checkout, which no index has.
-    try:
-        lines = metadata.requires("allyouneed") or []
-    except metadata.PackageNotFoundError:
-        lines = []
-    condition = re.compile(rf"(; | and )extra == ['\"]{extra}['\"]$")
-    requirements = [condition.sub("", line).replace("'", '"') for line in lines if condition.search(line)]
-    return requirements or [f"allyouneed[{extra}]"]
+def install_command(extra: str) -> str:
+    """The command that installs an extra for this Python. pip keeps the package that is there, even a checkout."""
+    python = shlex.quote(sys.executable or "python")
+    return f"{python} -m pip install 'allyouneed[{extra}]'"
 
 
 class Overloaded(AllYouNeedError):  # noqa: N818  a state of the server rather than a mistake

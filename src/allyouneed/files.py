@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from glob import escape
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -154,6 +155,13 @@ def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterabl
                 raise OutputError(f"{both}: {what} would destroy what it is made from")
     if not overwrite:
         refuse_to_replace(path, what=what)
+
+
+def unused(path: str | Path) -> Path:
+    """The path, or one with a number behind it if something is there."""
+    path = Path(path)
+    others = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return next(name for name in chain([path], others) if not os.path.lexists(name))
 
 
 def is_stream(path: Path) -> bool:

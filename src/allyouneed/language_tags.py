@@ -7,44 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from .errors import ConfigError
-
-LANGUAGE_NAMES = {
-    "ar": "Arabic", "az": "Azerbaijani", "bg": "Bulgarian", "bn": "Bengali", "bs": "Bosnian", "ca": "Catalan",
-    "cs": "Czech", "cy": "Welsh", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "eo": "Esperanto",
-    "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish", "fr": "French",
-    "ga": "Irish", "gl": "Galician", "he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian",
-    "hy": "Armenian", "id": "Indonesian", "is": "Icelandic", "it": "Italian", "ja": "Japanese", "ka": "Georgian",
-    "kk": "Kazakh", "ko": "Korean", "ky": "Kyrgyz", "la": "Latin", "lt": "Lithuanian", "lv": "Latvian",
-    "mk": "Macedonian", "ms": "Malay", "mt": "Maltese", "nb": "Norwegian Bokmål", "nl": "Dutch",
-    "nn": "Norwegian Nynorsk", "no": "Norwegian", "pl": "Polish", "pt": "Portuguese", "pt-BR": "Portuguese (Brazil)",
-    "ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sq": "Albanian", "sr": "Serbian",
-    "sv": "Swedish", "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "th": "Thai", "tl": "Tagalog", "tr": "Turkish",
-    "uk": "Ukrainian", "ur": "Urdu", "uz": "Uzbek", "vi": "Vietnamese", "zh": "Chinese",
-    "zh-Hans": "Chinese (simplified)", "zh-Hant": "Chinese (traditional)",
-}  # fmt: skip
-
-# What languages call themselves. "Bokmål" and "nynorsk" are of one language, norsk.
-OWN_NAMES = {
-    "ar": "العربية", "az": "azərbaycanca", "bg": "български", "bn": "বাংলা", "bs": "bosanski", "ca": "català",
-    "cs": "čeština", "cy": "Cymraeg", "da": "dansk", "de": "Deutsch", "el": "ελληνικά", "eo": "esperanto",
-    "es": "español", "et": "eesti", "eu": "euskara", "fa": "فارسی", "fi": "suomi", "fr": "français", "ga": "Gaeilge",
-    "gl": "galego", "he": "עברית", "hi": "हिन्दी", "hr": "hrvatski", "hu": "magyar", "hy": "հայերեն",
-    "id": "bahasa Indonesia", "is": "íslenska", "it": "italiano", "ja": "日本語", "ka": "ქართული", "kk": "қазақ тілі",
-    "ko": "한국어", "ky": "кыргызча", "la": "latina", "lt": "lietuvių", "lv": "latviešu", "mk": "македонски",
-    "ms": "bahasa Melayu", "mt": "Malti", "nb": "bokmål", "nl": "Nederlands", "nn": "nynorsk", "no": "norsk",
-    "pl": "polski", "pt": "português", "ro": "română", "ru": "русский", "sk": "slovenčina", "sl": "slovenščina",
-    "sq": "shqip", "sr": "српски", "sv": "svenska", "sw": "Kiswahili", "ta": "தமிழ்", "te": "తెలుగు", "th": "ไทย",
-    "tl": "Filipino", "tr": "Türkçe", "uk": "українська", "ur": "اردو", "uz": "oʻzbekcha", "vi": "Tiếng Việt",
-    "zh": "中文", "zh-Hans": "简体中文", "zh-Hant": "繁體中文",
-}  # fmt: skip
-# And what others call English, which is a side of many pairs.
-_ENGLISH = (
-    "Englisch", "anglais", "inglés", "inglese", "inglês", "Engels", "engelska", "engelsk", "angielski", "английский",
-    "англійська", "angličtina", "İngilizce", "英語", "英语", "영어",
-)  # fmt: skip
+from .language_names import FOREIGN_NAMES, LANGUAGE_NAMES, OWN_NAMES
 
 _PRIVATE = "-x-"
-_NO_LANGUAGES = ("und", "zxx")  # undetermined, and no language at all
 _TAG = r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*"
 # In "pt-BR-en" the first tag has a region, capitals or figures, and may have a script of four letters before it.
 _PAIR = re.compile(rf"([A-Za-z]{{2,8}}(?:-[A-Z][a-z]{{3}})?(?:-[A-Z]{{2}}|-\d{{3}})?)-({_TAG})|({_TAG}):({_TAG})")
@@ -55,14 +20,27 @@ def language_name(code: str) -> str:
     """The English name of a language, or its code if it is not a common one; with its private part in brackets."""
     code, private, name = code.partition(_PRIVATE)
     if private:
-        return name.replace("-", " ").capitalize() if code in _NO_LANGUAGES else f"{language_name(code)} ({name})"
+        return f"{language_name(code)} ({name})"
     return LANGUAGE_NAMES.get(code) or LANGUAGE_NAMES.get(code.partition("-")[0], code)
 
 
 def with_name(code: str, name: str) -> str:
     """A tag with a name as its private part (BCP 47): of "en" and "small.2" that is "en-x-small-2"."""
-    parts = re.findall("[a-z0-9]{1,8}", unicodedata.normalize("NFKD", name).lower())
+    parts = re.findall("[a-z0-9]{1,8}", _plain(name))
     return code + _PRIVATE + "-".join(parts or ["model"])
+
+
+def model_name(folder: str) -> str:
+    """What a model that is no pair of languages is called by: the name of its folder in letters of ASCII and figures.
+
+    One that would be read as a language has "model" before it.
+    """
+    name = "-".join(re.findall("[a-z0-9]+", _plain(folder))) or "model"
+    return f"model-{name}" if find_language(name) else name
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFKD", name).lower()
 
 
 def find_language(text: str) -> str:
@@ -77,7 +55,8 @@ def find_language(text: str) -> str:
 
 @cache
 def _tags_by_name() -> dict[str, str]:
-    names = [*LANGUAGE_NAMES.items(), *OWN_NAMES.items(), *(("en", name) for name in _ENGLISH)]
+    foreign = [(tag, name) for tag, names in FOREIGN_NAMES.items() for name in names.split(", ")]
+    names = [*LANGUAGE_NAMES.items(), *OWN_NAMES.items(), *foreign]
     return {name.casefold(): tag for tag, name in names}
 
 

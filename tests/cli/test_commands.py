@@ -31,7 +31,14 @@ def test_a_call_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
     assert "Missing argument" in refusal("translate")
     assert "File name too long" in refusal("translate", "a" * 5000)
     assert r"a\x1b[2J\nb" in refusal("translate", "a\x1b[2J\nb")
-    assert run_here().returncode == 2
+
+
+@pytest.mark.parametrize("words", [[], ["keys"], ["suggestions"]])
+def test_a_call_without_a_command_prints_the_page_of_help(words: list[str]) -> None:
+    bare = run_here(*words)
+    assert (bare.returncode, bare.stderr) == (2, b"")
+    assert bare.stdout == run_here(*words, "--help").stdout
+    assert len(bare.stdout.splitlines()) > 5
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])

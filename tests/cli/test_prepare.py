@@ -116,8 +116,8 @@ def test_columns_are_taken_by_name_and_a_refusal_prints_the_command_that_takes_t
     lines = [f"{i},,a {i} dog,ein {i} Hund,x\n" for i in range(200)]
     Path("my export.csv").write_text("".join(["Nr,Datum,Text 1,Text 2,Status\n", *lines]))
     line = refusal("prepare", "my export.csv", "-o", "run", "data.columns=Text 1,Text")
-    assert 'line 1 is no heading with "Text"; there are Nr, Datum, Text 1, Text 2, Status' in line
-    assert line.endswith("allyouneed prepare 'my export.csv' -o run --columns Nr,Datum")
+    assert 'has no column "Text"; there are Nr, Datum, Text 1, Text 2, Status' in line
+    assert line.endswith("allyouneed prepare 'my export.csv' -o run --columns 'Text 1,Text 2'")
     result = run_here("prepare", "my export.csv", "-o", "run", "--columns", "Text 1,Text 2")
     first = result.stdout.decode().splitlines()[0]
     assert first == (

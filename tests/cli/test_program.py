@@ -2,12 +2,14 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from allyouneed import Bundle
-from allyouneed.apps.cli.program import mended_command, next_steps, shell_command
+from allyouneed.apps.cli.program import command_with_extra, mended_command, next_steps, shell_command
+from allyouneed.errors import install_command
 
 
 @pytest.fixture
@@ -65,8 +67,27 @@ def test_a_mended_command_has_other_options_in_the_place_of_its_own(
 
 def test_a_longer_training_comes_first_where_it_helps(bundle: Bundle, tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text("[data]\n")
-    longer = ("my pairs.tsv", "-o", "runs/mine", "--resume", "--minutes", 12)
-    first, *rest = next_steps(tmp_path, bundle, longer=longer)
+    first, *rest = next_steps(tmp_path, bundle, longer="train my pairs")
     assert first.startswith("  train longer ")
-    assert first.endswith(" train 'my pairs.tsv' -o runs/mine --resume --minutes 12")
+    assert first.endswith(" train my pairs")
     assert rest == list(next_steps(tmp_path, bundle))
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"), [(("serve", "runs/a"), "serve"), (("export", "runs/a", "a-page", "--to", "html"), "html")]
+)
+def test_a_command_whose_extra_is_missing_installs_it_first(
+    words: Sequence[str], extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command_with_extra(*words) == shell_command(*words)
+    monkeypatch.setattr("allyouneed.apps.cli.program.is_installed", lambda library: False)
+    assert command_with_extra(*words) == f"{install_command(extra)} && {shell_command(*words)}"
+
+
+def test_an_export_is_proposed_into_a_new_folder(bundle: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/recipe.toml").write_text("[data]\n")
+    for name in ("run-page", "run-page-2"):
+        (step,) = (step for step in next_steps(tmp_path / "run", bundle) if "one web page" in step)
+        assert f"{name} --to html" in step
+        (tmp_path / name).mkdir()

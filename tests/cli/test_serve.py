@@ -1,5 +1,6 @@
 """The options of `allyouneed serve`: every setting once, also as an environment variable."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,19 @@ def test_the_panels_name_settings_that_exist_each_once() -> None:
 def test_an_environment_variable_sets_an_option(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shell.ENVIRONMENT", {"ALLYOUNEED_SERVE_WORKERS": "-2"})
     assert "workers must be at least 0" in refusal("serve", f"{saved}=en-it")
+
+
+def test_settings_of_the_search_are_refused_as_translate_refuses_them(saved: Path) -> None:
+    for words in (["decode.beam=0"], ["decode.nonsense=1"], ["decode.nbest=9"], ["decode.beam=2", "decode.alpha=-1"]):
+        assert refusal("serve", saved, *words) == refusal("translate", saved, "-", *words)
+
+
+def test_settings_of_the_search_reach_the_models(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[dict[str, object]] = []
+    module = sys.modules["allyouneed.apps.cli.serve"]
+    monkeypatch.setattr(module, "serve_bundles", lambda _, __, decode: served.append(decode))
+    assert run_here("serve", saved, "--port", "0", "decode.max_length=3", "decode.copy_spans=urls,tags").returncode == 0
+    assert served == [{"max_length": 3, "copy_spans": "urls,tags"}]
 
 
 @pytest.fixture

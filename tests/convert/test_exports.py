@@ -111,7 +111,7 @@ def test_a_program_may_prefer_what_is_cut_off_to_what_ended_but_only_if_it_is_mo
 @pytest.mark.parametrize("to", FORMATS)
 def test_a_missing_library_is_named(to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, LIBRARIES[to], None)
-    with pytest.raises(MissingExtraError, match=r"needs the extra \[export\]"):
+    with pytest.raises(MissingExtraError, match=rf"'allyouneed\[{to}\]'"):
         export_bundle(make_bundle(), tmp_path / "out", to=to)
 
 

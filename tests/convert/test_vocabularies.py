@@ -11,7 +11,7 @@ from tokenizers import Tokenizer as Backend
 from allyouneed.apps.convert.vocabularies import save_tokenizer
 from allyouneed.text.normalize import Normalization
 from allyouneed.text.tokenizer import Tokenizer
-from vocabularies import TEXTS, VOCABULARIES
+from vocabularies import TEXTS, UNSEEN, VOCABULARIES
 
 
 @pytest.fixture(scope="module", params=[kind for kind in VOCABULARIES if kind != "characters"])
@@ -22,7 +22,7 @@ def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.one_of(st.text("abcdefghij the,.é\u0301 日²\t\n\x07", max_size=30), st.sampled_from(TEXTS)))
+@given(st.one_of(st.text("abcdefghij the,.é\u0301 日²\t\n\x07", max_size=30), st.text(UNSEEN), st.sampled_from(TEXTS)))
 def test_it_normalizes_and_spells_as_the_bundle_does(saved: tuple[Tokenizer, Backend], text: str) -> None:
     tokenizer, backend = saved
     ids = tokenizer.encode(Normalization()(text))

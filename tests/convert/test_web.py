@@ -21,7 +21,7 @@ from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.tokenizer_adaptation import adapt_tokenizer
 from foreign_tokenizers import foreign_tokenizers
 from marian_checkpoints import ENGLISH, ITALIAN, train_spm
-from vocabularies import TEXTS, VOCABULARIES
+from vocabularies import TEXTS, UNSEEN, VOCABULARIES
 
 # Those of Unicode 3.2, whose properties all programs know.
 ASSIGNED = [chr(i) for i in range(2**16 + 2**12) if unicodedata.ucd_3_2_0.category(chr(i)) not in ("Cn", "Cs", "Co")]
@@ -128,6 +128,7 @@ TAGGED = [
     "<unk> a<sos>",
     "a<pad>b",
     "x\ufeffy \x85z",
+    "a\xadb \u0628\u200cb a\u200cb \u0915\u200d\x07\u200c \U0001f469\ufe0f\u200d\U0001f467\u200d",
 ]
 
 
@@ -142,6 +143,7 @@ def test_many_texts_have_the_same_ids(page: Page) -> None:
     alphabets = [
         ASSIGNED,
         ASSIGNED[:700],
+        UNSEEN,
         "ab",
         "ab ▁",
         " \n\t\u3000abé",

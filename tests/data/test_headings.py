@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.data.headings import PairColumns, find_columns
+from allyouneed.data.headings import NumberedCells, PairColumns
+from allyouneed.data.headings import find_columns as find_in_rows
 from allyouneed.errors import DataError
+
+
+def find_columns(first: Sequence[str], columns: Sequence[str], path: Path, *rows: Sequence[str]) -> PairColumns:
+    return find_in_rows([NumberedCells(n, [*row]) for n, row in enumerate([first, *rows], start=1)], columns, path)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,7 @@ def test_a_pair_is_no_heading(first: Sequence[str]) -> None:
     ],
 )
 def test_a_heading_that_leaves_it_open_is_refused_with_an_example_that_works(first: list[str], example: str) -> None:
-    with pytest.raises(DataError, match="Name two by name or number") as refused:
+    with pytest.raises(DataError, match="Name two") as refused:
         find_columns(first, (), Path("a.csv"))
     assert refused.value.options == ("--columns", example)
     find_columns(first, example.split(","), Path("a.csv"))
@@ -74,3 +79,39 @@ def test_columns_with_blanks_between_get_a_command_that_parts_them(
     if mended:
         subprocess.run(command, shell=True, cwd=tmp_path, check=True)
         assert (tmp_path / "tabs-my words.tsv").read_text() == f"{mended}\n"
+
+
+TEXTS = [
+    ["A-1", "nav", "Open the window", "Das Fenster öffnen", "https://example.org/open/the/long/way", ""],
+    ["A-2", "nav", "Close the window, please", "Bitte das Fenster schließen", "https://example.org/close", "note"],
+    ["A-3", "menu", "A dog sleeps", "Ein Hund schläft", "https://example.org/dog", ""],
+]
+
+
+@pytest.mark.parametrize(
+    ("heading", "name", "example"),
+    [
+        (["ID", "Category", "Text", "Übersetzung", "Link", "Note"], "a.xlsx", "Text,Übersetzung"),
+        (["ID", "Category", "Text", "Text", "Link", "Note"], "a.xlsx", "C,D"),
+        (["ID", "Category", "Text", "Text", "Link", "Note"], "a.csv", "3,4"),
+        (["ID", "Category", "Text, long", "Text", "Link", "Note"], "a.ods", "C,D"),
+    ],
+)
+def test_the_longest_and_most_varied_texts_are_proposed(heading: list[str], name: str, example: str) -> None:
+    table = [heading, *TEXTS]
+    with pytest.raises(DataError) as refused:
+        find_columns(table[0], (), Path(name), *table[1:])
+    assert refused.value.options == ("--columns", example)
+    assert find_columns(table[0], example.split(","), Path(name), *table[1:])[:2] == (2, 3)
+
+
+def test_a_command_that_failed_is_not_proposed_again() -> None:
+    table = [["Words of 2026"], ["", ""], ["ID", "Category", "Text", "Übersetzung", "Link", "Note"], *TEXTS]
+    with pytest.raises(DataError) as refused:
+        find_columns(table[0], ("English", "German"), Path("a.csv"), *table[1:])
+    _, example = refused.value.options
+    assert find_columns(table[0], example.split(","), Path("a.csv"), *table[1:]).names == ("Text", "Übersetzung")
+
+
+def test_a_name_goes_before_letters() -> None:
+    assert find_columns(["C", "B", "A"], ("A", "B"), Path("a.csv"))[:2] == (2, 1)

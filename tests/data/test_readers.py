@@ -1,4 +1,5 @@
 import gzip
+import shlex
 from pathlib import Path
 
 import pytest
@@ -134,14 +135,14 @@ def test_an_archive_of_more_lines_than_memory_holds_is_refused(tmp_path: Path, m
             read()
 
 
-def test_a_file_of_windows_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
-    (tmp_path / "my pairs.tsv").write_bytes("caffè\tcoffee\n".encode("cp1252"))
-    rows = open_pairs("my pairs.tsv", folder=str(tmp_path))
+def test_aligned_files_of_windows_are_refused_with_the_command_that_converts_them(tmp_path: Path) -> None:
+    (tmp_path / "my text.it").write_bytes("caffè\n".encode("cp1252"))
+    (tmp_path / "text.en").write_text("coffee\n")
+    rows = open_pairs(("my text.it", "text.en"), folder=str(tmp_path))
     with pytest.raises(DataError, match="not UTF-8: byte 0xe8") as refused:
-        list(skip_malformed(rows, RuleCount(), name="my pairs.tsv", max_malformed=0.01))
-    assert str(refused.value).endswith(
-        "if it comes from Windows: iconv -f WINDOWS-1252 -t UTF-8 'my pairs.tsv' > 'utf8-my pairs.tsv'"
-    )
+        list(skip_malformed(rows, RuleCount(), name="pairs", max_malformed=0.01))
+    path = shlex.quote(str(tmp_path / "my text.it"))
+    assert str(refused.value).endswith(f"iconv -f WINDOWS-1252 -t UTF-8 {path} > 'utf8-my text.it'")
 
 
 @pytest.mark.parametrize(

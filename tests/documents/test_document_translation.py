@@ -46,6 +46,20 @@ def test_sentences_and_lines_are_translated_by_themselves_and_the_blanks_between
     assert model.texts == ["One here.", "Two.", "three"]
 
 
+@pytest.mark.parametrize(("target", "blank"), [("en", b" "), ("zh", b""), ("ja-JP", b""), ("th", b"")])
+def test_blanks_between_sentences_are_those_of_the_target_language(target: str, blank: bytes) -> None:
+    for text in ("你好。再见。", "Hello. Goodbye."):
+        document = read(text.encode(), "txt", target_language=target)
+        assert translate_document(document, FakeTranslator(lambda _: "S.")).data == b"S." + blank + b"S."
+
+
+def test_sentences_are_cut_by_the_language_of_the_translator() -> None:
+    model = FakeTranslator()
+    model.languages = ("de", "en")
+    translate(unit("Er kommt am 3. Mai. Gut."), model=model)
+    assert model.texts == ["Er kommt am 3. Mai.", "Gut."]
+
+
 def test_no_sentence_ends_inside_an_address() -> None:
     text = "See https://example.org/a.B?c. It is good."
     assert [text[start:end] for start, end in sentence_spans(text)] == ["See https://example.org/a.B?c.", "It is good."]

@@ -86,7 +86,7 @@ def elements(data: bytes) -> Counter[str]:
 
 def test_what_is_translated() -> None:
     assert texts(DOCUMENT, "docx") == [
-        "Click Save now.", "One", "two three", "all of it", "a link here and on", "page seven of it", "date  today",
+        "Click Save now.", "One", "two", "three", "all of it", "a link here and on", "page seven of it", "date  today",
         "Contents", "goes on", " after", "gone new text", "a note, b", "Marked", "a form field", "outside", "in a box",
         "Head",
     ]  # fmt: skip
@@ -158,10 +158,19 @@ def test_a_range_stays_around_its_words(name: str) -> None:
     assert written == f"<p><r><t>four </t></r>{tags[0]}<r><t>three two</t></r>{tags[1]}<r><t> one</t></r></p>"
 
 
+def test_a_line_break_ends_a_text() -> None:
+    data = docx(
+        r("Dear Tom,") + BREAK + r("The file is open") + BREAK + BREAK + r("the house", BOLD), r("a") + BREAK + r("b")
+    )
+    assert texts(data, "docx")[:-1] == ["Dear Tom,", "The file is open", "the house", "a", "b"]
+    assert_identity(data, "docx")
+    assert body(translated(data, "docx", FakeTranslator(reverse=True))).count("<br/>") == 4
+
+
 BREAK, BOOKMARK = "<w:r><w:br/></w:r>", "<w:bookmarkStart w:id='0'/>"
 
 
-@pytest.mark.parametrize("points", [BREAK + BREAK, BREAK + BOOKMARK, BOOKMARK + BREAK])
+@pytest.mark.parametrize("points", [BREAK + BOOKMARK, BOOKMARK + BREAK])
 def test_breaks_beside_other_points_part_words(points: str) -> None:
     data = docx(r("One") + points + r("two"))
     assert texts(data, "docx")[0] == "One two"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allyouneed.apps.documents.inline import TagNode, place_marks, tag_tree
+from allyouneed.apps.documents.inline import TagNode, place_marks, place_sentence_marks, tag_tree
 from allyouneed.apps.documents.unit import Mark, Marks, interleave, nesting_problem
 
 Pair = tuple[str, Marks]
@@ -115,6 +115,26 @@ def test_another_case_of_every_word_changes_no_mark_between_words(source: Pair) 
 )
 def test_worked_cases(marked: str, target: str, links: str, expected: str) -> None:
     assert place_tags_in(marked, target, links) == expected
+
+
+@given(
+    marked_texts(), marked_texts(), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12), st.data()
+)
+def test_a_sentence_of_a_text_keeps_the_order_of_tags_that_run_over_its_ends(
+    source: Pair, target: Pair, links: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """Cut a text in two, place the marks of each half on its translation, and join the halves."""
+    text, marks = source
+    number = data.draw(st.integers(0, len(marks)))
+    at = data.draw(
+        st.integers(marks[number - 1].at if number else 0, marks[number].at if number < len(marks) else len(text))
+    )
+    first = place_sentence_marks(text[:at], marks[:number], target[0], links)
+    rest = [mark._replace(at=mark.at - at) for mark in marks[number:]]
+    second = place_sentence_marks(text[at:], rest, target[0], links)
+    both = [*first, *(mark._replace(at=mark.at + len(target[0])) for mark in second)]
+    assert nesting_problem(target[0] * 2, both) == ""
+    assert sorted((mark.tag, mark.kind) for mark in both) == sorted((mark.tag, mark.kind) for mark in marks)
 
 
 def test_an_opaque_tag_takes_no_word_of_others() -> None:

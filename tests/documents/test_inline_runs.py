@@ -33,7 +33,7 @@ def written(one: InlineRun, target: str, *links: tuple[int, int]) -> str:
 
 
 def test_tags_around_all_of_a_text_are_no_part_of_the_unit() -> None:
-    assert run(BREAK, BOLD, text("a"), BREAK, text("b"), END, BREAK).unit.text == "a b"
+    assert run(BREAK, BOLD, text("A"), BREAK, text("b"), END, BREAK).unit.text == "A b"
     assert len(run(BOLD, text("a"), END, text("b")).unit.marks) == 2
 
 
@@ -54,8 +54,8 @@ CODE = opaque_point("x()", "<x>")
 
 
 def test_a_break_beside_code_parts_the_words_that_the_model_reads() -> None:
-    assert run(text("run "), CODE, BREAK, text("now")).unit.text == "run x() now"
-    assert run(text("run "), CODE, BREAK, CODE, text(" now")).unit.text == "run x() x() now"
+    assert run(text("Run "), CODE, BREAK, text("now")).unit.text == "Run x() now"
+    assert run(text("Run "), CODE, BREAK, CODE, text(" now")).unit.text == "Run x() x() now"
 
 
 START, STOP = (Piece("point", source=source, range="bookmark 1") for source in "[]")
@@ -94,20 +94,19 @@ COMMENT = Piece("point", source="<!-- -->")
 
 @pytest.mark.parametrize(
     "points",
-    [[BREAK, BREAK], [BREAK, IMAGE], [IMAGE, BREAK], [BREAK, IMAGE, BREAK], [BREAK, COMMENT], [COMMENT, BREAK],
-     [BREAK, text(" "), BREAK], [text(" "), IMAGE, text(" "), BREAK, text(" ")], [BREAK, BOLD, BREAK, END]],
+    [[BREAK, IMAGE], [IMAGE, BREAK], [IMAGE, BREAK, IMAGE], [BREAK, COMMENT], [COMMENT, BREAK],
+     [text(" "), IMAGE, text(" "), BREAK, text(" ")], [BREAK, BOLD, IMAGE, END]],
 )  # fmt: skip
 def test_points_in_a_row_with_a_break_are_one_break(points: list[Piece]) -> None:
-    one = run(text("First line"), *points, text("Second"))
-    assert one.unit.text == "First line Second"
+    one = run(text("First line"), *points, text("second"))
+    assert one.unit.text == "First line second"
     tags = "".join(piece.source for piece in points)
     assert written(one, "Prima riga Altra").replace(" ", "") == f"Primariga{tags}Altra".replace(" ", "")
-    assert run(text("run"), *points, CODE).unit.text == "run x()"
-    assert run(CODE, *points, text("now")).unit.text == "x() now"
+    assert run(text("Run"), *points, CODE).unit.text == "Run x()"
 
 
 def test_a_break_beside_a_comment_gets_no_blank_that_the_source_does_not_have() -> None:
-    assert written(run(text("a"), BREAK, COMMENT, text("b")), "Z Y") == "Z<br><!-- -->Y"
+    assert written(run(text("A"), BREAK, COMMENT, text("b")), "Z Y") == "Z<br><!-- -->Y"
 
 
 @pytest.mark.parametrize(
@@ -116,8 +115,8 @@ def test_a_break_beside_a_comment_gets_no_blank_that_the_source_does_not_have() 
         ([text("run "), CODE, text(" now")], "nun run x()", [(2, 0), (0, 1), (1, 2)], "nun run <x>"),
         ([text("run "), CODE, text(".")], "X(), dann.", [(0, 1), (1, 0)], "<x>, dann."),
         ([text("run "), CODE, text(" now")], "nun", [(2, 0)], "<x> nun"),
-        ([text("a"), BREAK, text("b")], "Z Y", [(0, 0), (1, 1)], "Z<br>Y"),
-        ([text("a "), BREAK, text("\nb")], "Z Y", [(0, 0), (1, 1)], "Z <br> Y"),
+        ([text("A"), BREAK, text("b")], "Z Y", [(0, 0), (1, 1)], "Z<br>Y"),
+        ([text("A "), BREAK, text("\nb")], "Z Y", [(0, 0), (1, 1)], "Z <br> Y"),
         ([BOLD, text("a"), END, text(" "), IMAGE, text(" "), BOLD, text("b"), END], "Z Y", [(0, 0), (1, 1)],
          "<b>Z</b> <img> <b>Y</b>"),
         ([text("the "), CODE, text("s of")], "i X di", [(0, 0), (1, 1), (2, 2)], "i <x>s di"),

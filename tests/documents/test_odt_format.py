@@ -52,7 +52,7 @@ def elements(data: bytes) -> Counter[str]:
 
 def test_what_is_translated() -> None:
     assert texts(DOCUMENT, "odt") == [
-        "Click Save right now.", "One", "two three four", "all of it", "a link here and on", "page 7 of it",
+        "Click Save right now.", "One", "two", "three four", "all of it", "a link here and on", "page 7 of it",
         "a note, b", "The note", "remarked", "outside", "in a box", "Marked", "Head",
     ]  # fmt: skip
 
@@ -99,8 +99,14 @@ def test_a_range_stays_around_its_words(name: str) -> None:
     assert f"four {start}three two{end} one".replace("'", '"') in content
 
 
-def test_two_line_breaks_part_words() -> None:
-    assert texts(odt("One<t:line-break/><t:line-break/>two"), "odt")[0] == "One two"
+def test_a_line_break_ends_a_text() -> None:
+    data = odt("Dear Tom,<t:line-break/>The file<t:line-break/><t:line-break/>the house", "a<t:line-break/>b")
+    assert texts(data, "odt")[:-1] == ["Dear Tom,", "The file", "the house", "a", "b"]
+    assert_identity(data, "odt")
+
+
+def test_a_line_break_in_a_sentence_parts_words() -> None:
+    assert texts(odt("One<t:line-break/>two"), "odt")[0] == "One two"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Units and their marks."""
 
+import re
+
 import pytest
 
 from allyouneed.apps.documents import (
@@ -10,7 +12,10 @@ from allyouneed.apps.documents import (
     interleave,
     read_document,
 )
+from allyouneed.apps.documents.document_translation import translate_document
 from allyouneed.errors import DocumentError
+from fake_translator import FakeTranslator
+from unit_models import answer, read, untouched
 
 
 @pytest.mark.parametrize(
@@ -37,3 +42,33 @@ def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
     with pytest.raises(DocumentError, match="'pdf' is no format of documents; known are"):
         read_document(b"", "pdf", DocumentOptions())
     assert document_format("manual.pdf") is None
+
+
+XLIFF = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file source-language="en"><body>
+<trans-unit id="1"><source>%s</source></trans-unit></body></file></xliff>"""
+SOFT = [
+    ("html", "<p>The won&shy;der&#8203;ful <b>com\xadput\xader</b></p>"),
+    ("md", "The won&shy;der\u200bful **com\xadput\xader**\n"),
+    ("txt", "The won\xadder\u200bful <b>com&shy;put&shy;er</b>\n"),
+    ("json", '["The won\\u00adder\u200bful <b>com&shy;put&shy;er</b>"]'),
+    ("csv", "text\nThe won\xadder\u200bful <b>com\xadput\xader</b>\n"),
+    ("po", 'msgid "The won\xadder\u200bful <b>com&shy;put&shy;er</b>"\nmsgstr ""\n'),
+    ("srt", "1\n00:00:01,000 --> 00:00:02,000\nThe won\xadder\u200bful <b>com\xadput\xader</b>\n"),
+    ("vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nThe won&shy;der\u200bful <b>com\xadput\xader</b>\n"),
+    ("xliff", XLIFF % "The won\xadder\u200bful &lt;b&gt;com\xadput\xader&lt;/b&gt;"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), SOFT)
+def test_no_format_has_soft_hyphens_in_what_is_translated(kind: str, text: str) -> None:
+    document = read(kind, text, column="text" if kind == "csv" else "")
+    assert [unit.text for unit in document.units] == ["The wonderful computer"]
+    assert untouched(document) == text.encode()
+    written = translate_document(document, FakeTranslator(str.upper)).data.decode()
+    assert re.sub("<(/?)b>|&lt;(/?)b&gt;|[*][*]", "|", written).count("THE WONDERFUL |COMPUTER|") == 1
+
+
+def test_joiners_of_a_script_are_read_and_written_as_the_string_has_them() -> None:
+    document = read("json", '["\u0645\u06cc&zwnj;\u062e\u0648\u0627\u0647\u0645"]')
+    assert document.units[0].text == "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    assert answer(document, lambda text: text[1:]) == '["\u06cc&zwnj;\u062e\u0648\u0627\u0647\u0645"]'.encode()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from allyouneed.apps.reports.advice import Evidence, advise, look_ahead
+from allyouneed.apps.reports.advice import Evidence, advise, longer_options, look_ahead
 from allyouneed.apps.reports.record import HeldOutResult, RunRecord
 from allyouneed.data.report import DataReport, PartReport, RuleCount
 
@@ -37,10 +37,10 @@ RISING = [4.0, 3.0, 2.0, 2.1, 2.2, 2.3, 2.4, 2.5, 2.6, 2.7]
     ("run", "advice"),
     [
         (make_run(FALLING), "still fell by 8% in the last fifth of the run, to 2.400: train longer"),
-        (make_run(FALLING), "resume with train.steps=2000"),
-        (make_run(FALLING, steps=5000, patience=10), "resume with train.patience=20"),
-        (make_run(FALLING, steps=1000, patience=10), "resume with train.steps=2000"),
-        (make_run(FALLING, minutes=5), "twice as long (--minutes 10)"),
+        (make_run(FALLING), "--resume train.steps=2000"),
+        (make_run(FALLING, steps=5000, patience=10), "--resume train.patience=20"),
+        (make_run(FALLING, steps=1000, patience=10), "--resume train.steps=2000"),
+        (make_run(FALLING, minutes=5), "--resume --minutes 10"),
         (
             make_run(RISING),
             "lowest after update 300 (2.000) and then rose to 2.700: the model learns its pairs by heart",
@@ -60,7 +60,7 @@ def test_a_good_model_needs_no_advice_unless_a_baseline_is_as_good() -> None:
     assert advise(make_result(chrf=80, copy=60, nearest=50), make_run(FALLING), Evidence(), pairs=10) == []
     advice = first_advice(make_run(FALLING), make_result(chrf=80, copy=78, nearest=50))
     assert advice.startswith("It is not clearly better than the copy of the source (chrF2 80.0 against 78.0): either")
-    assert "longer training helps (resume with train.steps=2000)" in advice
+    assert "longer training helps (--resume train.steps=2000)" in advice
     assert "nearest training pair" in first_advice(make_run(FLAT), make_result(chrf=30, copy=5, nearest=29))
 
 
@@ -150,3 +150,21 @@ def test_a_run_that_gains_nothing_or_shows_no_curve_is_not_told_to_go_on(run: Ru
 def test_where_a_measure_of_tokens_decides_a_score_is_extrapolated(decides: str, metric: str, title: str) -> None:
     run = make_timed_run(power_law(0.5), metric=metric, early_stopping_metric=decides)
     assert f"in {title}" in str(look_ahead(run))
+
+
+@pytest.mark.parametrize("losses", [FLAT, FALLING, RISING])
+def test_one_verdict_says_whether_longer_training_helps_and_how_long(losses: list[float]) -> None:
+    run = make_timed_run(power_law(0.5))
+    for number, (line, loss) in enumerate(zip(run.validations, losses, strict=False), start=1):
+        line.update(step=100 * number, loss=1.9, valid_loss=loss)
+    prospect, first = look_ahead(run), first_advice(run)
+    assert "change little" not in first
+    assert (prospect is None) == ("by heart" in first)
+    if prospect:
+        assert longer_options(run) == ("--resume", "--minutes", str(prospect.minutes))
+        assert first == "" or " ".join(longer_options(run)) in first
+
+
+def test_a_longer_training_has_more_time_than_was_used() -> None:
+    slow = make_timed_run([50.0] * 9, minutes=1.0)
+    assert longer_options(slow) == ("--resume", "--minutes", "3")  # after 90 seconds

@@ -286,7 +286,7 @@ class SlowToPrepare(Paced):
 
 def test_a_budget_that_is_used_up_before_the_first_update_is_refused_in_a_line(tmp_path: Path) -> None:
     clock = Clock()
-    line = r"train.minutes=0.05 leaves no time to train: preparing took \d.0 seconds; give at least --minutes 0.\d$"
+    line = r"train.minutes=0.05 leaves no time to train: preparing took \d.0 seconds; give at least 0.\d$"
     with pytest.raises(TrainingError, match=line):
         train(budget(0.05), tmp_path / "run", SlowToPrepare(clock))
     trained(tmp_path / "run", budget(0.05))
@@ -296,7 +296,7 @@ def test_the_end_of_the_process_is_part_of_a_budget_that_is_refused(tmp_path: Pa
     """Half of the time that the start took is kept for the end, so that 15 of 20 seconds leave none for updates."""
     clock = Clock()
     stopwatch = Stopwatch(clock, begun=clock.now - 14)
-    line = r"train.minutes=0.3 leaves no time to train: preparing took 14.0 seconds; give at least --minutes 1$"
+    line = r"train.minutes=0.3 leaves no time to train: preparing took 14.0 seconds; give at least 1$"
     pairs: dict[str, Any] = {"train": PAIRS, "valid": PAIRS[:20]}
     with pytest.raises(TrainingError, match=line):
         fit(budget(0.3), tmp_path / "run", **pairs, callback=Paced(clock), stopwatch=stopwatch)

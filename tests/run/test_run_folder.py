@@ -336,22 +336,19 @@ def test_a_kill_between_the_two_renames_is_made_good(run: Path) -> None:
     assert [path.name for path in run.parent.iterdir()] == ["run"]
 
 
-def test_what_no_run_wrote_is_never_removed(run: Path) -> None:
+def test_what_no_run_wrote_moves_to_the_new_run(run: Path) -> None:
     assert unrelated(run) == []
-    for name in ("notes.txt", "data/corpus.tsv", "mine/letter"):
-        (run / name).parent.mkdir(exist_ok=True)
-        (run / name).write_text("dear")
-        with pytest.raises(OutputError, match=f"contains files that no run wrote .{name}"), replaced(run, sources=()):
-            pass
-        (run / name).unlink()
-    assert (run / "mine").exists()
-
-
-def test_what_comes_while_the_new_run_grows_stays_beside(run: Path) -> None:
+    others = [run / name for name in ("explained.html", "data/corpus.tsv", "mine/letter", "later.txt")]
+    for path in others[:3]:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(path.name)
     with replaced(run, sources=()) as folder:
         fit(OTHER, folder)
-        (run / "notes.txt").write_text("dear")
-    assert contents(run.parent / ".run.old") == {"notes.txt": b"dear"}
+        others[3].write_text("later.txt")
+    assert unrelated(run) == sorted(others)
+    assert [path.read_text() for path in others] == [path.name for path in others]
+    assert Recipe.read(run / "recipe.toml") == OTHER
+    assert [path.name for path in run.parent.iterdir()] == ["run"]
 
 
 def test_what_the_new_run_needs_is_not_replaced(run: Path) -> None:

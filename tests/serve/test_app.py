@@ -1,10 +1,13 @@
 import shutil
 from pathlib import Path
 
+import pytest
 from fastapi.testclient import TestClient
 
+from allyouneed import Translator
 from allyouneed.apps.serve.app import create_app
 from allyouneed.apps.serve.options import ServeConfig
+from allyouneed.errors import ConfigError
 
 
 def test_liveness_and_readiness_are_apart(served: tuple[Path, Path]) -> None:
@@ -43,3 +46,16 @@ def test_metrics_count_requests_batches_and_tokens(client: TestClient) -> None:
     assert "allyouneed_source_tokens_total 10.0" in lines
     assert "allyouneed_queued_texts 0.0" in lines
     assert any(line.startswith('allyouneed_loaded_model_bytes{languages="en-it"}') for line in lines)
+
+
+def test_settings_of_the_search_are_obeyed_by_every_route_and_refused_at_the_start(served: tuple[Path, Path]) -> None:
+    with pytest.raises(ConfigError, match="beam"):
+        create_app(served, decode={"beam": 0})
+    languages = {"source": "en", "target": "it"}
+    app = create_app(served, ServeConfig(device="cpu"), decode={"max_length": 3})
+    with TestClient(app, base_url="http://localhost") as client:
+        (native,) = client.post("/v1/translate", json={"texts": ["abcdefgh"], **languages}).json()["translations"]
+        other = client.post("/translate", json={"q": "abcdefgh", **languages}).json()
+    expected = Translator.load(served[0], max_length=3)("abcdefgh")
+    assert native["text"] == other["translatedText"] == expected
+    assert expected != Translator.load(served[0])("abcdefgh")

@@ -101,3 +101,15 @@ def test_one_model_is_no_reason_to_call_a_text_english(text: str, source: str, i
     models = StubModels(["en:it"], ServeConfig())
     detection = Detector(models).find_source(text, "it")
     assert (detection.language, detection.confidence > 50) == (source, is_sure)
+
+
+@pytest.mark.parametrize("pairs", [("en:it",), ("en:it", "it:en"), ("de:it", "en:it", "it:de")])
+def test_a_short_text_is_of_the_source_unless_it_is_surely_of_the_target(pairs: tuple[str, ...]) -> None:
+    one = Detector(StubModels(pairs, ServeConfig()))
+    for text in ("Save", "Edit", "Error", "Login", "No data", "Due date", "Success", "Cart"):
+        if len(pairs) < 3:
+            assert one.find_source(text, "it").language == "en"
+        else:
+            assert one.find_source(text, "it").language in ("en", "de")
+    for text in ("Impostazioni", "Seleziona tutto", "Non trovato"):
+        assert one.find_source(text, "it").language == "it"

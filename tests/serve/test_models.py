@@ -52,7 +52,17 @@ def test_the_second_model_of_a_pair_has_its_name_in_its_language(served: tuple[P
 def test_a_model_of_no_languages_has_its_name_in_their_place(saved: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(saved, tmp_path / "dates")
     models = ModelStore([ModelSource.parse(folder)], ServeConfig())
-    assert models.languages() == [("und-x-dates", "Dates", ("zxx-x-dates",))]
+    assert models.languages() == [("dates", "dates", ("dates",))]
+    assert models.pair("dates", "Dates") == ModelKey("dates", "dates")
+    assert str(ModelKey("dates", "dates")) == "dates"
+    for source, target in (("und-x-dates", "und"), ("dates", "it"), ("und", "und")):
+        with pytest.raises(LanguageError, match="there is dates$"):
+            models.pair(source, target)
+
+
+def test_a_model_whose_folder_is_called_like_a_language_is_none(saved: Path, tmp_path: Path) -> None:
+    folders = [shutil.copytree(saved, tmp_path / name) for name in ("it", "Größen 2")]
+    assert [ModelSource.parse(folder).key.source for folder in folders] == ["model-it", "gro-en-2"]
 
 
 def test_languages_can_be_named(served: tuple[Path, Path]) -> None:

@@ -86,7 +86,7 @@ def test_a_full_disk_is_answered_503_and_leaves_no_half_line(path: Path) -> None
 def test_what_is_no_suggestion_is_refused(path: Path, change: dict[str, object], error: str) -> None:
     with client(path, max_characters=100) as browser:
         answer = browser.post("/suggest", json={**SUGGESTION, **change})
-    assert (answer.status_code, answer.json()) == (400, {"error": error})
+    assert (answer.status_code, answer.json()["error"].startswith(error)) == (400, True)
     assert path.read_text() == ""
 
 

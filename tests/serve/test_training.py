@@ -45,7 +45,8 @@ def test_a_page_without_a_model_gets_one_and_translates(run: Path, tmp_path: Pat
         assert (settings["training"], settings["suggestions"]) == (True, True)
         assert client.get("/v1/training/page").status_code == 409
         assert client.get("/v1/training").json() == {
-            "state": "preparing", "kept": 0, "losses": "", "scores": "", "worst": [],
+            "state": "preparing", "kept": 0, "losses": "", "scores": "", "worst": [], "commands": {},
+            "exports_page": True,
         }  # fmt: skip
 
         copied(
@@ -93,7 +94,7 @@ def test_no_page_of_another_origin_reads_the_pairs(run: Path, tmp_path: Path) ->
 def test_a_browser_sees_the_run_and_the_translations_of_the_model_that_it_has_now(run: Path, tmp_path: Path) -> None:
     config = ServeConfig(suggestions=str(tmp_path / "corrections.jsonl"), device="cpu", cors_origins=())
     models = ModelStore([], config)
-    training = TrainingState(models)
+    training = TrainingState(models, tmp_path / "corrections.jsonl")
     training.tell({"state": "preparing", "name": "dates", "about": "encoding", "done": 3, "total": 9})
     with running(assemble(config, models, training)) as url, open_browser() as browser:
         page = browser.new_page()
@@ -105,17 +106,24 @@ def test_a_browser_sees_the_run_and_the_translations_of_the_model_that_it_has_no
         expect(page.locator("#message")).to_contain_text("The first model comes with the first validation")
         training.tell({
             "state": "finished", "folder": str(run), "step": 12, "steps": 12, "commands": {"Train longer": "train me"},
+            "learn_command": "learn me",
         })  # fmt: skip
         expect(page.locator("#message")).to_be_hidden()
         page.fill("#source", "1845-01-05")
         expect(page.locator("#target-foot")).to_be_visible()
         expect(page.locator("#training-curves figure")).not_to_have_count(0)
         expect(page.locator("#training-commands")).to_contain_text("train me")
-        if page.locator("#training-worst li").count():
-            page.locator("#training-worst textarea").first.fill("January 5, 1845")
-            page.locator("#training-worst button").first.click()
-            expect(page.locator("#training-worst [role=status]").first).to_contain_text("Kept.")
-            assert "January 5, 1845" in (tmp_path / "corrections.jsonl").read_text()
+        expect(page.locator("#training-worst textarea")).to_have_count(0)  # the right translation is known
+        expect(page.locator("#training-commands")).not_to_contain_text("learn me")
+        page.click("#correct")
+        page.click("#correction [type=submit]")  # unchanged
+        expect(page.locator("#correction")).to_be_hidden()
+        assert not (tmp_path / "corrections.jsonl").read_text()
+        page.click("#correct")
+        page.fill("#corrected", "the fifth of January")
+        page.click("#correction [type=submit]")
+        expect(page.locator("#training-commands")).to_contain_text("learn me")
+        assert "the fifth of January" in (tmp_path / "corrections.jsonl").read_text()
         with page.expect_download() as download:
             page.click("#training-download")
         assert download.value.suggested_filename == "dates.html"

@@ -49,7 +49,7 @@ def test_corrections_are_learned_and_the_rest_is_kept(base: Path, tmp_path: Path
     gains = {name: result.after[name]["chrf"] - result.before[name]["chrf"] for name in ("corrections", "known")}
     assert gains["corrections"] > 10
     assert gains["known"] > -3
-    assert result.is_held_out
+    assert result.learned is None
     assert not result.are_outputs
 
 
@@ -101,7 +101,9 @@ def test_a_corrected_source_is_not_mixed_in_as_it_was_learned(base: Path, tmp_pa
 
 def test_few_corrections_are_all_learned_and_repeated(base: Path, tmp_path: Path) -> None:
     result = adapt_bundle(base, CORRECTIONS[:10], tmp_path / "run", mix=0.1, settings=QUICK)
-    assert not result.is_held_out
+    assert result.learned is not None
+    assert result.learned[2] == 10
+    assert result.before.keys() == result.after.keys() == {"known"}
     recipe = Recipe.read(tmp_path / "run/recipe.toml")
     corrections, known = recipe.data.corpora()
     counts = [corpus.weight * len(read_pairs(str(corpus.train))) for corpus in (corrections, known)]
@@ -160,8 +162,10 @@ def test_an_output_that_exists_is_refused(base: Path, adapted: Path) -> None:
 
 
 def test_a_run_that_is_no_adaptation_is_not_resumed(base: Path) -> None:
-    with pytest.raises(ConfigError, match="contains a run that is no adaptation"):
-        adapt_bundle(base, CORRECTIONS, base, settings=QUICK, resume=True)
+    for resume in (True, False):
+        with pytest.raises(ConfigError, match="contains a run that is no adaptation") as refused:
+            adapt_bundle(base, CORRECTIONS, base, settings=QUICK, resume=resume)
+        assert refused.value.options == ("--output", f"{base}-2")
 
 
 def test_two_at_once_are_refused(base: Path, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Long texts, and where they are cut."""
 
+import torch
+
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.nn import Transformer
@@ -23,13 +25,39 @@ def test_a_long_text_is_split_translated_and_joined() -> None:
 
 def reading(longest_source: int, *, max_length: int = 30) -> Translator:
     """Untrained; it has learned to read as many tokens, and reads up to `max_length`."""
-    tokenizer = Tokenizer.characters("abcdefghij. ,ABCJ")
+    return untrained("abcdefghij. ,ABCJ", longest_source=longest_source, max_length=max_length)
+
+
+def untrained(
+    alphabet: str, *, longest_source: int, max_length: int = 30, languages: tuple[str, str] = ("", "")
+) -> Translator:
+    torch.manual_seed(1)
+    tokenizer = Tokenizer.characters(alphabet)
     config = ModelConfig(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
         encoder_layers=1, decoder_layers=1, max_length=max_length, dropout=0.0,
     )  # fmt: skip
     decode = DecodeConfig(beam=2, extra_length=9)
-    return Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, decode, longest_source=longest_source))
+    bundle = Bundle(
+        Transformer(config).eval(), tokenizer, tokenizer, decode, longest_source=longest_source, languages=languages
+    )
+    return Translator(bundle)
+
+
+def test_pieces_are_cut_and_joined_by_the_languages_of_the_bundle() -> None:
+    alphabet = "abcdefghimM. AB3"
+    text = "Ab am 3. Mai. Bc de."
+    english, german, chinese = (
+        untrained(alphabet, longest_source=17, languages=languages)
+        for languages in (("en", "it"), ("de", "it"), ("de", "zh"))
+    )
+    assert [one.text for one in english.split([text]).segments] == ["Ab am 3.", "Mai.", "Bc de."]
+    assert [one.text for one in german.split([text]).segments] == ["Ab am 3. Mai.", "Bc de."]
+    first, second = german.translate(["Ab am 3. Mai.", "Bc de."])
+    assert german(text) == f"{first} {second}"
+    assert chinese(text) == first + second
+    streamed = ("".join(chinese.stream(part)) for part in ("Ab am 3. Mai.", "Bc de."))
+    assert "".join(chinese.stream(text)) == "".join(streamed)
 
 
 def test_one_long_sentence_is_cut_at_the_length_the_model_has_learned() -> None:

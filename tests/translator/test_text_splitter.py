@@ -20,6 +20,7 @@ from allyouneed.text.normalize import Normalization
 from allyouneed.text.spans import CopyStatistics
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator, generation, translation
+from allyouneed.translator.text_splitter import MOST_CHARACTERS
 from conftest import SMALL, made_once
 from exact_tasks import make_pairs, train
 
@@ -30,6 +31,20 @@ def test_a_text_that_is_too_long_is_refused_before_any_is_translated(bundle: Bun
         Translator(bundle).translate(["a", "a" * 16], on_progress=counts.append)
     assert refused.value.line == 2
     assert counts == []
+
+
+def test_a_text_longer_than_can_be_split_is_refused_before_any_work(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    long = "a b " * (MOST_CHARACTERS // 4) + "a"
+    with pytest.raises(InputError, match=f"{len(long):,}") as refused:
+        translator.translate(["a", long])
+    assert refused.value.line == 2
+    with pytest.raises(InputError):
+        list(translator.stream(long))
+    errors: list[InputError] = []
+    texts = [one.text for one in translator.translations(["a", long, "b"], on_refused=errors.append)]
+    assert texts == [translator("a"), "", translator("b")]
+    assert [error.line for error in errors] == [2]
 
 
 def test_a_stranger_is_refused_by_line(bundle: Bundle) -> None:

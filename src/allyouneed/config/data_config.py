@@ -208,7 +208,9 @@ class CleanConfig(Checked):
     """How the text of pairs is normalized, and which pairs are dropped (docs/data.md). Lengths in characters."""
 
     unicode: Literal["NFC", "NFKC", "none"] = setting("NFC", "Unicode normalization of every text")
-    strip_control: bool = setting(True, "replace tabs and line breaks by spaces, and remove other control characters")
+    strip_control: bool = setting(
+        True, "replace tabs and line breaks by spaces, and remove control characters and those without width"
+    )
     max_chars: int = setting(
         5_000, "drop pairs with a side longer than this, in characters; 0: keep them", COUNT_OR_NONE
     )

@@ -1,10 +1,11 @@
 """The settings of `[decode]`: the search for a translation (§6.1)."""
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal, get_args
 
 from ..errors import ConfigError
-from ..settings import COUNT, COUNT_OR_NONE, SEED, Checked, Range, setting
+from ..settings import COUNT, COUNT_OR_NONE, SEED, Checked, Range, build_settings, setting
 
 Span = Literal["urls", "emails", "tags", "placeholders", "emoji", "numbers"]
 SPANS: tuple[str, ...] = get_args(Span)
@@ -125,3 +126,8 @@ class DecodeConfig(Checked):
             raise ConfigError(
                 f"min_length must be at most max_length; got {self.describe_values('min_length', 'max_length')}"
             )
+
+    def changed(self, changes: Mapping[str, Any]) -> "DecodeConfig":
+        """The same with other values; None leaves a setting as it is. Refuses unknown names and impossible values."""
+        chosen = {name: value for name, value in changes.items() if value is not None}
+        return build_settings(DecodeConfig, {**asdict(self), **chosen}, where="the settings of the search,")

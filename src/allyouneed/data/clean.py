@@ -18,7 +18,7 @@ from ..cluster import block_map
 from ..config import CleanConfig, DataConfig
 from ..errors import DataError
 from ..text.normalize import Normalization
-from .pairs import Fault, Pair, Pairs, Rows, chunks, writing_pairs
+from .pairs import Fault, LeftOut, Pair, Pairs, Rows, chunks, writing_pairs
 from .readers import describe_columns, is_task, open_pairs, source_name
 from .report import MAX_EXAMPLES, REASONS, DataReport, Part, PartReport, RuleCount, SourceCount
 
@@ -46,8 +46,10 @@ def clean_pairs(pairs: Iterable[Pair], clean: CleanConfig, report: PartReport) -
             report.dropped["empty"].add(as_example(pair))
 
 
-def skip_malformed(rows: Rows, malformed: RuleCount, *, name: str, max_malformed: float) -> Iterator[Pair]:
-    """The pairs of one source; `malformed` counts the lines without one.
+def skip_malformed(
+    rows: Rows, malformed: RuleCount, *, name: str, max_malformed: float, notes: list[str] | None = None
+) -> Iterator[Pair]:
+    """The pairs of one source; `malformed` counts the lines without one, and `notes` gets a line on each total.
 
     Refuses a source with a larger share of malformed lines than `max_malformed`, and shows the first of them; `name` is
     the source in error messages.
@@ -61,6 +63,9 @@ def skip_malformed(rows: Rows, malformed: RuleCount, *, name: str, max_malformed
             malformed.add(fault, row.lines)
             if len(first) < MAX_EXAMPLES:
                 first.append(row)
+        elif isinstance(row, LeftOut):
+            if notes is not None:
+                notes.append(row.message(name))
         else:
             count += 1
             yield row
@@ -185,7 +190,9 @@ def read_part(
                 rows = open_pairs(where, **source, limit=limit, seed=data.seed)
                 if line := describe_columns(where, **source):
                     report.columns.append(line)
-                pairs = skip_malformed(islice(rows, most), malformed, name=name, max_malformed=data.max_malformed)
+                pairs = skip_malformed(
+                    islice(rows, most), malformed, name=name, max_malformed=data.max_malformed, notes=report.columns
+                )
                 for block, block_report in cleaned(map(Pairs.from_texts, chunks(pairs))):
                     write(block)
                     keys.append(block.keys)

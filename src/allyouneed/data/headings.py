@@ -1,13 +1,15 @@
-"""Which two columns of a table are the source and the target, by the names that its first row gives them."""
+"""Which two columns of a table are the source and the target, by a heading among its first rows."""
 
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
 from ..language_tags import find_language
+from .workbook import column_index, column_letters
 
 # Names of the two sides. Of several kinds in one heading the first has the pair: a question may have a source, too.
 _SIDES = (
@@ -19,18 +21,39 @@ _SIDES = (
 )
 _SAME_SIDE = [{name for kind in _SIDES[:1] for name in kind[side]} for side in (0, 1)]
 _NUMBERS = ("id", "no")  # columns that number the rows, but Indonesian and Norwegian in a table of two
-_LONGEST_NAME = 30  # characters of a heading; a first row with a longer text is none
+_NO_NAME = re.compile(r"^\d+$|[.!?…。！？]$|^.{31}")  # of a column: it is long, ends as a sentence does, or is a number
+HEAD_ROWS = 40  # in which the heading is looked for, and which show what columns have
+SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+_LETTERS = re.compile("[A-Za-z]{1,3}")
+_CODE = re.compile(r"[\d_/@\\]|\w[.:]\w")
+
+
+class NumberedCells(NamedTuple):
+    """A row that begins at a line: its cells, or the reason why it has none; and its number of lines."""
+
+    line: int
+    cells: list[str] | str
+    lines: int = 1
+
+
+def readable(rows: Iterable[NumberedCells]) -> list[NumberedCells]:
+    """The rows that have cells."""
+    return [row for row in rows if not isinstance(row.cells, str)]
 
 
 class PairColumns(NamedTuple):
     """The two columns of a table that make the pairs, counted from 0.
 
-    `heading` is the first row, if it names the columns; else it is empty, and the first row is a pair.
+    `heading` is the row that names the columns; it is empty if none does. `row` is the place of the heading, or of the
+    first pair, among the first rows, `line` its line, and `above` is the text over it.
     """
 
     source: int
     target: int
     heading: tuple[str, ...] = ()
+    row: int = 0
+    line: int = 1
+    above: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,50 +61,106 @@ class PairColumns(NamedTuple):
         return (self.heading[self.source], self.heading[self.target]) if self.heading else ()
 
     def describe(self) -> str:
-        """What was taken for what, in a line; empty without a heading."""
-        if not self.heading:
-            return ""
-        source, target = self.names
-        others = [name for number, name in enumerate(self.heading) if number not in self[:2] and name]
-        left_out = f"; not used: {', '.join(others)}" if others else ""
-        return f'"{source}" is the source and "{target}" the target, by the first row{left_out}'
+        """What was taken for what and left out, in a line; empty for a table without a heading and text above it."""
+        notes = []
+        if self.heading:
+            source, target = self.names
+            row = "the first row" if self.line == 1 else f"line {self.line}"
+            notes.append(f'"{source}" is the source and "{target}" the target, by {row}')
+            others = [name for number, name in enumerate(self.heading) if number not in self[:2] and name]
+            notes += [f"not used: {', '.join(others)}"] if others else []
+        if self.above:
+            notes.append(f"left out above: {', '.join(self.above):.80}")
+        return "; ".join(notes)
 
 
-def find_columns(first: Sequence[str], columns: Sequence[str], path: Path, line: int = 1) -> PairColumns:
-    """The two columns by the first row of a table; `columns` are their names or numbers, if the user gave any.
+def find_columns(rows: Sequence[NumberedCells], columns: Sequence[str], path: Path) -> PairColumns:
+    """The two columns by the first rows of a table, which have cells; `columns` names them, if the user did.
 
-    Without them, a heading with the names of one source and one target, or of two languages, says which; and of a
-    table of two columns the first is the source. `path` and `line` are where the row is, for messages. Refuses columns
-    that are not there, and a table that leaves open which they are.
+    A column has a name, a number, or the letters of a spreadsheet. Without `columns`, a heading with the names of one
+    source and one target, or of two languages, says which; and of a table of two columns the first is the source.
+    `path` is the file, for messages. Refuses columns that are not there, and a table that leaves open which they are.
     """
-    where = f"{path}, line {line}"
-    names = tuple(" ".join(cell.split()) for cell in first)
-    if columns and all(name.isdecimal() for name in columns):
-        numbers = [int(name) for name in columns]
-        if not 1 <= min(numbers) <= max(numbers) <= len(names):
-            raise unclear_columns(
-                f"{where} has {len(names)} columns; {list(columns)} were asked for, counted from 1", names
+    head = _Head(tuple(rows), path)
+    return head.named(columns) if columns else head.recognized()
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The first rows of a table: titles, perhaps a heading, and pairs."""
+
+    rows: tuple[NumberedCells, ...]
+    path: Path
+
+    def cells(self, row: int) -> tuple[str, ...]:
+        """The cells of a row, with single spaces."""
+        return tuple(" ".join(cell.split()) for cell in self.rows[row].cells)
+
+    def filled(self) -> list[int]:
+        """How many cells of each row have text."""
+        return [sum(map(bool, self.cells(row))) for row in range(len(self.rows))]
+
+    def tops(self) -> list[int]:
+        """The rows that could be a heading: with more text than each row above, which are titles then."""
+        filled = self.filled()
+        return [row for row, count in enumerate(filled) if count > max([0, *filled[:row]])]
+
+    def begin(self) -> int:
+        """The first row with text in two cells or more, and in more than half of those that any row has."""
+        filled = self.filled()
+        return next((row for row, count in enumerate(filled) if count > max(1, max(filled) / 2)), 0)
+
+    def named(self, columns: Sequence[str]) -> PairColumns:
+        """The columns of these names, letters or numbers."""
+        for row in range(len(self.rows)):
+            named = [_position(name, self.cells(row)) for name in columns]
+            if (places := [place for place in named if place is not None]) == named:
+                return self._found(places, row, heading=True)
+        begin = self.begin()
+        width = len(self.cells(begin))
+        numbers = [column_number(name) for name in columns]
+        if not 1 <= min(numbers) <= max(numbers) <= width:
+            unnamed = [name for name in columns if _position(name, self.cells(begin)) is None]
+            missing = next(name for name in unnamed if not 1 <= column_number(name) <= width)
+            raise self._unclear(f'{self.path} has no column "{missing}"')
+        places = [number - 1 for number in numbers]
+        for row in self.tops():
+            if find_sides([cell for place in places for cell in self.cells(row)[place : place + 1]]):
+                return self._found(places, row, heading=True)
+        return self._found(places, begin, heading=begin > 0)  # titles stand above a heading
+
+    def recognized(self) -> PairColumns:
+        """The columns by a heading, or those of a table of two columns."""
+        begin = self.begin()
+        where = f"{self.path}, line {self.rows[begin].line}"
+        used = [place for place in range(len(self.cells(begin))) if self._is_used(place)]
+        if len(used) < 2:
+            parted = _parted(self.rows[begin].cells, self.path)
+            raise DataError(
+                f"{where} has no second column; expected a source and its translation in two of them{parted}"
             )
-        chosen = [names[number - 1] for number in numbers]
-        return PairColumns(numbers[0] - 1, numbers[1] - 1, names if find_sides(chosen) else ())
-    if columns:
-        source, target = (_position(name, names) for name in columns)
-        if source is None or target is None:
-            missing = columns[0] if source is None else columns[1]
-            raise unclear_columns(f'{where} is no heading with "{missing}"', names)
-        return PairColumns(source, target, names)
-    if len(names) < 2:
-        raise DataError(
-            f"{where} has no second column; expected a source and its translation in two of them{_parted(first, path)}"
-        )
-    if len(names) == 2:
-        order = heading_order(names, where)
-        return PairColumns(*order, names) if order else PairColumns(0, 1)
-    if sides := find_sides(names):
-        return PairColumns(names.index(sides[0]), names.index(sides[1]), names)
-    raise unclear_columns(
-        f"{where} has {len(names)} column{'s' * (len(names) != 1)}; expected source and target", names
-    )
+        if len(used) == 2:
+            order = heading_order([self.cells(begin)[place] for place in used], where)
+            return self._found([used[place] for place in order or (0, 1)], begin, heading=bool(order))
+        for row in self.tops():
+            if sides := find_sides(self.cells(row)):
+                return self._found([self.cells(row).index(name) for name in sides], row, heading=True)
+        raise self._unclear(f"{where} has {len(self.cells(begin))} columns; expected source and target")
+
+    def _is_used(self, place: int) -> bool:
+        """Return True if a column has text in the first row of the table, or in more than a third of the rows."""
+        cells = [self.cells(row)[place : place + 1] for row in range(len(self.rows))]
+        return any(cells[self.begin()]) or 3 * sum(map(any, cells)) > len(cells)
+
+    def _found(self, places: Sequence[int], row: int, *, heading: bool) -> PairColumns:
+        above = tuple(cell for one in range(row) for cell in self.cells(one) if cell)
+        source, target = places
+        return PairColumns(source, target, self.cells(row) if heading else (), row, self.rows[row].line, above)
+
+    def _unclear(self, message: str) -> DataError:
+        names, *rows = map(self.cells, range(self.begin(), len(self.rows)))
+        example = example_columns(names, rows, letters=self.path.suffix.lower() in SPREADSHEETS)
+        return unclear_columns(message, names, example)
 
 
 def _parted(first: Sequence[str], path: Path) -> str:
@@ -127,18 +206,42 @@ def unclear_columns(message: str, names: Sequence[str], example: str = "") -> Da
     example = example or example_columns(names)
     seen = ", ".join(str(name) or "(empty)" for name in names[:12])
     return DataError(
-        f"{message}; there are {seen[:200]}. Name two by name or number, source and target, such as {example}"
+        f"{message}; there are {seen[:200]}. Name two, source and target, by name, letter or number, such as {example}"
     ).mended_by("--columns", example)
 
 
-def example_columns(names: Sequence[str]) -> str:
-    """Two of these columns as `--columns` takes them: the languages among them, or the first two; else numbers."""
-    languages = _languages(names)
-    likely = languages if len(languages) > 1 else [name for name in names if name]
-    is_heading = len(set(likely)) == len(likely) and all(
-        name and len(name) <= _LONGEST_NAME and "," not in name and not name.isdecimal() for name in names if name
+def example_columns(names: Sequence[str], rows: Sequence[Sequence[str]] = (), *, letters: bool = False) -> str:
+    """Two of these columns as `--columns` takes them.
+
+    They are the languages among them, or else those whose texts in `rows` are the longest and most varied. Names that
+    are none, or not of one column only, are given as numbers, or as `letters`.
+    """
+    languages = [names.index(name) for name in _languages(names)]
+    places = [place for place, name in enumerate(names) if name] or [*range(len(names))]
+    places.sort(key=lambda place: -_text_length(row[place] for row in rows if place < len(row)))
+    likely = languages[:2] if len(languages) > 1 else sorted(places[:2])
+    if len(likely) < 2:
+        likely = [0, 1]
+    chosen = [names[place] for place in likely if place < len(names)]
+    is_heading = not any(map(_NO_NAME.search, names)) and all(
+        names.count(name) == 1 and "," not in name for name in chosen
     )
-    return ",".join(likely[:2]) if is_heading and len(likely) > 1 else "1,2"
+    if is_heading and len(chosen) == 2:
+        return ",".join(chosen)
+    return ",".join(column_letters(place) if letters else str(place + 1) for place in likely)
+
+
+def _text_length(cells: Iterable[str]) -> int:
+    """The letters of all different texts of a column, without those of addresses, keys and codes."""
+    words = (word for cell in {*cells} for word in cell.split() if not _CODE.search(word))
+    return sum(sum(map(str.isalpha, word)) for word in words)
+
+
+def column_number(name: str) -> int:
+    """The number of a column, counted from 1, by its number or its letters in a spreadsheet; else 0."""
+    if name.isdecimal():
+        return int(name)
+    return column_index(name) + 1 if _LETTERS.fullmatch(name) else 0
 
 
 def _position(name: str, names: Sequence[str]) -> int | None:

@@ -50,7 +50,18 @@ class Fault(NamedTuple):
         return f"; {windows_remedy(self.file or name)}" if NOT_UTF8 in self.reason else ""
 
 
-Rows = Iterator[Pair | Fault]
+class LeftOut(NamedTuple):
+    """A row of a table that is no pair and no fault, such as the totals: its line, and what is in it."""
+
+    line: int
+    text: str
+
+    def message(self, name: str) -> str:
+        """What was left out, in a line; `name` is the source."""
+        return f"{name}, line {self.line} is left out, as totals are: {self.text}"
+
+
+Rows = Iterator[Pair | Fault | LeftOut]
 
 
 Indices = NDArray[np.integer[Any]]

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import cast
 
@@ -16,9 +16,19 @@ from ..text.lines import (
     require_memory_for,
 )
 from .exchange import read_po, read_tmx, read_xliff
-from .headings import PairColumns, find_columns
-from .pairs import Fault, Pair, Rows
-from .tabular import TABLE_ENDINGS, json_rows, pick_columns, read_parquet, rows_to_pairs, side_names, table_rows
+from .headings import HEAD_ROWS, PairColumns, find_columns, readable
+from .pairs import Fault, LeftOut, Pair, Rows
+from .tabular import (
+    TABLE_ENDINGS,
+    TEXT_TABLES,
+    json_rows,
+    pick_columns,
+    read_parquet,
+    reads_windows_text,
+    rows_to_pairs,
+    side_names,
+    table_rows,
+)
 from .tasks import SPLITS, TASKS, Split, task_pairs
 
 Where = str | tuple[str, ...]
@@ -87,15 +97,19 @@ def read_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (),
         return PairColumns(keys.index(pair[0]), keys.index(pair[1]), keys) if len(pair) == 2 else None
     if ending not in TABLE_ENDINGS:
         return None
-    first = next((row for row in table_rows(path, sheet) if not isinstance(row.cells, str)), None)
-    return find_columns(list(first.cells), columns, path, first.line) if first else None
+    head = readable(islice(table_rows(path, sheet), HEAD_ROWS))
+    return find_columns(head, columns, path) if head else None
 
 
 def describe_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "") -> str:
-    """A line that says which columns of a table are read because its first row names them; else empty."""
+    """A line on how a table is read: the columns that its heading names, what is above, and its encoding; or empty."""
     known = read_columns(where, folder=folder, columns=columns, sheet=sheet)
-    is_clear = known is None or not known.heading or (len(known.heading) == 2 and _is_json(where))
-    return "" if known is None or is_clear else f"{where}: {known.describe()}"
+    if known is None or isinstance(where, tuple) or (len(known.heading) == 2 and _is_json(where)):
+        return ""
+    path = Path(folder, where)
+    is_text = file_ending(path) in TEXT_TABLES and reads_windows_text(path)
+    notes = [known.describe(), "lines that are not UTF-8 are read as Windows-1252" if is_text else ""]
+    return f"{where}: {'; '.join(filter(None, notes))}" if any(notes) else ""
 
 
 def read_pairs(
@@ -124,6 +138,8 @@ def _all_pairs(rows: Rows, name: str) -> list[Pair]:
     for row in require_memory_for(rows, lambda row: sum(map(len, row)) if isinstance(row, Pair) else 0, name):
         if isinstance(row, Fault):
             raise DataError(row.message(name) + row.remedy(name))
+        if isinstance(row, LeftOut):
+            continue
         pairs.append(Pair(row.source.strip(), row.target.strip()))
     if not pairs:
         raise DataError(f"{name} is empty; expected pairs of a source and a target")

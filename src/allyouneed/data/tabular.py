@@ -1,24 +1,32 @@
 """Pairs as rows of a table: tab-separated, CSV, a spreadsheet, JSON lines, parquet, a frame, or any iterable.
 
 Python's readers get one row at a time, so that a malformed line is reported with its number and reading continues.
-polars reads parquet files, and data sets of the Hugging Face hub by their name; python-calamine reads spreadsheets.
+polars reads parquet files, and data sets of the Hugging Face hub by their name.
 """
 
 import csv
 import re
-import zipfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ..errors import DataError, refused, require_extra
+from ..errors import DataError, require_extra
 from ..files import parse_json
-from ..text.lines import LONGEST_LINE, MAX_IN_MEMORY, file_ending, not_utf8, raw_lines
-from .headings import PairColumns, example_columns, find_columns, find_sides
-from .pairs import Fault, Pair, Rows
+from ..text.lines import LONGEST_LINE, file_ending, is_windows_text, not_utf8, opened, raw_lines
+from .headings import (
+    HEAD_ROWS,
+    SPREADSHEETS,
+    NumberedCells,
+    PairColumns,
+    example_columns,
+    find_columns,
+    find_sides,
+    readable,
+)
+from .pairs import Fault, LeftOut, Pair, Rows
+from .spreadsheet import spreadsheet_rows
 
 if TYPE_CHECKING:
     import polars
@@ -30,14 +38,13 @@ _DECLARED = re.compile(rb'"?sep=([,;:|\t])"?', re.IGNORECASE)  # Excel's first l
 _LINES = 16  # of a row of CSV, at most; a longer one has a quotation mark that is not closed
 _UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
 _FRAME_ROWS = 50_000  # rows in memory at once
-
-
-class NumberedCells(NamedTuple):
-    """A row that begins at a line: its cells, or the reason why it has none; and its number of lines."""
-
-    line: int
-    cells: list[str] | str
-    lines: int = 1
+_SAMPLE = 1 << 20  # bytes at the beginning of a text, by which its encoding is guessed
+_BEGIN, _TOTALS = 20, 3  # rows that show whether both columns have words, and the most rows of totals
+_TOTAL = re.compile(
+    r"\b(?:(?:sub|grand )?total\w*|sum|summ?[ae]|somme|gesamt\w*|insgesamt|totaal|totaux|razem|ogółem|celkem|celkom|"
+    r"összesen|toplam|yhteensä|итого|всего|разом)\b|合計|合计|总计|總計|합계",
+    re.IGNORECASE,
+)
 
 
 def tsv_rows(path: Path) -> Iterator[NumberedCells]:
@@ -45,12 +52,33 @@ def tsv_rows(path: Path) -> Iterator[NumberedCells]:
 
     A quotation mark is an ordinary character.
     """
+    decode = _decoder(path)
     for number, line in enumerate(raw_lines(path), start=1):
         if line.strip(b" "):
             try:
-                yield NumberedCells(number, line.decode().split("\t"))
+                yield NumberedCells(number, decode(line).split("\t"))
             except UnicodeDecodeError as error:
                 yield NumberedCells(number, not_utf8(error))
+
+
+def reads_windows_text(path: Path) -> bool:
+    """Return True if lines of a text file that are not UTF-8 are Windows-1252, by its beginning."""
+    with opened(path) as stream:
+        return is_windows_text(stream.read(_SAMPLE))
+
+
+def _decoder(path: Path) -> Callable[[bytes], str]:
+    """Return a function that decodes a line of a file. A line of UTF-8 is never taken for anything else."""
+    if not reads_windows_text(path):
+        return bytes.decode
+
+    def decode(line: bytes) -> str:
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            return line.decode("cp1252", errors="replace")
+
+    return decode
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, object]]:
@@ -99,10 +127,8 @@ def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pa
     if isinstance(inner, Mapping) and not all(name in row for name in names):
         row = inner
     if len(names) != 2:
-        return Fault(
-            number,
-            f"has the keys {', '.join(map(str, row))}; name two of them as columns, such as {example_columns([*row])}",
-        )
+        example = example_columns([*row], [[str(value) for value in row.values()]])
+        return Fault(number, f"has the keys {', '.join(map(str, row))}; name two of them as columns, such as {example}")
     for name in names:
         if not isinstance(row.get(name), str):
             what = f"{row[name]!r:.40} under" if name in row else "no"
@@ -118,6 +144,7 @@ def csv_rows(path: Path) -> Iterator[NumberedCells]:
     A row has at most 16 lines. All lines of a malformed row are skipped, or only the first if it has no end.
     """
     csv.field_size_limit(LONGEST_LINE)
+    decode = _decoder(path)
     lines = enumerate(raw_lines(path), start=1)
     ahead = deque(islice(lines, _LINES))
     first = ahead[0][1] if ahead else b""
@@ -129,7 +156,7 @@ def csv_rows(path: Path) -> Iterator[NumberedCells]:
         delimiter = ";" if b";" in unquoted and b"," not in unquoted else ","
     while ahead:
         number, taken = ahead[0][0], 1
-        rows = csv.reader((line.decode() + "\n" for _, line in ahead), delimiter=delimiter, strict=True)
+        rows = csv.reader((decode(line) + "\n" for _, line in ahead), delimiter=delimiter, strict=True)
         try:
             row = next(rows)
         except UnicodeDecodeError as error:
@@ -147,21 +174,67 @@ def csv_rows(path: Path) -> Iterator[NumberedCells]:
 
 
 def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Path) -> Rows:
-    """The two columns of each row; the first row decides how many there are and whether it is a heading."""
-    width, picked = 0, PairColumns(0, 1)
+    """The two columns of each row below the heading, which is one of the first rows, if there is any.
+
+    The heading, or else the first row, decides how many columns there are. Totals at the end are a `LeftOut`.
+    """
+    head = list(islice(rows, HEAD_ROWS))
+    if not (known := readable(head)):
+        yield from (Fault(number, str(cells)) for number, cells, _ in head)
+        if head:
+            yield from pick_columns(rows, columns, path)
+        return
+    try:
+        picked = find_columns(known, columns, path)
+    except DataError as error:
+        unread = next((Fault(row.line, row.cells) for row in head if isinstance(row.cells, str)), None)
+        if unread and unread.line < known[0].line:  # perhaps the heading
+            raise DataError(unread.message(str(path)) + unread.remedy(str(path))) from error
+        raise
+    first = known[picked.row]
+    body = (row for row in chain(head, rows) if row.line >= first.line + bool(picked.heading))
+    faults = (row for row in head if isinstance(row.cells, str) and row.line < first.line)
+    yield from _without_totals(_pairs(chain(faults, body), picked, len(first.cells)))
+
+
+def _pairs(rows: Iterable[NumberedCells], picked: PairColumns, width: int) -> Iterator[tuple[Pair | Fault, LeftOut]]:
+    """Each row as a pair or a fault, and as it would be left out."""
     for number, cells, lines in rows:
         if isinstance(cells, str):
-            yield Fault(number, cells)
-            continue
-        if not width:
-            width = len(cells)
-            picked = find_columns(cells, columns, path, number)
-            if picked.heading:
-                continue
-        if len(cells) == width:
-            yield Pair(cells[picked.source], cells[picked.target])
+            yield Fault(number, cells, lines), LeftOut(number, "")
+        elif len(cells) != width:
+            reason = f"has {len(cells)} column{'s' * (len(cells) != 1)}, not {width}"
+            yield Fault(number, reason, lines), LeftOut(number, "")
         else:
-            yield Fault(number, f"has {len(cells)} column{'s' * (len(cells) != 1)}, not {width}", lines)
+            text = ", ".join(filter(None, map(str.strip, cells)))
+            yield Pair(cells[picked.source], cells[picked.target]), LeftOut(number, text)
+
+
+def _without_totals(rows: Iterator[tuple[Pair | Fault, LeftOut]]) -> Rows:
+    """The rows, without totals at the end: numbers in the place of words, or next to a word such as "Total"."""
+    begin = list(islice(rows, _BEGIN))
+    pairs = [row for row, _ in begin if isinstance(row, Pair)]
+    has_words = bool(pairs) and all(_has_letter(side) for pair in pairs[: -(-len(pairs) // 2)] for side in pair)
+    held: list[tuple[Pair | Fault, LeftOut]] = []
+    for row, total in chain(begin, rows):
+        is_total = has_words and isinstance(row, Pair) and _is_total(row, total)
+        if not is_total or len(held) == _TOTALS:
+            yield from (one for one, _ in held)
+            held.clear()
+        if is_total:
+            held.append((row, total))
+        else:
+            yield row
+    yield from (total for _, total in held)
+
+
+def _is_total(pair: Pair, row: LeftOut) -> bool:
+    worded = sum(map(_has_letter, pair))
+    return worded == 0 or (worded == 1 and bool(_TOTAL.search(row.text)))
+
+
+def _has_letter(text: str) -> bool:
+    return any(map(str.isalpha, text))
 
 
 def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
@@ -245,8 +318,8 @@ def _plain_rows(pairs: Any, name: str) -> Iterable[Any]:
     return pairs
 
 
-SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-TABLE_ENDINGS = (".tsv", ".txt", ".csv", *SPREADSHEETS)
+TEXT_TABLES = (".tsv", ".txt", ".csv")
+TABLE_ENDINGS = (*TEXT_TABLES, *SPREADSHEETS)
 
 
 def table_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
@@ -255,42 +328,3 @@ def table_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
     if ending in SPREADSHEETS:
         return spreadsheet_rows(path, sheet)
     return csv_rows(path) if ending == ".csv" else tsv_rows(path)
-
-
-def spreadsheet_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
-    """The rows of a sheet with all their cells; a row without any text is none, and
-    one that is longer than the first ends with it. A row is counted as a line.
-
-    A number is written without a zero after the point. Refuses a file that is no spreadsheet, one that is protected by
-    a password, one larger than `MAX_IN_MEMORY` when unpacked, and a sheet that is not there.
-    """
-    calamine = require_extra("python_calamine", f"reading {path}", "data")
-    what = f"{path} is no spreadsheet that can be read"
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > MAX_IN_MEMORY:
-            raise DataError(
-                f"{path} is {size >> 20:,} MiB when it is unpacked, more than {MAX_IN_MEMORY >> 20:,}; save it as .csv"
-            )
-    with (
-        refused(DataError, what, calamine.CalamineError, remedy="save it again as .xlsx, or as .csv"),
-        calamine.CalamineWorkbook.from_path(path) as book,
-    ):
-        names = book.sheet_names
-        if sheet and sheet not in names:
-            (near,) = get_close_matches(sheet, names, n=1, cutoff=0) or names[:1]
-            raise DataError(f'{path} has no sheet "{sheet}"; it has {", ".join(names)}').mended_by("--sheet", near)
-        cells = book.get_sheet_by_name(sheet) if sheet else book.get_sheet_by_index(0)
-        start = (cells.start or (0, 0))[0] + 1
-        width = 0  # without empty columns at the end, which a format alone may have made
-        for number, row in enumerate(cells.iter_rows(), start=start):
-            texts = [_as_text(cell) for cell in row]
-            width = width or max((position for position, text in enumerate(texts, start=1) if text), default=0)
-            if any(texts):
-                yield NumberedCells(number, texts[:width])
-
-
-def _as_text(cell: object) -> str:
-    whole = isinstance(cell, float) and cell.is_integer()
-    return str(int(cell) if whole and isinstance(cell, float) else cell).strip()

@@ -101,7 +101,7 @@ def _words(rng: random.Random) -> Iterator[str]:
 
 
 def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
-    engine = require_extra("inflect", 'the task "numbers"', "data").engine()
+    engine = require_extra("inflect", 'the task "numbers"', "tasks").engine()
     while True:
         digits = rng.randint(1, 6)  # all lengths equally often, and many zeros: else the difficult numbers are rare
         number = int("".join("0" if rng.random() < 0.3 else rng.choice("123456789") for _ in range(digits)))
@@ -109,7 +109,7 @@ def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def _locales(rng: random.Random) -> Iterator[tuple[str, str]]:
-    format_date = require_extra("babel.dates", 'the task "locales"', "data").format_date
+    format_date = require_extra("babel.dates", 'the task "locales"', "tasks").format_date
     while True:
         day, locale = date.fromordinal(rng.randint(FIRST, LAST)), rng.choice(LOCALES)
         yield f"{locale} {day.isoformat()}", format_date(day, "long", locale=locale.replace("-", "_"))

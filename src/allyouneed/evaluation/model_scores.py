@@ -12,6 +12,7 @@ from ..data.pairs import Pair
 from ..device import pick_device
 from ..errors import ConfigError, TrainingError
 from ..metrics import (
+    AUTO,
     METRICS,
     QUICK_METRICS,
     Interval,
@@ -109,7 +110,7 @@ def evaluate(
     model: Bundle | Translator | str | Path,
     pairs: SourceReferences,
     *,
-    tokenize: str = "13a",
+    tokenize: str = AUTO,
     metrics: Sequence[str] = METRICS,
     intervals: bool = True,
     on_progress: Callable[[int], None] = lambda _: None,
@@ -119,11 +120,11 @@ def evaluate(
     The scores are BLEU, chrF2, chrF++, TER, character error rate and exact match, in percent, each with its 95 %
     interval; `metrics` names some of them, or "wer", the word error rate, and `intervals=False` saves the bootstrap
     samples. TER, CER and WER are better when lower, and may exceed 100. A target is one reference translation, or
-    several. `tokenize` is sacrebleu's tokenizer for BLEU, "none" for text that is tokenized already. References are
-    normalized as the model's training text was. The samples are the translations, each with its chrF. A bundle, or the
-    folder of one, is searched with the settings stored in it, a `Translator` with its own:
-    `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set, what is no pair, and a text that
-    cannot be translated.
+    several. `tokenize` is sacrebleu's tokenizer for BLEU, "auto" that of the references' script, "none" for text that
+    is tokenized already. References are normalized as the model's training text was. The samples are the translations,
+    each with its chrF. A bundle, or the folder of one, is searched with the settings stored in it, a `Translator` with
+    its own: `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set, what is no pair, and a text
+    that cannot be translated.
     """
     translated = translate_set(model, pairs, on_progress=on_progress)
     scored = ScoredSet.count(translated, make_metrics(metrics, tokenize=tokenize))

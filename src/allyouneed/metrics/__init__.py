@@ -11,6 +11,7 @@ from .bootstrap import (
     score_with_interval,
 )
 from .corpus_metrics import (
+    AUTO,
     METRICS,
     QUICK_METRICS,
     Metric,
@@ -30,7 +31,7 @@ from .corpus_metrics import (
 )
 
 __all__ = [
-    "FEWEST", "METRICS", "QUICK_METRICS", "SAMPLES", "Interval", "Metric", "PairedScore", "References", "Score",
+    "AUTO", "FEWEST", "METRICS", "QUICK_METRICS", "SAMPLES", "Interval", "Metric", "PairedScore", "References", "Score",
     "SentenceCounts", "bleu", "can_rise", "chrf", "compare_counts", "count_sentences", "edit_distance", "exact_match",
     "looks_tokenized", "make_metrics", "paired_bootstrap", "refuse_unknown_tokenizer", "resampled_scores",
     "score_with_interval", "sentence_chrf",

@@ -1,5 +1,7 @@
 """The scores of a corpus of translations: those of sacrebleu (Post, 2018), error rates, and exact match."""
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -55,13 +57,28 @@ class Score:
     signature: str
 
 
-def make_metrics(names: Iterable[str], *, tokenize: str = "13a") -> dict[str, Metric]:
-    """Some of the metrics by name. `tokenize` is sacrebleu's tokenizer for BLEU. Refuses an unknown name."""
+AUTO = "auto"  # the tokenizer of BLEU that suits the script of the references
+
+
+def make_metrics(names: Iterable[str], *, tokenize: str = AUTO) -> dict[str, Metric]:
+    """Some of the metrics by name. Refuses an unknown name.
+
+    `tokenize` is sacrebleu's tokenizer for BLEU; "auto" is that of the references' script (`pick_tokenizer`).
+    """
+
+    def count_bleu(translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
+        chosen = pick_tokenizer(references) if tokenize == AUTO else tokenize
+        return _count(partial(BLEU, tokenize=chosen, force=True), translations, references)
+
+    def count_ter(translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
+        by_character = pick_tokenizer(references) != "13a"  # TER parts other scripts than Latin if it is normalized
+        return _count(partial(TER, normalized=by_character, asian_support=by_character), translations, references)
+
     known = {
-        "bleu": Metric("BLEU", partial(_count, lambda: BLEU(tokenize=tokenize, force=True))),
+        "bleu": Metric("BLEU", count_bleu),
         "chrf": Metric("chrF2", partial(_count, CHRF)),
         "chrf++": Metric("chrF++", partial(_count, partial(CHRF, word_order=2))),
-        "ter": Metric("TER", partial(_count, TER), higher_is_better=False),
+        "ter": Metric("TER", count_ter, higher_is_better=False),
         "cer": Metric("CER", partial(_count_errors, str, "char"), higher_is_better=False),
         "wer": Metric("WER", partial(_count_errors, str.split, "word"), higher_is_better=False),
         "exact": Metric("exact match", _count_equal),
@@ -99,11 +116,33 @@ def looks_tokenized(references: References) -> bool:
     return 2 * ends.count(" .") > len(ends)
 
 
-def bleu(translations: Sequence[str], references: References, *, tokenize: str = "13a") -> Score:
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# Kana, Hangul, Thai, Lao, Tibetan, Burmese, Khmer: their words are not what blanks part.
+_BY_CHARACTER = "\u3040-\u30ff\u1100-\u11ff\u3130-\u318f\uac00-\ud7af\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
+_SAMPLE = 1_000  # references whose letters are counted
+_COUNTED = re.compile(rf"([{_BY_CHARACTER}])|([{_HAN}])|[^\W\d_{_BY_CHARACTER}{_HAN}]+")
+
+
+def pick_tokenizer(references: References) -> str:
+    """Return the tokenizer of BLEU for the script of most words: "zh" for Chinese, "13a" where blanks part words.
+
+    Japanese, Korean, Thai and others are scored by characters ("char"): sacrebleu's tokenizers for their words need
+    programs that are not installed with it.
+    """
+    texts = (text for some in references[:_SAMPLE] for text in _all(some))
+    scripts = Counter(match.lastindex for text in texts for match in _COUNTED.finditer(text))
+    by_character, han, spaced = scripts[1], scripts[2], scripts[None]
+    if by_character + han <= spaced:
+        return "13a"
+    # A Japanese text has both; a Chinese one may quote a few kana.
+    return "zh" if han > 10 * by_character else "char"
+
+
+def bleu(translations: Sequence[str], references: References, *, tokenize: str = AUTO) -> Score:
     """Corpus BLEU (Papineni et al., 2002), cased.
 
-    `tokenize` is one of sacrebleu's: "none" for text that is tokenized already, whose score is not
-    comparable with that of plain text.
+    `tokenize` is one of sacrebleu's, or "auto", which asks `pick_tokenizer`; "none" is for text that is tokenized
+    already, whose score is not comparable with that of plain text.
     """
     return _corpus_score("bleu", translations, references, tokenize=tokenize)
 
@@ -126,11 +165,11 @@ def sentence_chrf(translations: Sequence[str], references: References) -> list[f
 
 def refuse_unknown_tokenizer(name: str) -> None:
     """Refuse an unknown tokenizer of sacrebleu, with the names it has."""
-    if name not in BLEU.TOKENIZERS:
+    if name not in (AUTO, *BLEU.TOKENIZERS):
         raise ConfigError(f'sacrebleu has no tokenizer "{name}"; it has {", ".join(sorted(BLEU.TOKENIZERS))}')
 
 
-def _corpus_score(name: str, translations: Sequence[str], references: References, *, tokenize: str = "13a") -> Score:
+def _corpus_score(name: str, translations: Sequence[str], references: References, *, tokenize: str = AUTO) -> Score:
     metric = make_metrics([name], tokenize=tokenize)[name]
     counts = count_sentences(metric, translations, references)
     return Score(metric.title, counts.score, counts.signature)

@@ -14,6 +14,11 @@ def weights(model: Transformer) -> dict[str, Tensor]:
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
 
 
+def weight_buffers(model: Transformer) -> dict[str, memoryview]:
+    """Return the same in float32 as plain buffers, for code that knows no tensors."""
+    return {name: memoryview(tensor.float().numpy()) for name, tensor in weights(model).items()}
+
+
 def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
     """Give `model` the tensors that `weights` returned. Refuses other names and other shapes."""
     require_shapes(model, {name: tensor.shape for name, tensor in tensors.items()})

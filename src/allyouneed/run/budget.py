@@ -78,8 +78,8 @@ class Stopwatch:
             enough = ceil(minutes) if minutes > 1 else ceil(10 * minutes) / 10
             raise TrainingError(
                 f"train.minutes={config.minutes:g} leaves no time to train: preparing took {used:.1f} seconds; give at "
-                f"least --minutes {enough:g}"
-            )
+                f"least {enough:g}"
+            ).mended_by("--minutes", f"{enough:g}")
 
     @contextmanager
     def noted(self, file: Path, *, goes_on: bool) -> Iterator[None]:

@@ -73,7 +73,7 @@ def run_training(
             recipe = recipe.merged_into(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
             changes = refuse_other_recipe(recipe, output)
         else:
-            refuse_a_run(output)
+            refuse_a_run(output, recipe=recipe)
         settings, starts = preliminary_recipe(recipe).train, not (resume and (output / CHECKPOINT_FILE).exists())
         noted = stopwatch.noted(output / USED_FILE, goes_on=goes_on) if settings.minutes else nullcontext()
         with noted, using_threads(settings.threads):

@@ -11,8 +11,8 @@ from ..auto import Draft, preliminary_recipe
 from ..config import Recipe
 from ..data.prepared import PREPARED
 from ..data.readers import local_paths
-from ..errors import ConfigError, OutputError
-from ..files import followed, locked, refusing_errors
+from ..errors import AllYouNeedError, ConfigError, OutputError
+from ..files import followed, locked, refusing_errors, unused
 from ..text.vocabulary import vocabulary_paths
 from .budget import USED_FILE
 
@@ -53,11 +53,17 @@ def is_running(folder: Path) -> bool:
         return True
 
 
-def refuse_a_run(output: Path, *, remedy: str = "overwrite it (--overwrite)") -> None:
-    """Refuse to start a run in a folder that contains something; `remedy` is another way out than a new name."""
+def refuse_a_run(
+    output: Path, *, recipe: Recipe | Draft | None = None, remedy: str = "overwrite it (--overwrite)"
+) -> None:
+    """Refuse to start a run in a folder that contains something; `remedy` is another way out than a new name.
+
+    The command that the error proposes resumes the run if it is one of this `recipe`, and else names another folder.
+    """
     if has_run(output):
+        options = ("--resume",) if recipe and _resumes(recipe, output) else ("--output", str(unused(output)))
         raise OutputError(f"{output} already contains a run; resume it, name another folder, or {remedy}").mended_by(
-            "--resume"
+            *options
         )
     # A process killed right after its start leaves only prepared pairs, the speed of the machine and a .partial file.
     if output.exists() and not (
@@ -67,7 +73,16 @@ def refuse_a_run(output: Path, *, remedy: str = "overwrite it (--overwrite)") ->
     ):
         raise OutputError(
             f"{output} exists already, and a run would be mixed up with it; name another folder with --output"
-        )
+        ).mended_by("--output", str(unused(output)))
+
+
+def _resumes(recipe: Recipe | Draft, output: Path) -> bool:
+    try:
+        saved = Recipe.read(output / "recipe.toml")
+        refuse_other_recipe(recipe.merged_into(saved) if isinstance(recipe, Draft) else recipe, output)
+    except AllYouNeedError:
+        return False
+    return True
 
 
 def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
@@ -131,8 +146,9 @@ def replaced(folder: Path, *, sources: Iterable[Path], resume: bool = False) -> 
     """The folder for a run that replaces the one in `folder` when the block ends without an exception.
 
     That is a folder within `.NAME.new` beside it, or `folder` itself if it does not exist. A run that was killed there
-    is continued by `resume`, otherwise removed. Refuses a folder that is not a run, that contains files a run does not
-    write, or one of the `sources`. The old run stays untouched until the end.
+    is continued by `resume`, otherwise removed. Files that no run writes, such as an explanation, move to the new
+    folder. Refuses a folder that is not a run, or that contains one of the `sources`. The old run stays untouched until
+    the end.
     """
     folder = followed(folder)
     growing = folder.parent / f".{folder.name}.new" / folder.name
@@ -183,17 +199,16 @@ def _refuse(folder: Path, sources: Iterable[Path]) -> None:
                 f"{path} lies in {folder}, which --overwrite would replace, and the new run needs it; name another "
                 "folder with --output"
             )
-    if others := unrelated(folder):
-        raise OutputError(
-            f"{folder} contains files that no run wrote ({others[0].relative_to(folder)}), and --overwrite would "
-            "remove them; move them away, or name another folder with --output"
-        )
 
 
 def _swap(folder: Path, growing: Path) -> None:
     old = folder.with_name(f".{folder.name}.old")
     remove_run(old)
     if folder.exists():
+        for path in unrelated(folder):
+            place = growing / path.relative_to(folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(place)
         folder.rename(old)
     growing.rename(folder)
     remove_run(old)

@@ -4,6 +4,7 @@ import bz2
 import codecs
 import gzip
 import lzma
+import re
 import shlex
 import sys
 import zlib
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeVar, cast
 
-from ..errors import DataError, require_extra
+from ..errors import DataError
 from ..suggest import near_path
 
 ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
@@ -22,7 +23,8 @@ LINE_OVERHEAD = 100  # bytes, about, that Python needs for a line besides its te
 _UTF_16, _FIRST_LINES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 5  # lines in which zero bytes are looked for
 NOT_UTF8 = "is not UTF-8"
 TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end lines with a line feed"
-
+# What Western texts in Windows-1252 do not have, or not between letters.
+_NOT_WESTERN = re.compile(r"[^\0-\x7f\xa0-£§©«®°²´·º»¿À-ÖØ-öø-þŒœŠšŽžŸ‘’‚“”„–—…€•™]|[^\W\d_][¡-¿][^\W\d_]")
 
 _T = TypeVar("_T")
 
@@ -70,7 +72,7 @@ def _open_zstandard(path: Path) -> IO[bytes]:
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
-        zstd = require_extra("backports.zstd", f"reading {path}", "data")
+        from backports import zstd
     return cast(IO[bytes], zstd.open(path))
 
 
@@ -174,6 +176,26 @@ def _decoded(line: bytes, name: str, number: int) -> str:
         return line.decode().strip()
     except UnicodeDecodeError as error:
         raise DataError(f"{name}, line {number} {not_utf8(error)}; {windows_remedy(name)}") from error
+
+
+def is_windows_text(sample: bytes) -> bool:
+    """Return True if the beginning of a file is in Windows-1252, as spreadsheets of Western Europe save text.
+
+    No line with other characters than ASCII is UTF-8 then, and all of them are common in Western texts. Another code
+    page shows by characters that stand in no word, or by words without a letter of ASCII.
+    """
+    lines = [line for line in sample.split(b"\n")[:-1] or [sample] if not line.isascii()]
+    text = b"\n".join(lines).decode("cp1252", errors="replace")
+    letters = [letter for letter in text if letter.isalpha()]
+    others = sum(not letter.isascii() for letter in letters)
+    return bool(lines) and not any(map(_is_utf8, lines)) and not _NOT_WESTERN.search(text) and 2 * others < len(letters)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        return bool(line.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def to_utf8(name: str | Path, encoding: str) -> str:

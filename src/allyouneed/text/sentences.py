@@ -1,8 +1,13 @@
-"""Split a long text: at the ends of sentences, else of clauses, else of words."""
+"""Split a long text at the ends of sentences, else of clauses, else of words; and join what came of its parts.
+
+Where a sentence ends depends on the language of the text ("am 3. Mai", "Il Sig. Bianchi"), and whether a blank belongs
+between two sentences on the language they are written in.
+"""
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 
 from sentencex import segment  # type: ignore[import-untyped]
@@ -11,26 +16,111 @@ _OTHER_BLANKS = re.compile(r"[^\S\x00-\x7f]")
 CharSpan = tuple[int, int]  # from a character up to another
 
 
-def _sentence_ends(text: str) -> list[int]:
-    """Where the sentences end.
+# Languages that put no blank between two sentences.
+_UNSPACED = frozenset(["bo", "dz", "ja", "km", "lo", "lzh", "my", "th", "wuu", "yue", "zh"])
+# Languages whose ordinals are figures with a full stop ("den 3. maj"), for which the library has no rule.
+_ORDINALS = frozenset(["bs", "cs", "da", "et", "fi", "hr", "hu", "is", "lv", "nb", "nn", "no", "sk", "sl", "sr", "tr"])
+_ORDINAL = re.compile(r"(?<!\w)\d{1,2}\.\s+$")
+# "pag. 3", "Nr. 5": a short word before a number that does not itself begin an item of a list.
+_SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,5}\.\s+$")
+_NUMBER = re.compile(r"\d(?!\d?[.)]\s)")
+_INITIAL = re.compile(r"(?<!\w)(?!I)([^\W\d_])\.\s+$")  # "M. Dupont"; "So do I." is English
+# Where several of these do not see an end, none is there: the list of one language lacks abbreviations, and a text may
+# be in another one. Two sentences that stay together are translated well; half a sentence is not. Of 10,000 pairs of
+# sentences from Tatoeba, 95 to 99 % are still parted where the language is unknown.
+_VOTERS = ("cs", "de", "es", "fr", "it", "nl", "pl", "pt", "ru")
+_ENOUGH_VOTES, _ENOUGH_IF_UNKNOWN = 3, 2
+_SLOW = {"ca": "es", "da": "no"}  # for these the library takes 8 ms a sentence; the others have similar abbreviations
+_WINDOW = 400  # characters that it reads at once: in Italian its time grows with their square
+_WORD_BEFORE, _WORD_AFTER = re.compile(r"\S{1,40}\s+$"), re.compile(r"\S{1,40}")
 
-    The sentencex library knows abbreviations (Dr., z. B.), initials, quotations and the full stops of many scripts. It
-    needs a language; a bundle may not name one, and English is the library's fallback for most. It panics at some
-    blanks beyond ASCII, so that it sees plain ones.
+
+def _sentence_ends(text: str, language: str) -> list[int]:
+    """Where the sentences of a text end; `language` is a BCP 47 tag, or "" if it is not known.
+
+    The sentencex library knows abbreviations (Dr., z. B.), initials, quotations and the full stops of many scripts,
+    each language its own.
     """
-    return list(accumulate(map(len, segment("en", _OTHER_BLANKS.sub(" ", text)))))
+    code = _primary(language)
+    has_ordinals = code in _ORDINALS or not code
+    most = _ENOUGH_VOTES if code else _ENOUGH_IF_UNKNOWN
+    return [
+        end
+        for end in _library_ends(text, _SLOW.get(code, code) or "en")
+        if not _is_inside_sentence(text, end, has_ordinals) and _votes_against(text, end) < most
+    ]
 
 
-def cut(text: str, fits: Callable[[str], bool], *, whole: Sequence[CharSpan] = ()) -> list[str]:
+def _library_ends(text: str, code: str) -> Iterator[int]:
+    text = _OTHER_BLANKS.sub(" ", text)  # it panics at some blanks beyond ASCII
+    start = 0
+    while start < len(text):
+        window = text[start : start + _WINDOW]
+        is_last = start + len(window) == len(text)
+        ends = list(accumulate(map(len, segment(code, window))))
+        # The last end is that of the window, and what is near it may be an abbreviation.
+        found = ends if is_last else [end for end in ends if end <= _WINDOW * 3 // 4]
+        yield from (start + end for end in found)
+        if is_last:
+            return
+        blank = window.rfind(" ", 0, _WINDOW * 3 // 4)
+        start += found[-1] if found else blank + 1 or len(window)
+
+
+def _votes_against(text: str, end: int) -> int:
+    before, after = _WORD_BEFORE.search(text, max(0, end - 44), end), _WORD_AFTER.match(text, end)
+    return _count_votes(before.group().strip(), after.group()) if before and after else 0
+
+
+@lru_cache(maxsize=2**16)
+def _count_votes(word: str, following: str) -> int:
+    """How many languages see no end of a sentence between two words."""
+    return sum(len(segment(voter, f"{word} {following}")) < 2 for voter in _VOTERS)
+
+
+def _is_inside_sentence(text: str, end: int, has_ordinals: bool) -> bool:
+    before = text[max(0, end - 12) : end]
+    if end < len(text) and _SHORT_WORD.search(before) and _NUMBER.match(text, end):
+        return True
+    if end == len(text) or not text[end].isalpha():
+        return False
+    initial = _INITIAL.search(before)
+    return bool((initial and initial[1].isupper()) or (has_ordinals and _ORDINAL.search(before)))
+
+
+@cache
+def _primary(language: str) -> str:
+    """The language of a tag without its script and region: "pt" of pt-BR; "" if the tag names no language."""
+    code = re.split("[-_]", language.lower())[0]
+    return "" if code in ("und", "zxx", "mul", "mis") else code
+
+
+def blank_between(language: str) -> str:
+    """Return what belongs between two sentences of a language: a blank, or nothing, as in Chinese and Japanese."""
+    return "" if _primary(language) in _UNSPACED else " "
+
+
+def gap_between(gap: str, language: str) -> str:
+    """Return what belongs between two translated sentences, in place of the `gap` between their sources.
+
+    Line breaks and tabs stay, and every gap in a language that is not known.
+    """
+    if gap.strip(" \u3000") or not _primary(language):
+        return gap
+    blank = blank_between(language)
+    return gap.replace("\u3000", blank) or blank if blank else ""
+
+
+def cut(text: str, fits: Callable[[str], bool], *, language: str = "", whole: Sequence[CharSpan] = ()) -> list[str]:
     """`text` in segments that fit: sentences; the clauses of a sentence that does not fit; the words of such a clause.
 
-    Neighbouring clauses and words are joined as long as they fit. A word that does not fit is a segment
-    by itself. No cut is inside a span of `whole`, (start, end) each.
+    Sentences are those of `language`, a BCP 47 tag. Neighbouring clauses and words are joined as long as they fit. A
+    word that does not fit is a segment by itself. No cut is inside a span of `whole`, (start, end) each.
     """
     is_inside = _inside(whole)
     pieces = [
         text[start:end].strip()
-        for sentence in _parts((0, len(text)), _sentence_ends(text), is_inside)
+        for sentence in _parts((0, len(text)), _sentence_ends(text, language), is_inside)
         for start, end in _cut_sentence(text, sentence, fits, is_inside)
     ]
     return [piece for piece in pieces if piece]
@@ -44,7 +134,7 @@ def _cut_sentence(
 
     if suits(*sentence):
         return [sentence]
-    clauses = _parts(sentence, (match.end() for match in _CLAUSE_ENDS.finditer(text, *sentence)), is_inside)
+    clauses = _parts(sentence, [match.end() for match in _CLAUSE_ENDS.finditer(text, *sentence)], is_inside)
     blanks = [match.end() for match in _BLANKS.finditer(text, *sentence)]
     words = [word for clause in clauses for word in ([clause] if suits(*clause) else _parts(clause, blanks, is_inside))]
     pieces = words[:1]
@@ -56,10 +146,14 @@ def _cut_sentence(
     return pieces
 
 
-def _parts(span: CharSpan, ends: Iterable[int], is_inside: Callable[[int], bool]) -> list[CharSpan]:
-    """A span cut at those of `ends` that lie inside it, but not where `is_inside` says that something stays whole."""
+def _parts(span: CharSpan, ends: Sequence[int], is_inside: Callable[[int], bool]) -> list[CharSpan]:
+    """A span cut at those of `ends` that lie inside it, but not where `is_inside` says that something stays whole.
+
+    `ends` are sorted, so that the time of all spans together is in proportion to their number.
+    """
     start, end = span
-    return list(pairwise([start, *(cut for cut in ends if start < cut < end and not is_inside(cut)), end]))
+    inside = ends[bisect_right(ends, start) : bisect_left(ends, end)]
+    return list(pairwise([start, *(cut for cut in inside if not is_inside(cut)), end]))
 
 
 def _inside(spans: Iterable[CharSpan]) -> Callable[[int], bool]:

@@ -1,6 +1,7 @@
 """What the translation of a text must contain (translations of glossary terms, copied spans), and whether it does."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -139,7 +140,8 @@ class ConstraintBuilder:
         spans = list(iter_spans(text, self._keep))
 
         def absorbs(start: int, end: int) -> bool:
-            inside = [span for span in spans if span.start < end and start < span.end]
+            first = bisect_right(spans, start, key=lambda span: span.end)
+            inside = spans[first : bisect_left(spans, end, key=lambda span: span.start)]
             return bool(inside) and all(
                 span.kind == "numbers" and start <= span.start and span.end <= end and span.text != text[start:end]
                 for span in inside
@@ -219,7 +221,12 @@ class ConstraintBuilder:
 
 
 def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with line feeds in these places, as many as the characters there."""
-    for start, end in spans:
-        text = text[:start] + "\n" * (end - start) + text[end:]
-    return text
+    """The text with line feeds in these places, as many as the characters there; the places may overlap."""
+    parts: list[str] = []
+    position = 0
+    for start, end in sorted(spans):
+        if end > position:
+            start = max(start, position)
+            parts += [text[position:start], "\n" * (end - start)]
+            position = end
+    return "".join([*parts, text[position:]])

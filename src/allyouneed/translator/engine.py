@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 
 from ..config import ModelConfig
 from ..decode import Step
 from ..errors import ConfigError
+from ..native.definition import is_as_compared
+from ..native.engine import NativeEngine, fits_int8
+from ..native.engine import Precision as NativePrecision
+from ..native.library import load_library
 
 if TYPE_CHECKING:
     from ..bundle import Bundle
@@ -61,7 +65,9 @@ class SlowerEngineWarning(UserWarning):
 def make_engine(models: Sequence[Bundle | Transformer], precision: str = "auto") -> Engine:
     """Prepare a model for translating, or several as an ensemble.
 
-    `precision` is that of the weights; "auto" is bfloat16 on a GPU that computes with it, else float32.
+    On a CPU the engine in C translates, on a GPU `nn/` does. `precision` is that of the weights; "auto" is int8 for a
+    large vocabulary on a CPU, bfloat16 on a GPU that computes with it, else float32. If the engine differs from `nn/`,
+    because somebody has edited that, `nn/` itself translates, and a warning says so.
     """
     if precision not in ("auto", *get_args(Precision)):
         known = ", ".join(f'"{name}"' for name in ("auto", *get_args(Precision)))
@@ -74,14 +80,58 @@ def make_engine(models: Sequence[Bundle | Transformer], precision: str = "auto")
     return EnsembleEngine(engines)
 
 
+INT8_MIN_PROJECTION = 1_000_000
+"""Weights of the projection from which "auto" means int8: four megabytes in float32, read anew for every token.
+
+The model alone decides, so that a model translates with the same weights on every processor.
+"""
+
+
+def pick_precision(config: ModelConfig) -> Literal["float32", "int8"]:
+    """Return what "auto" means for a model of these sizes on a CPU."""
+    is_large = config.effective_target_vocab_size * config.d_model >= INT8_MIN_PROJECTION
+    return "int8" if is_large and fits_int8(config) else "float32"
+
+
 def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
-    # The native engine goes here, for a model on a CPU that its config describes; what follows is for all others.
-    from ..bundle import Bundle
+    from ..bundle import Bundle, UnreadBundle
+
+    reason = "the engine in C is for a CPU"
+    if precision != "bfloat16" and (isinstance(model, UnreadBundle) or _is_on_cpu(model)):
+        if load_library() is None:
+            reason = "the engine in C was not compiled (see docs/install.md)"
+        else:
+            chosen = pick_precision(model.config) if precision == "auto" else cast(NativePrecision, precision)
+            engine = NativeEngine(model.config, _weights(model), chosen)
+            if isinstance(model, UnreadBundle) and is_as_compared():
+                return engine
+            from .comparison import difference_from_nn
+
+            reason = difference_from_nn(engine, model.model if isinstance(model, Bundle) else model)
+            if not reason:
+                return engine
+            reason = f"the engine in C {reason}"
+            warnings.warn(f"{reason}; nn/ translates, more slowly", SlowerEngineWarning, stacklevel=3)
     from .definition import DefinitionEngine
 
     if precision == "int8":
-        warnings.warn(
-            "nothing here translates in int8; the model itself does, in float32", SlowerEngineWarning, stacklevel=3
-        )
+        warnings.warn(f"no int8: {reason}; nn/ translates in float32", SlowerEngineWarning, stacklevel=3)
         precision = "float32"
     return DefinitionEngine(model.model if isinstance(model, Bundle) else model, precision)
+
+
+def _is_on_cpu(model: Bundle | Transformer) -> bool:
+    from ..bundle import Bundle
+
+    parameters = (model.model if isinstance(model, Bundle) else model).parameters()
+    return next(parameters).device.type == "cpu"
+
+
+def _weights(model: Bundle | Transformer) -> dict[str, memoryview]:
+    from ..bundle import Bundle
+
+    if isinstance(model, Bundle):
+        return model.weights()
+    from ..nn.weights import weight_buffers
+
+    return weight_buffers(model)

@@ -31,8 +31,8 @@ class Segmenter:
     A segment that cannot be cut may have at most `max_length` tokens.
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, longest_source: int, max_length: int) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, tokenizer: Tokenizer, *, longest_source: int, max_length: int, language: str = "") -> None:
+        self._tokenizer, self._language = tokenizer, language
         self.longest_source, self._max_length = longest_source, max_length
 
     def split(
@@ -81,7 +81,12 @@ class Segmenter:
             uncut = constraints.spans(text) if constraints else []
             tag = self._tokenizer.language_tag(text)  # each part is translated alone, and needs it
             longest = self.longest_source - (len(self._tokenizer.encode(tag)) if tag else 0)
-            parts = cut(text, lambda part: len(self._tokenizer.encode(part)) <= longest, whole=uncut)
+            parts = cut(
+                text,
+                lambda part: len(self._tokenizer.encode(part)) <= longest,
+                language=self._language,
+                whole=uncut,
+            )
             parts = [f"{tag} {part}" if number and tag else part for number, part in enumerate(parts)]
             encoded = self._tokenizer.encode_all(parts)
         for part, part_ids in zip(parts, encoded, strict=True):

@@ -11,6 +11,7 @@ from ..decode import never_cancelled
 from ..errors import ConfigError, InputError
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
+from ..text.sentences import blank_between
 from .constraints import ConstraintBuilder
 from .segments import Segment, Segmenter
 from .texts import checked_prefixes
@@ -28,6 +29,7 @@ class SplitTexts:
     ready: dict[int, Translation]  # by the index of the text
     segments: list[Segment]
     recased: frozenset[int] = frozenset()  # the texts whose translations are to be written in capitals
+    blank: str = " "  # between the translations of the segments of a text
 
     def counting_texts(self, on_progress: Callable[[int], None]) -> Callable[[Sequence[int]], None]:
         """A function of the indices of segments that are translated, which passes on how many texts that finishes.
@@ -83,7 +85,7 @@ class SplitTexts:
         joined = [
             replace(self.ready[number], source=text)
             if number in self.ready
-            else _checked(join_translations(text, by_text[number]), parts[number])
+            else _checked(join_translations(text, by_text[number], self.blank), parts[number])
             for number, text in enumerate(self.texts)
         ]
         answers = self._answers(translations)
@@ -100,7 +102,8 @@ class SplitTexts:
                 parts[segment.number].append((segment, translation))
         joined = {
             number: _checked(
-                join_translations(self.texts[number], [one for _, one in some if one]), [s for s, _ in some]
+                join_translations(self.texts[number], [one for _, one in some if one], self.blank),
+                [s for s, _ in some],
             )
             for number, some in parts.items()
             if all(one for _, one in some)
@@ -132,6 +135,7 @@ def _checked(translation: Translation, parts: Sequence[Segment]) -> Translation:
     return translation.flagged("wrong_spans")
 
 
+MOST_CHARACTERS = 100_000  # of a text: thousands of sentences, or seconds of work
 BYTE_ORDER_MARK = "\ufeff"  # what may be left of one at the start of a text, which no model knows
 Terms = Glossary | Mapping[str, str | Iterable[str]]
 
@@ -147,7 +151,10 @@ class TextSplitter:
         self._normalize, self._target_tokenizer = bundle.normalization, bundle.target_tokenizer
         self._constraints = self._constraint_builder(glossary)
         self._segmenter = Segmenter(
-            bundle.source_tokenizer, longest_source=min(longest, bundle.longest_source or longest), max_length=longest
+            bundle.source_tokenizer,
+            longest_source=min(longest, bundle.longest_source or longest),
+            max_length=longest,
+            language=bundle.languages[0],
         )
 
     @property
@@ -166,7 +173,10 @@ class TextSplitter:
         is_cancelled: Callable[[int], bool] = never_cancelled,
     ) -> SplitTexts:
         """As `Translator.split`."""
-        normalized = [self._normalize(text.removeprefix(BYTE_ORDER_MARK)) for text in texts]
+        texts_to_split = [
+            "" if _is_refused(text, first_line + number, on_refused) else text for number, text in enumerate(texts)
+        ]
+        normalized = [self._normalize(text.removeprefix(BYTE_ORDER_MARK)) for text in texts_to_split]
         prefixes = checked_prefixes(prefix, len(texts))
         prefix_ids = self._encode_prefixes(prefixes, None if isinstance(prefix, str) else first_line)
         ready = {
@@ -191,7 +201,7 @@ class TextSplitter:
             one._replace(request=one.request._replace(is_cancelled=partial(is_cancelled, one.number)))
             for one in segments
         ]
-        return SplitTexts(texts, ready, segments, frozenset(recased))
+        return SplitTexts(texts, ready, segments, frozenset(recased), blank_between(self._bundle.languages[1]))
 
     def _can_encode(self, text: str) -> bool:
         try:
@@ -260,6 +270,21 @@ class TextSplitter:
         if not prefix and self._decode.copy_untranslatable and self._bundle.copy_statistics.is_copied(text):
             return Translation(text, text.strip(), flags=("copied",))
         return None
+
+
+def _is_refused(text: str, line: int, on_refused: Callable[[InputError], None] | None) -> bool:
+    """Refuse a text that is too long to be split, before any work on it."""
+    if len(text) <= MOST_CHARACTERS:
+        return False
+    error = InputError(
+        f"{text[:30]!r}… has {len(text):,} characters; a text has at most {MOST_CHARACTERS:,}. Put each sentence on a "
+        "line of its own, or break long lines: fold -s -w 1000 FILE",
+        line=line,
+    )
+    if on_refused is None:
+        raise error
+    on_refused(error)
+    return True
 
 
 def as_glossary(terms: Terms) -> Glossary:

@@ -10,7 +10,7 @@ from .alignment import Alignment, Link
 Flag = Literal["copied", "recased", "split", "repeats", "wrong_spans", "unfinished", "long", "unknown", "cancelled"]
 """copied      nothing in it to translate, and the training pairs copied such texts: copied
 recased     in capitals, unlike the training sources: translated in small letters, then written in capitals
-split       too long: translated in pieces, joined by blanks
+split       too long: translated in pieces, which are joined
 repeats     repetitive, and not sure: decoded again with its repeated n-grams banned
 wrong_spans its kept spans are not those of the source, each as often and in an order that works
 unfinished  cut off at its greatest length, before the model had ended it
@@ -72,14 +72,14 @@ def ordered_flags(flags: Collection[str]) -> tuple[Flag, ...]:
     return tuple(flag for flag in FLAGS if flag in flags)
 
 
-def join_translations(source: str, parts: Sequence[Translation]) -> Translation:
-    """The translation of a text from those of its segments. That of several segments has no alternatives."""
+def join_translations(source: str, parts: Sequence[Translation], blank: str = " ") -> Translation:
+    """Join the translations of a text's segments with `blank`. That of several segments has no alternatives."""
     if len(parts) == 1:
         return replace(parts[0], source=source)
     flags = {flag for part in parts for flag in part.flags} - {"copied"} | ({"split"} if parts else set())
     return Translation(
         source=source,
-        text=" ".join(part.text for part in parts),
+        text=blank.join(part.text for part in parts),
         log_probability=sum(part.log_probability for part in parts),
         tokens=sum(part.tokens for part in parts),
         flags=ordered_flags(flags),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ from ..config import DecodeConfig
 from ..decode import never_cancelled
 from ..device import may_have_gpu, pick_device
 from ..errors import ConfigError, InputError
-from ..settings import build_settings, require_whole
+from ..settings import require_whole
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
 from .alignment import Aligner, Unit
@@ -71,6 +71,11 @@ class Translator:
         return f"Translator({', '.join(map(repr, self.bundles))}, precision={self.precision}, beam={self.decode.beam})"
 
     @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target language, as BCP 47 tags; empty where the bundle names none."""
+        return self.bundle.languages
+
+    @property
     def precision(self) -> Precision:
         """The precision of the engine's weights."""
         return self.engine.precision
@@ -108,12 +113,9 @@ class Translator:
         None leaves a setting as it is. `glossary` maps terms to their translations, `{"term": "translation"}`; of
         several translations any one may be used.
         """
-        changed = {name: value for name, value in decode.items() if value is not None}
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)  # the engine and its weights are shared
-        other.decode = build_settings(
-            DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,"
-        )
+        other.decode = self.decode.changed(decode)
         if glossary is not None:
             other._glossary = as_glossary(glossary)
         other._prepare()
@@ -284,8 +286,8 @@ class Translator:
 
     def _stream(self, split: SplitTexts) -> Iterator[str]:
         for number, segment in enumerate(split.segments):
-            if number:
-                yield " "
+            if number and split.blank:
+                yield split.blank
             if segment.request.constraints:
                 (translation,) = self.translate_segments([segment])
                 if translation is None:

@@ -87,9 +87,10 @@ def main() -> None:
         code = make_app(sys.argv[1:])(standalone_mode=False)  # raises errors of the call instead of printing them
         sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so
     except _MISUSE as error:
-        message = " ".join(error.format_message().split()).replace("Value error, ", "")
-        if not message:  # called without arguments: the help was printed
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())
             sys.exit(2)
+        message = " ".join(error.format_message().split()).replace("Value error, ", "")
         words = _command_words(error.ctx)
         missing = getattr(getattr(error, "param", None), "metavar", None)
         models = f"; {_models_here(words)}" if missing == "BUNDLE" and len(words) == 1 else ""

@@ -93,21 +93,50 @@ def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequenc
     from ...bundle import read_languages
     from ...data.pairs import Pair
     from ...data.readers import read_pairs
+    from ...errors import DataError
     from ..serve.suggestions import is_suggestion_store, latest_suggestions
+    from .screen import console
 
     chosen = parse_columns(columns)
     if not columns and is_suggestion_store(file):
-        return [Pair(one.source, one.target) for one in latest_suggestions(file, *read_languages(bundle))]
+        kept = [Pair(one.source, one.target) for one in latest_suggestions(file, *read_languages(bundle))]
+        if not (changed := _changed(kept, bundle)):
+            raise DataError(f"{file} has no correction to learn: all {len(kept):,} are what the model says already")
+        if len(changed) < len(kept):
+            console.print(f"{len(kept) - len(changed):,} of {len(kept):,} are left out: the model says so already")
+        return changed
     return read_pairs(str(file), columns=chosen)
+
+
+def _changed(pairs: "Sequence[Pair]", folder: Path) -> "Sequence[Pair]":
+    """The corrections that differ from what the model says, greedily or as it is set to search."""
+    from ...bundle import Bundle
+    from ...errors import InputError
+    from ...evaluation.model_scores import greedy_translator
+    from ...translator import Translator
+
+    translators = greedy_translator(Bundle.load(folder)), Translator.load(folder)
+    try:
+        outputs = [translator.translate([pair.source for pair in pairs]) for translator in translators]
+    except InputError:  # as is told later
+        return pairs
+    return [pair for pair, *said in zip(pairs, *outputs, strict=True) if pair.target.strip() not in said]
 
 
 def _print_scores(result: "Adaptation") -> None:
     names = {
-        "corrections": "corrections" if result.is_held_out else "corrections (all were trained on: too few to split)",
+        "corrections": "corrections that it was not trained on",
         "known": "what it knew" if not result.are_outputs else "what it knew (against its own former translations)",
     }
-    print(f"\n{'':<12}{'before':>8}{'after':>8}{'change':>8}   test pairs")
-    for name, title in names.items():
-        for metric, before in result.before[name].items():
+    if result.before:
+        print(f"\n{'':<12}{'before':>8}{'after':>8}{'change':>8}   test pairs")
+    for name, scores in result.before.items():
+        for metric, before in scores.items():
             after = result.after[name][metric]
-            print(f"{TITLES[metric]:<12}{before:>8.2f}{after:>8.2f}{after - before:>+8.2f}   {title}")
+            print(f"{TITLES[metric]:<12}{before:>8.2f}{after:>8.2f}{after - before:>+8.2f}   {names[name]}")
+    if result.learned:
+        before, after, count = result.learned
+        print(
+            f"\n{after:,} of {count:,} corrections are translated as they say, {before:,} before. It was trained on "
+            "all of them: they are too few to test with others."
+        )

@@ -233,8 +233,10 @@ def with_config_options(
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def wrapped(**arguments: Any) -> None:
-            table = apply_overrides({}, arguments.pop("settings", None) or []).get(section, {})
-            refuse_unknown(table, fields_by_name, where=f"[{section}],")
+            table: dict[str, Any] = {}
+            if section:  # another decorator's settings pass through
+                table = apply_overrides({}, arguments.pop("settings", None) or []).get(section, {})
+                refuse_unknown(table, fields_by_name, where=f"[{section}],")
             values = {name: arguments.pop(name) for name in known}
             chosen = {name: _parse(known[name], value) for name, value in values.items() if value is not None}
             command(**arguments, **{parameter: table | chosen})

@@ -30,10 +30,15 @@ def demo(
     from contextlib import nullcontext
 
     from ...config import Recipe
+    from ...errors import Interrupted, OutputError
     from ...recipes import recipe_path
+    from ...run.run_folder import has_run
     from .program import next_steps, shell_command
     from .progress_bar import ProgressBar
     from .screen import console
+
+    if has_run(output) and not overwrite:
+        raise OutputError(f"{output} already contains a run").mended_by("--overwrite")
 
     recipe = Recipe.read(recipe_path("dates"), [f"train.seed={seed}"])
     console.print("Dates, character by character: 1845-01-05 → January 5, 1845\n")
@@ -47,8 +52,13 @@ def demo(
 
     configure_process(recipe.train.threads)
     making = replaced(output, sources=()) if overwrite else nullcontext(output)
-    with making as folder, ProgressBar(samples=False, details=output / "log.txt") as screen:
-        bundle = fit(recipe, folder, callback=screen)
+    try:
+        with making as folder, ProgressBar(samples=False, details=output / "log.txt") as screen:
+            bundle = fit(recipe, folder, callback=screen)
+    except Interrupted as stopped:  # the demo itself starts anew
+        again = ("--overwrite",) if overwrite and output.exists() else ()
+        resume = shell_command("train", "dates", f"train.seed={seed}", "-o", output, "--resume", *again)
+        raise Interrupted(f"{stopped}: {resume}", signal=stopped.signal) from None
 
     translator = Translator(bundle)
     test = read_pairs(recipe.data.test, limit=2_000, seed=seed)
@@ -104,21 +114,22 @@ def try_command(
 
       allyouneed try
     """
+    from ...files import unused
     from ...translator import Translator
-    from .program import shell_command
+    from .program import command_with_extra, shell_command
     from .screen import console
 
     steps = {
-        "translate a text": ("translate", DATE_MODEL, "2024-02-29"),
-        "see how it works": ("explain", DATE_MODEL, EXAMPLE, "-o", "explained.html", "--overwrite"),
-        "is it sound": ("check", DATE_MODEL),
-        "as one web page": ("export", DATE_MODEL, "dates-page", "--to", "html"),
-        "train it yourself": ("demo",),
-        "train your own": ("train", "FILE"),
+        "translate a text": shell_command("translate", DATE_MODEL, "2024-02-29"),
+        "see how it works": shell_command("explain", DATE_MODEL, EXAMPLE, "-o", "explained.html", "--overwrite"),
+        "is it sound": shell_command("check", DATE_MODEL),
+        "as one web page": command_with_extra("export", DATE_MODEL, unused("dates-page"), "--to", "html"),
+        "train it yourself": shell_command("demo", *(["--overwrite"] if Path("runs/dates").exists() else [])),
+        "train your own": shell_command("train", "FILE"),
     }
     print(f"{EXAMPLE}  →  {Translator.load(DATE_MODEL)(EXAMPLE)}\n\nTry next:")
-    for what, words in steps.items():
-        print(f"  {what:<17} {shell_command(*words)}", flush=True)
+    for what, command in steps.items():
+        print(f"  {what:<17} {command}", flush=True)
     print(flush=True)
 
     from ..serve.options import ServeConfig

@@ -105,7 +105,7 @@ def translate_file(
 
     if not translator.decode.copy_spans:
         translator = translator.using(copy_spans=copied_kinds(translator.bundle))
-    plan = plan_document(document)
+    plan = plan_document(document, translator.languages)
     with progress("translating", total=len(plan.aligned) + len(plan.plain)) as done:
         answers = translate_plan(plan, translator, on_progress=done, skip_refused=skip_refused)
     threshold = MIN_CONFIDENCE if settings.min_confidence is None else settings.min_confidence

@@ -9,8 +9,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...errors import install_command
+from ...files import unused
+from ...interpreter import is_installed
+
 if TYPE_CHECKING:
     from ...bundle import Bundle
+
+LIBRARIES = {"serve": ("fastapi", "uvicorn"), "html": ("py_mini_racer",)}  # that commands need besides, by the extra
 
 
 def shell_command(*words: object) -> str:
@@ -19,6 +25,13 @@ def shell_command(*words: object) -> str:
     `words` are quoted for the shell, as is the program.
     """
     return f"{_program()} {shlex.join(map(str, words))}"
+
+
+def command_with_extra(*words: object) -> str:
+    """The same, and before it the command that installs the extra that it needs, if that is not there."""
+    extra = words[words.index("--to") + 1] if "--to" in words else words[0]
+    is_there = all(map(is_installed, LIBRARIES.get(str(extra), ())))
+    return shell_command(*words) if is_there else f"{install_command(str(extra))} && {shell_command(*words)}"
 
 
 def mended_command(options: Sequence[str], *, without: Sequence[str] = ()) -> str:
@@ -50,24 +63,24 @@ def shell_name(name: str, path: str) -> str:
     return name if executable and os.path.abspath(executable) == os.path.abspath(path) else shlex.quote(path)
 
 
-def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: Sequence[object] = ()) -> Iterator[str]:
+def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: str = "") -> Iterator[str]:
     """A line for each thing to do with the model in `folder`.
 
-    `text` is one to translate, else one of the bundle's; `longer` are the arguments of a longer training, if it helps.
+    `text` is one to translate, else one of the bundle's; `longer` is the command of a longer training, if it helps.
     """
     from ...evaluation.held_out import find_held_out_pairs
 
     text = text or next((probe for probe in bundle.probes if len(probe) <= 80 and not probe.startswith("-")), "")
     words = (text,) if text and not Path(text).exists() else ("FILE",)
-    steps = {"train longer": shell_command("train", *longer)} if longer else {}
+    steps = {"train longer": longer} if longer else {}
     steps |= {
         "translate a text": shell_command("translate", folder, *words),
         "how good it is": shell_command("evaluate", folder, *([] if find_held_out_pairs(folder) else ["FILE"])),
-        "in the browser": shell_command("serve", folder),
+        "in the browser": command_with_extra("serve", folder),
         "see how it works": shell_command(
-            "explain", folder, *(words if text else ("TEXT",)), "-o", folder / "explained.html", "--overwrite"
+            "explain", folder, *(words if text else ("TEXT",)), "-o", f"{folder}-explained.html", "--overwrite"
         ),
-        "as one web page": shell_command("export", folder, f"{folder}-page", "--to", "html"),
+        "as one web page": command_with_extra("export", folder, unused(f"{folder}-page"), "--to", "html"),
     }
     if (report := folder / "report.html").is_file():
         steps["read the report"] = f"{shell_name('python', sys.executable)} -m webbrowser {report.resolve().as_uri()}"

@@ -67,7 +67,7 @@ class Scoring:
     metrics: Annotated[
         str | None, typer.Option(metavar="METRIC,…", help="Of bleu, chrf, chrf++, ter, cer, wer, exact.")
     ] = None
-    tokenize: Annotated[str, typer.Option(help='Of BLEU, by sacrebleu; "none": text is tokenized.')] = "13a"
+    tokenize: Annotated[str, typer.Option(help='Of BLEU: one of sacrebleu\'s; "none": text is tokenized.')] = "auto"
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False
     wrong: Annotated[str, typer.Option(metavar="N|FILE", help="List the N worst translations, or all in FILE.")] = ""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .program import mended_command, shell_command
+from ...files import unused
+from .program import command_with_extra, mended_command, shell_command
 from .recipe_argument import (
     ColumnsOption,
     PairsOrRecipe,
@@ -115,7 +116,7 @@ def train(
     which is measured all the while. --resume continues with the rest of the time.
 
     With --serve a page shows the curves and the time left, translates with the best model so far, and takes corrections
-    of the worst translations; when the run has ended, it serves the model until Ctrl-C.
+    of its translations; when the run has ended, it serves the model until Ctrl-C.
 
     Ctrl-C (or SIGTERM) saves a checkpoint and exits with code 130 (143); --resume continues from it.
 
@@ -159,7 +160,6 @@ def train(
     if teacher and overwrite:
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
     path = followed(output or default_output(what))
-    settings = [setting for setting in more or [] if not setting.startswith("train.minutes=")]
     more = [*(more or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
     recipe = recipe_from_arguments(
         what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, columns=columns,
@@ -172,7 +172,7 @@ def train(
     from ...run import Stopwatch, is_follower, replaced, source_paths, was_restarted
     from ..explain.film import film_frame
     from ..reports import fit
-    from ..reports.advice import look_ahead
+    from ..reports.advice import longer_options, look_ahead
     from ..reports.record import RunRecord
     from ..transfer.distillation import with_teacher
 
@@ -201,18 +201,32 @@ def train(
             )  # fmt: skip
         console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
         has_test = bool(find_held_out_pairs(path))
+        record = RunRecord.read(path)
+        prospect = look_ahead(record)
         for line in (
             *(line for line in bundle.card.split("\n") if line.startswith(("Untrained", "Validation "))),
             *(_final_test(bundle, path, stopwatch) if has_test else [NO_TEST_SCORES]),
-            *([str(prospect)] if (prospect := look_ahead(RunRecord.read(path))) else []),
+            *([str(prospect)] if prospect else []),
         ):
             console.print(f"  {line}")
+<<<<<<< HEAD
         longer = [what, *settings, "-o", path, "--resume", "--minutes", prospect.minutes] if prospect else []
+=======
+        budget = Recipe.read(path / "recipe.toml").train.minutes
+        if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
+            if stopwatch.seconds() > COMPILING_SECONDS:
+                compile_kernels(bundle.model.config, console.print)
+            Translator(bundle, precision="auto", compiled="auto").compare_with_numpy(path)
+        options = longer_options(record)
+        test = RunRecord.read(path).test
+        helps = prospect or any(" ".join(options) in line for line in (test.advice if test else ()))
+        longer = _resumed(*options)
+>>>>>>> main
         console.print("Next:")
-        for step in next_steps(path, bundle, longer=longer):
+        for step in next_steps(path, bundle, longer=longer if helps else ""):
             console.print(step)
         if page:
-            keep_serving(page, path)
+            keep_serving(page, path, longer)
 
 
 def _preview(recipe: "Recipe | Draft", path: Path) -> None:
@@ -290,20 +304,21 @@ def run_page(run: Path) -> Iterator["TrainingPage"]:
         yield page
 
 
-def keep_serving(page: "TrainingPage", run: Path) -> None:
-    """Tell the page that its run has ended, and what can follow; return when Ctrl-C or its own end ends the server."""
-    from ...config import Recipe
+def keep_serving(page: "TrainingPage", run: Path, longer: str) -> None:
+    """Tell the page that its run has ended, and what can follow; return when Ctrl-C or its own end ends the server.
+
+    `longer` is the command that trains longer.
+    """
     from .screen import console
 
-    train = Recipe.read(run / "recipe.toml").train
-    more = ("--minutes", f"{2 * train.minutes:g}") if train.minutes else (f"train.steps={2 * train.steps}",)
     corrections = _corrections(run)
     commands = {
         "Serve it, later": shell_command("serve", run, "--suggestions", corrections),
-        "Train longer": _resumed(*more, "--resume"),
-        "Learn the corrections": shell_command("adapt", run, corrections, "-o", f"{run}-corrected"),
+        "As one web page": command_with_extra("export", run, unused(f"{run}-page"), "--to", "html"),
+        "Train longer": longer,
     }
-    page.tell({"state": "finished", "folder": str(run), "commands": commands})
+    learn = shell_command("adapt", run, corrections, "-o", unused(f"{run}-corrected"))
+    page.tell({"state": "finished", "folder": str(run), "commands": commands, "learn_command": learn})
     console.print("The page goes on with the finished model until Ctrl-C; corrections go to " + str(corrections))
     with suppress(KeyboardInterrupt):
         page.wait()

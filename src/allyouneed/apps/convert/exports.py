@@ -37,6 +37,8 @@ LARGE = 2_000_000  # parameters from which an HTML page in float16 would have mo
 class ExportFormat:
     """A format, written by `write_FORMAT(bundle, folder, precision)` of its module in this room.
 
+    The extra of the same name installs its libraries.
+
     The first precision is chosen if none is asked for, or `precision_of_large` for a model of `LARGE` parameters.
     """
 
@@ -137,7 +139,7 @@ def export_bundle(
             "so that its export cannot be compared with it; at least 3 are needed"
         )
     for library in chosen.libraries:
-        require_extra(library, f"an export to {to}", "export")
+        require_extra(library, f"an export to {to}", to)
     module = import_module(f".{to}", __package__)
     with folder_written_whole(Path(folder)) as partial:
         sources = probe_sources(bundle) + random_sources(bundle, sentences, seed=1)

@@ -1,6 +1,7 @@
 """The vocabularies of other programs: imported ones as our tokenizers, and ours as the files that they read."""
 
 import json
+import re
 import struct
 from base64 import b64decode
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from ...bundle import Bundle
 from ...errors import CheckpointError, DataError, InputError, refused
 from ...files import to_json, write_whole
 from ...text.backends import EOS, PAD, SOS, SPECIALS, UNK, merges_backend
-from ...text.normalize import Normalization
+from ...text.normalize import UNSEEN, Normalization
 from ...text.sentencepiece import BPE, CONTROL, NORMAL, UNIGRAM, UNKNOWN, SentencePieceModel, make_tokenizer
 from ...text.tokenizer import Tokenizer
 from .checkpoint_files import read_lines_of_text
@@ -118,11 +119,17 @@ def normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) 
         parts += [
             {"type": "Replace", "pattern": {"Regex": r"[\t\n\v\f\r\x{85}\x{2028}\x{2029}]+"}, "content": " "},
             {"type": "Replace", "pattern": {"Regex": r"[\x00-\x08\x0e-\x1f\x7f-\x{84}\x{86}-\x{9f}]"}, "content": ""},
+            {"type": "Replace", "pattern": {"Regex": _unseen_pattern()}, "content": ""},
         ]
     if normalization.unicode != "none":
         parts.append({"type": normalization.unicode})
     parts += [vocabulary] if vocabulary else []
     return {"type": "Sequence", "normalizers": parts} if parts else None
+
+
+def _unseen_pattern() -> str:
+    """The pattern of characters without width, as the tokenizers library writes characters by number."""
+    return re.sub(r"\\[uU]0*([\da-fA-F]+)", r"\\x{\1}", UNSEEN.pattern)
 
 
 def save_sentencepiece(bundle: Bundle, folder: Path) -> None:

@@ -64,8 +64,9 @@ def read_document(
     reader = cast(
         Reader, getattr(import_module(f".{_FILES.get(kind, f'{kind}_format')}", __name__), f"read_{kind}_document")
     )
+    options = options or DocumentOptions()
     try:
-        document = reader(data, options or DocumentOptions())
+        document = reader(data, options)
     except DocumentError as error:
         raise DocumentError(f"{name} {error}") from error
-    return replace(document, copies_numbers=kind in _NUMBERS_ARE_COPIED)
+    return replace(document, copies_numbers=kind in _NUMBERS_ARE_COPIED, target_language=options.target_language)

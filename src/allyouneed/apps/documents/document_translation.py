@@ -8,12 +8,12 @@ from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from ...errors import InputError
-from ...text.sentences import CharSpan, cut
+from ...text.sentences import CharSpan, cut, gap_between
 from ...text.spans import is_in_word, iter_spans
 from ...translator.constraints import code_signs_differ, numbers_are_lost, spans_differ
 from ...translator.translation import Flag, Translation
 from . import Document, Mark, TranslationUnit, UnitTranslation
-from .inline import WordLink, place_marks
+from .inline import WordLink, place_sentence_marks
 
 MIN_CONFIDENCE = -1.0  # mean log-probability of a token, in nats
 
@@ -60,13 +60,15 @@ class DocumentTranslation:
 class DocumentPlan(NamedTuple):
     """A document's sentences to translate, none twice: those of units with tags, which need alignments, and the rest.
 
-    `sentences` are those of each unit, as characters of its text; none for a unit that is kept.
+    `sentences` are those of each unit, as characters of its text; none for a unit that is kept. `target_language` says
+    whether blanks belong between their translations.
     """
 
     document: Document
     sentences: tuple[tuple[CharSpan, ...], ...]
     aligned: tuple[str, ...]
     plain: tuple[str, ...]
+    target_language: str = ""
 
 
 def translate_document(
@@ -78,11 +80,12 @@ def translate_document(
 ) -> DocumentTranslation:
     """Translate the units that have no translation yet.
 
-    Each sentence, and each line, of a unit is translated by itself; blanks and line breaks between them stay. A
+    Each sentence, and each line, of a unit is translated by itself; line breaks between them stay, and blanks where the
+    target language has them. Sentences are cut by the rules of the translator's source language, if it names one. A
     unit whose least sure sentence has a confidence below `min_confidence` is to be reviewed. Refuses a sentence that
     the model cannot read; with `skip_refused` its unit stays untranslated.
     """
-    plan = plan_document(document)
+    plan = plan_document(document, getattr(translator, "languages", ("", "")))
     answers = translate_plan(plan, translator, skip_refused=skip_refused)
     return finish_document(plan, answers, min_confidence=min_confidence)
 
@@ -126,17 +129,27 @@ def locate_refusal(plans: Iterable[DocumentPlan], texts: Sequence[str], error: I
     return InputError(f"{key}: {error}" if key else str(error))
 
 
-def plan_document(document: Document, *, split_sentences: bool = True) -> DocumentPlan:
-    """What of a document is to be translated: the sentences of its units, or the units as a whole."""
+def plan_document(
+    document: Document, languages: tuple[str, str] = ("", ""), *, split_sentences: bool = True
+) -> DocumentPlan:
+    """Find what of a document is to be translated: the sentences of its units, or the units as a whole.
+
+    `languages` are source and target; the target that the document was read with goes before.
+    """
     spans = tuple(
         () if unit.translation is not None
-        else tuple(sentence_spans(unit.text, _opaque_spans(unit)) if split_sentences else _whole_span(unit.text))
+        else tuple(
+            sentence_spans(unit.text, _opaque_spans(unit), language=languages[0])
+            if split_sentences
+            else _whole_span(unit.text)
+        )
         for unit in document.units
     )  # fmt: skip
     aligned, plain = dict[str, None](), dict[str, None]()
     for unit, some in zip(document.units, spans, strict=True):
         (aligned if unit.marks else plain).update(dict.fromkeys(unit.text[start:end] for start, end in some))
-    return DocumentPlan(document, spans, tuple(aligned), tuple(text for text in plain if text not in aligned))
+    target = document.target_language or languages[1]
+    return DocumentPlan(document, spans, tuple(aligned), tuple(text for text in plain if text not in aligned), target)
 
 
 def finish_document(
@@ -160,7 +173,11 @@ def finish_document(
             review.append(ReviewItem(unit.key, unit.text, None, tuple(dict.fromkeys(str(error) for error in errors))))
         else:
             result = unit_translation(
-                unit, spans, [part for part in parts if isinstance(part, Translation)], min_confidence
+                unit,
+                spans,
+                [part for part in parts if isinstance(part, Translation)],
+                min_confidence,
+                plan.target_language,
             )
             if problem := plan.document.problem(number, result):
                 refused += 1
@@ -178,8 +195,8 @@ def finish_document(
     )
 
 
-def sentence_spans(text: str, opaque: Sequence[CharSpan] = ()) -> Iterator[CharSpan]:
-    """The sentences of a text, (start, end) of each without the blanks around it.
+def sentence_spans(text: str, opaque: Sequence[CharSpan] = (), *, language: str = "") -> Iterator[CharSpan]:
+    """The sentences of a text in `language`, (start, end) of each without the blanks around it.
 
     A line break ends a sentence. What ends inside a copied span, or one of `opaque`, is none.
     """
@@ -187,7 +204,7 @@ def sentence_spans(text: str, opaque: Sequence[CharSpan] = ()) -> Iterator[CharS
         start = line.start()
         whole = [span.bounds for span in iter_spans(line.group())]
         whole += [(first - start, last - start) for first, last in opaque]
-        for sentence in cut(line.group(), lambda _: True, whole=whole):
+        for sentence in cut(line.group(), lambda _: True, language=language, whole=whole):
             start = text.index(sentence, start)
             yield start, start + len(sentence)
             start += len(sentence)
@@ -217,20 +234,51 @@ _KEPT_SPANS = ("urls", "emails", "tags", "placeholders", "emoji")
 
 
 def unit_translation(
-    unit: TranslationUnit, spans: Sequence[CharSpan], parts: Sequence[Translation], min_confidence: float
+    unit: TranslationUnit,
+    spans: Sequence[CharSpan],
+    parts: Sequence[Translation],
+    min_confidence: float,
+    target_language: str = "",
 ) -> UnitTranslation:
     """A unit from the translations of its sentences, `spans` of its text, and the reasons for a review."""
-    texts: list[str] = []
-    links: list[WordLink] = []
-    position = shift = target_shift = 0
-    for (start, end), one in zip(spans, parts, strict=True):
+    text = ""
+    marks: list[Mark] = []
+    position = 0
+    remaining = _marks_by_sentence(unit.marks, spans)
+    for (start, end), one, (before, inside) in zip(spans, parts, remaining[:-1], strict=True):
         part = one if one.is_sure else replace(one, text=_separate_placeholders(one.source, one.text))
-        texts += [unit.text[position:start], part.text.strip()]
-        links += [(i + shift, j + target_shift) for i, j in _word_links(part)]
-        shift, target_shift, position = shift + len(part.source.split()), target_shift + len(part.text.split()), end
-    text = "".join([*texts, unit.text[position:]])
-    marks = _outside_spans(unit, text, place_marks(unit.text, unit.marks, text, links, unit.opaque))
-    return UnitTranslation(text, marks, tuple(_reasons(unit, text, marks, parts, min_confidence)))
+        target = part.text.strip()
+        gap = gap_between(unit.text[position:start], target_language) if position else unit.text[:start]
+        marks += [mark._replace(at=len(text) + min(mark.at - position, len(gap))) for mark in before]
+        text += gap
+        local = [mark._replace(at=mark.at - start) for mark in inside]
+        placed = place_sentence_marks(unit.text[start:end], local, target, _word_links(part), unit.opaque)
+        marks += [mark._replace(at=len(text) + mark.at) for mark in placed]
+        text += target
+        position = end
+    marks += [mark._replace(at=len(text) + mark.at - position) for mark in remaining[-1][0]]
+    text += unit.text[position:]
+    marks = list(_outside_spans(unit, text, marks))
+    return UnitTranslation(text, tuple(marks), tuple(_reasons(unit, text, marks, parts, min_confidence)))
+
+
+def _marks_by_sentence(marks: Sequence[Mark], spans: Sequence[CharSpan]) -> list[tuple[list[Mark], list[Mark]]]:
+    """For each sentence, the marks between it and the one before, and those in it; at last, those after all of them.
+
+    What closes at the end of a sentence belongs to it; what opens there does not, nor does a break or a note behind it.
+    """
+    groups: list[tuple[list[Mark], list[Mark]]] = []
+    position = 0
+    for start, end in spans:
+        before: list[Mark] = []
+        inside: list[Mark] = []
+        while position < len(marks) and (marks[position].at < end or marks[position][::2] == (end, "close")):
+            mark = marks[position]
+            is_before = mark.at < start or (mark.at == start and mark.kind == "close" and not inside)
+            (before if is_before else inside).append(mark)
+            position += 1
+        groups.append((before, inside))
+    return [*groups, (list(marks[position:]), [])]
 
 
 def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> tuple[Mark, ...]:

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from lxml import etree
 
+from ...archive import Archive
 from ...errors import DocumentError
-from .archive import Archive, OfficeParagraph, office_document
+from ...safe_xml import only_xml
+from .office_document import OfficeParagraph, office_document
 from .pieces import Piece
-from .safe_xml import only_xml
 from .unit import Document, DocumentOptions
 
 _PART = re.compile(r"(?:document|template)\.(?:\w+\.)?main\+xml|\.(?:header|footer|footnotes|endnotes)\+xml")

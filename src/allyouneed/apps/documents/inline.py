@@ -66,6 +66,30 @@ def place_marks(
     return tuple(_Placement(source, marks, target, links, opaque).arrange(tag_tree(marks), 0, len(target), None))
 
 
+def place_sentence_marks(
+    source: str,
+    marks: Sequence[Mark],
+    target: str,
+    links: Iterable[WordLink],
+    opaque: Collection[int] = (),
+) -> Sequence[Mark]:
+    """Place the marks of one sentence of a text, where tags may have begun before it and may end behind it."""
+    opened = [mark.tag for mark in marks if mark.kind == "open"]
+    closed = [mark.tag for mark in marks if mark.kind == "close"]
+    begun, unfinished = set(closed) - set(opened), set(opened) - set(closed)
+    if not begun and not unfinished:
+        return place_marks(source, marks, target, links, opaque)
+    starts = [Mark(0, tag, "open") for tag in reversed(closed) if tag in begun]
+    ends = [Mark(len(source), tag, "close") for tag in reversed(opened) if tag in unfinished]
+    added = {(mark.tag, mark.kind) for mark in (*starts, *ends)}
+    placed = place_marks(source, [*starts, *marks, *ends], target, links, opaque)
+    kept = [mark for mark in placed if (mark.tag, mark.kind) not in added]
+    # What has begun before the sentence ends before that begins which ends behind it, whatever order the words have.
+    last = max((number for number, mark in enumerate(kept) if mark.tag in begun), default=-1)
+    late = [mark._replace(at=kept[last].at) for mark in kept[: last + 1] if mark.tag in unfinished]
+    return [*(mark for mark in kept[: last + 1] if mark.tag not in unfinished), *late, *kept[last + 1 :]]
+
+
 def tag_tree(marks: Sequence[Mark]) -> list[TagNode]:
     """The tags as a tree. The marks are nested (`nesting_problem`)."""
     roots: list[TagNode] = []

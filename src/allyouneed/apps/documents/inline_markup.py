@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 
 from ...text.spans import iter_spans
 from .pieces import Piece, tag_partners
+from .text_ends import find_text_ends
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave, tag_mark
 
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_IN_WORDS = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")  # without width, and no marks of direction
 _OF_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -33,9 +35,9 @@ def referenced_character(reference: str) -> str:
     return character if is_one and unicodedata.category(character) not in ("Cn", "Co") else ""
 
 
-def is_visible(character: str) -> bool:
-    """Whether a character can be seen: no blank, no line end, no joiner."""
-    return unicodedata.category(character)[0] not in "CZ"
+def is_text(character: str) -> bool:
+    """Whether a character is part of a word or a sign: no blank, no line end, no mark of direction."""
+    return character in _IN_WORDS or unicodedata.category(character)[0] not in "CZ"
 
 
 class CharacterReferences:
@@ -54,7 +56,7 @@ class CharacterReferences:
         position, read = 0, len(self._read)
         for match in _REFERENCE.finditer(text):
             character = referenced_character(match.group())
-            if character and is_visible(character):
+            if character and is_text(character):
                 self._read += [(bare := text[position : match.start()], bare), (character, match.group())]
                 position = match.end()
         self._read.append((text[position:], text[position:]))
@@ -103,7 +105,7 @@ End = tuple[int, str]  # the number of a tag, and the kind of its mark
 
 def with_blanks(
     text: str, marks: Sequence[Mark], breaks: Collection[End]
-) -> tuple[str, tuple[Mark, ...], frozenset[End]]:
+) -> tuple[str, tuple[Mark, ...], dict[End, str]]:
     """The text with a blank after each mark of `breaks` that has none beside it; the marks; and those with a blank."""
     moved: list[Mark] = []
     blanks: dict[int, End] = {}  # of marks in the same place, for the first
@@ -113,15 +115,15 @@ def with_blanks(
         if is_inside and mark.at not in blanks and (mark.tag, mark.kind) in breaks:
             blanks[mark.at] = mark.tag, mark.kind
     parts = (text[start:end] for start, end in pairwise([0, *blanks, len(text)]))
-    return " ".join(parts), tuple(moved), frozenset(blanks.values())
+    return " ".join(parts), tuple(moved), dict.fromkeys(blanks.values(), " ")
 
 
-def without_blanks(text: str, marks: Sequence[Mark], blanks: Collection[End]) -> tuple[str, list[Mark]]:
-    """The text, or its translation, without the blanks of these marks: each takes out one beside it."""
+def without_blanks(text: str, marks: Sequence[Mark], blanks: Mapping[End, str]) -> tuple[str, list[Mark]]:
+    """The text, or its translation, without the blanks and line ends of these marks: each takes out one beside it."""
     cut = set[int]()
     for mark in marks:
-        if (mark.tag, mark.kind) in blanks:
-            beside = (at for at in (mark.at, mark.at - 1) if at >= 0 and text.startswith(" ", at) and at not in cut)
+        if blank := blanks.get((mark.tag, mark.kind)):
+            beside = (at for at in (mark.at, mark.at - 1) if at >= 0 and text.startswith(blank, at) and at not in cut)
             cut |= set(islice(beside, 1))
     positions = sorted(cut)
     kept = "".join(character for at, character in enumerate(text) if at not in cut)
@@ -170,9 +172,9 @@ def _code(kind: str, text: str) -> Piece | None:
         is_break = name in LINE_BREAKS or _ESCAPED_BREAK.fullmatch(text) is not None
         return Piece("close" if closes else "open", name=name, source=text, stands_for="break" if is_break else "")
     character = referenced_character(text)
-    if not character or is_visible(character):
+    if not character or is_text(character):
         return None
-    return Piece("point", source=text, stands_for="break" if character.isspace() else "")
+    return Piece("point", source=text, stands_for="blank" if character.isspace() else "")
 
 
 def _texts(string: str, references: CharacterReferences, breaks: str) -> Iterator[Piece]:
@@ -187,13 +189,14 @@ def _texts(string: str, references: CharacterReferences, breaks: str) -> Iterato
 class MarkedText:
     """A text without its codes, the marks where they were, and what stands for each kind of mark of each code.
 
-    `blanks` are the marks where the text has a blank instead of a line break. `readings` are texts of their own.
+    `blanks` are the marks beside which the text has a blank instead of a line break, or a line end, as another text
+    begins there (`find_text_ends`). `readings` are texts of their own.
     `write` writes the texts of a translation, one after another, each once.
     """
 
     text: str
     marks: tuple[Mark, ...]
-    blanks: frozenset[End]
+    blanks: Mapping[End, str]
     sources: Mapping[End, Any]
     readings: Mapping[End, Ruby]
     references: CharacterReferences = field(compare=False)
@@ -246,21 +249,40 @@ def marked_text(
     partners: Callable[[Sequence[Piece]], Mapping[int, int]] = tag_partners,
 ) -> MarkedText:
     """The text of these texts and codes; `partners` says which code closes which, by their numbers, both ways."""
+    pieces = list(pieces)
+    numbers = [index for index, piece in enumerate(pieces) if piece.kind != "text"]  # of the codes
+    partner = partners([pieces[index] for index in numbers])
+    ends = find_text_ends(pieces, {numbers[one]: numbers[other] for one, other in partner.items()})
     text = ""
-    codes: list[tuple[int, Piece]] = []
-    for piece in pieces:
+    marks: list[Mark] = []
+    lines: dict[End, str] = {}
+    for index, piece in enumerate(pieces):
+        is_break = index in ends.breaks and index - 1 not in ends.breaks
+        if index in ends.cuts and marks and marks[-1].at == len(text):
+            lines[marks[-1].tag, marks[-1].kind] = "\n"
+            text += "\n"
         if piece.kind == "text":
             text += piece.text
-        else:
-            codes.append((len(text), piece))
-    partner = partners([code for _, code in codes])
-    marks = [tag_mark(at, number, partner.get(number)) for number, (at, _) in enumerate(codes)]
-    by_end: dict[End, Piece] = {(mark.tag, mark.kind): code for mark, (_, code) in zip(marks, codes, strict=True)}
-    breaks = {end for end, code in by_end.items() if code.stands_for == "break"}
+            continue
+        number = len(marks)
+        mark = tag_mark(len(text), number, partner.get(number))
+        if index in ends.cuts and not text.endswith("\n"):
+            lines[mark.tag, mark.kind] = "\n"
+            text += "\n"
+            mark = mark._replace(at=len(text))
+        marks.append(mark)
+        if is_break and not text.endswith("\n"):
+            lines[mark.tag, mark.kind] = "\n"
+            text += "\n"
+    by_end: dict[End, Piece] = {
+        (mark.tag, mark.kind): pieces[index] for mark, index in zip(marks, numbers, strict=True)
+    }
+    breaks = {end for end, code in by_end.items() if code.stands_for in ("blank", "break")}
     sources = {end: code.source for end, code in by_end.items()}
     readings = {end: source for end, source in sources.items() if isinstance(source, Ruby)}
     sources |= {end: "".join(reading) for end, reading in readings.items()}
-    return MarkedText(*with_blanks(text, marks, breaks), sources, readings, references)
+    text, placed, blanks = with_blanks(text, marks, breaks)
+    return MarkedText(text, placed, blanks | lines, sources, readings, references)
 
 
 def tag_name(tag: str) -> tuple[bool, str]:

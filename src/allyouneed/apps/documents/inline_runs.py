@@ -1,7 +1,7 @@
 """Pieces → runs that become units, and the pieces of their translations."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
@@ -16,6 +16,7 @@ from .pieces import (
     restore_blanks,
     tag_partners,
 )
+from .text_ends import find_text_ends
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave
 
 MAX_RUN_TAGS = (
@@ -74,20 +75,24 @@ def inline_runs(
 ) -> Iterator[InlineRun]:
     """The runs of text between boundaries that have a letter, or with `numbers` a digit, without the tags around it.
 
-    A tag without its partner between the same boundaries is a boundary too. With `collapse` blanks in a row are one
-    blank, as in HTML. A range that crosses no tag and no boundary is a tag.
+    A boundary is also where `find_text_ends` says that a text ends, and a tag without its partner between the same
+    boundaries. With `collapse` blanks in a row are one blank, as in HTML. A range that crosses no tag and no boundary
+    is a tag.
     """
-    pieces = _with_ranges(_with_boundaries(pieces))
+    breaks, cuts = find_text_ends(pieces, tag_partners(pieces))
+    lines = [piece._replace(kind="boundary") if index in breaks else piece for index, piece in enumerate(pieces)]
+    pieces = _with_ranges(_with_boundaries(lines, cuts), cuts)
     partners = tag_partners(pieces)
     counts = [0, *accumulate(piece.kind in ("open", "point") for piece in pieces)]
+    borders = [(i, i + 1) for i, piece in enumerate(pieces) if piece.kind == "boundary"] + [(i, i) for i in cuts]
     start = 0
-    for boundary in [*(i for i, piece in enumerate(pieces) if piece.kind == "boundary"), len(pieces)]:
-        for first, last in _short_runs(partners, counts, start, boundary):
+    for end, next_start in sorted([*borders, (len(pieces), len(pieces))]):
+        for first, last in _short_runs(partners, counts, start, end):
             run = _trimmed(pieces, partners, first, last)
             trimmed = pieces[run.start : run.stop]
             if is_translatable("".join(piece.text for piece in trimmed if piece.kind == "text"), numbers=numbers):
                 yield _inline_run(run, trimmed, collapse, key)
-        start = boundary + 1
+        start = next_start
 
 
 def translated_pieces(
@@ -104,14 +109,17 @@ def translated_pieces(
     return [*result, *pieces[position:]] if is_changed else None
 
 
-def _with_boundaries(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces with a boundary for each tag whose partner is missing or beyond a boundary."""
+def _with_boundaries(pieces: Sequence[Piece], cuts: Collection[int]) -> list[Piece]:
+    """The pieces with a boundary for each tag whose partner is missing or beyond a boundary, or one of `cuts`."""
     partners = tag_partners(pieces)
     is_tag = [piece.kind in ("open", "close") for piece in pieces]
-    boundaries = [0]
+    boundaries: list[int] = []  # how many are before each piece
+    count = 0
     for index, piece in enumerate(pieces):
         alone = is_tag[index] and index not in partners
-        boundaries.append(boundaries[-1] + (piece.kind == "boundary" or alone))
+        count += index in cuts
+        boundaries.append(count)
+        count += piece.kind == "boundary" or alone
     return [
         piece._replace(kind="boundary")
         if tag and (index not in partners or boundaries[index] != boundaries[partners[index]])
@@ -120,16 +128,18 @@ def _with_boundaries(pieces: Sequence[Piece]) -> list[Piece]:
     ]
 
 
-def _with_ranges(pieces: list[Piece]) -> list[Piece]:
+def _with_ranges(pieces: list[Piece], cuts: Collection[int]) -> list[Piece]:
     """The pieces with the ends of ranges as tags, where they are nested in the tags and in each other."""
     opened: list[int] = []  # tags and starts of ranges
     starts: dict[str, int] = {}
     crossed = set[int]()
     for index, piece in enumerate(pieces):
-        if piece.kind == "boundary":
+        if piece.kind == "boundary" or index in cuts:
             opened.clear()
             starts.clear()
-        elif piece.kind == "open":
+        if piece.kind == "boundary":
+            continue
+        if piece.kind == "open":
             opened.append(index)
         elif piece.kind == "close":
             while pieces[opened.pop()].kind != "open":

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from lxml import etree
 
+from ...archive import Archive
 from ...errors import DocumentError
-from .archive import Archive, OfficeParagraph, office_document
-from .pieces import BLANK_PARTS, Piece, opaque_point
-from .safe_xml import append_text, only_xml
+from ...safe_xml import append_text, only_xml
+from .office_document import OfficeParagraph, office_document
+from .pieces import BLANK_PARTS, Piece, StandsFor, opaque_point
 from .unit import Document, DocumentOptions
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -18,7 +19,7 @@ _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _LIBREOFFICE = "{http://openoffice.org/2009/office}"  # what its editor notes for itself
 _KINDS = ("application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text-template")
 _WRAPPERS = frozenset(f"{_TEXT}{name}" for name in ("span", "a", "meta"))
-_BREAKS = frozenset(f"{_TEXT}{name}" for name in ("line-break", "s"))
+_BLANKS: dict[str, StandsFor] = {f"{_TEXT}line-break": "break", f"{_TEXT}s": "blank"}
 _PARAGRAPHS = (f"{_TEXT}p", f"{_TEXT}h")
 _RANGE_END = re.compile(r"-(?:start|end)$")  # of a bookmark, an annotation and others
 _RANGE_NAMES = (f"{_TEXT}name", f"{_OFFICE}name", f"{_TEXT}id", f"{_TEXT}change-id")
@@ -91,8 +92,8 @@ def _text_items(text: str | None) -> Iterator[Piece]:
 
 
 def _point(element: etree._Element) -> Piece:
-    if element.tag in _BREAKS:
-        return Piece("point", source=element, stands_for="break")
+    if element.tag in _BLANKS:
+        return Piece("point", source=element, stands_for=_BLANKS[str(element.tag)])
     content = "".join(str(text) for text in element.itertext())
     has_paragraphs = next(element.iter(*_PARAGRAPHS), None) is not None
     is_field = str(element.tag).startswith(_TEXT) and content.strip() and not has_paragraphs

@@ -18,15 +18,15 @@ _SIGN_BEFORE = re.compile(r"[(\[{«“„‘¿¡/]")
 _SIGN_AFTER = re.compile(r"[.,;:!?)\]}»”’…/]")
 
 
-StandsFor = Literal["", "word", "break"]
+StandsFor = Literal["", "word", "blank", "break"]
 
 
 class Piece(NamedTuple):
     """Text, or a tag. `source` is what the format needs to write it; it is not looked into here.
 
-    A "point" has no content that is translated. One that stands for a "word" (code in a sentence) or a "break" (of a
-    line, a tab) is apart from its neighbours even where no blank says so; its `text`, if it has one, is what the model
-    reads in its place. At a "boundary" a unit ends. An "open" and a "close" belong together if they have the same
+    A "point" has no content that is translated. One that stands for a "word" (code in a sentence), a "blank" or a
+    "break" (of a line) is apart from its neighbours even where no blank says so; its `text`, if it has one, is what the
+    model reads in its place. At a "boundary" a unit ends. An "open" and a "close" belong together if they have the same
     `name`. The two ends of a range that may cross tags (a bookmark) are points of one `range`.
     """
 
@@ -108,7 +108,7 @@ def read_spacing(parts: Sequence[Piece], index: int) -> Spacing:
 def part_words(parts: list[Piece]) -> None:
     """Leave one blank or none in place of points that are not read, among all the blanks beside them.
 
-    Points in a row, with nothing but tags and blanks between them, are one: a break if one of them is.
+    Points in a row, with nothing but tags and blanks between them, are one: a blank or break if one of them is.
     """
     for is_read, group in groupby(range(len(parts)), key=lambda index: _is_read(parts[index])):
         inside = list(group)
@@ -134,8 +134,9 @@ def _is_read(part: Piece) -> bool:
 
 def _is_apart(stands_for: Collection[StandsFor], spacing: Spacing) -> bool:
     """Whether the text has a blank in place of points."""
-    if "break" in stands_for or _SIGN_AFTER.match(spacing.after):
-        return "break" in stands_for
+    is_blank = "break" in stands_for or "blank" in stands_for
+    if is_blank or _SIGN_AFTER.match(spacing.after):
+        return is_blank
     return " " in spacing[:2] or (spacing.before.isalnum() and spacing.after.isalnum())
 
 
@@ -168,8 +169,8 @@ def _add_blank(parts: list[Piece], text: int, end: int, blank: bool) -> None:
 def glue_letters(parts: list[Piece], index: int) -> tuple[str, str]:
     """Move the letters that touch a point into its text, and return those before and after it."""
     left, right = _neighbours(parts, index)
-    prefix = _first_letters(parts[left].text[::-1])[::-1] if left is not None else ""
-    suffix = _first_letters(parts[right].text) if right is not None else ""
+    prefix = first_letters(parts[left].text[::-1])[::-1] if left is not None else ""
+    suffix = first_letters(parts[right].text) if right is not None else ""
     if left is not None:
         parts[left] = parts[left]._replace(text=parts[left].text.removesuffix(prefix))
     if right is not None:
@@ -178,7 +179,8 @@ def glue_letters(parts: list[Piece], index: int) -> tuple[str, str]:
     return prefix, suffix
 
 
-def _first_letters(text: str) -> str:
+def first_letters(text: str) -> str:
+    """The letters, digits and underscores that a text begins with."""
     return "".join(takewhile(lambda character: character.isalnum() or character == "_", text))
 
 

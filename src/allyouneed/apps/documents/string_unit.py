@@ -15,13 +15,13 @@ from typing import NamedTuple
 from ...text.spans import iter_spans
 from .encoded_text import Edit, decode_text, line_numbers
 from .inline_markup import BLOCKS, tag_name, take_out_codes
+from .text_ends import continues
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 _LINE = re.compile(r"[^\r\n]+")
 _INDENT = re.compile(r"[ \t>]*")
 _MARKED = re.compile(r"[ \t>]*(?:(?:[-–—*•·+]|\d{1,3}[.)])[ \t]+)?")
 _COLUMN = re.compile(r"\S(?:(?! {3,}|\t).)*(?<=\S)")
-SENTENCE_END = re.compile(r"[.!?…:;。！？]['\"”’»)\]]*$")
 _NARROWEST = 40  # characters; lines of poems, addresses and tables are shorter than wrapped prose
 
 
@@ -94,11 +94,6 @@ def _wrapped_passage(lines: list[re.Match[str]]) -> Passage | None:
     return Passage(lines[0].start() + len(prefix), lines[-1].end(), text, width, len(prefix), indent, *newlines)
 
 
-def continues(line: str, after: str) -> bool:
-    """Whether a sentence clearly runs from one line into the next: no sign ends it, and a small letter goes on."""
-    return not SENTENCE_END.search(line) and after[:1].islower()
-
-
 def _columns(lines: list[re.Match[str]]) -> Iterator[Passage]:
     for line in lines:
         for column in _COLUMN.finditer(line.string, line.start() + len(_prefix(_MARKED, line)), line.end()):
@@ -157,6 +152,8 @@ class StringUnit:
 
     def translated(self, translation: UnitTranslation) -> str:
         """The string with its passages translated. Lines beyond their number join the last; missing ones are empty."""
+        if not translation.changes(self.unit("")):
+            return self.string
         lines = self._marked.restored(translation).split("\n", len(self._passages) - 1)
         lines[-1] = lines[-1].replace("\n", " ")
         lines += [""] * (len(self._passages) - len(lines))
@@ -203,8 +200,8 @@ def read_txt_document(data: bytes, options: DocumentOptions) -> Document:
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         return encoded.replaced(
             Edit(passage.start, passage.end, passage.laid_out(marked.restored(new)))
-            for (passage, marked), new in zip(passages, translations, strict=True)
-            if new
+            for (passage, marked), unit, new in zip(passages, units, translations, strict=True)
+            if new and new.changes(unit)
         )
 
     return Document(units, write)

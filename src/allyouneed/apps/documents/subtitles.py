@@ -18,7 +18,8 @@ from ...errors import DocumentError
 from ...text.spans import TAG
 from .encoded_text import Edit, EncodedText, decode_text
 from .inline_markup import MarkedText, take_out_codes
-from .string_unit import SENTENCE_END, has_words
+from .string_unit import has_words
+from .text_ends import SENTENCE_END
 from .unit import Document, DocumentOptions, Mark, UnitTranslation
 
 MAX_LINE = 42  # characters, a usual limit of broadcasters
@@ -134,7 +135,7 @@ class _Sentence:
         self.newline = after_times.group() if after_times else "\n"
         originals = [text[line.start : line.end] for line in lines]
         marked = _marked("\n".join(originals), is_markup)  # no tag runs over a line
-        self.marked = replace(marked, text=marked.text.replace("\n", " "))
+        self.marked = replace(marked, text=marked.text.replace("\n", " "), blanks=dict.fromkeys(marked.blanks, " "))
         self.lengths = [len(_marked(line).text) for line in originals]
         self.unit = self.marked.unit(lines[0].time)
 

@@ -4,9 +4,12 @@ A format is one file of this room with one function, from the bytes of a file to
 plain: inline markup is taken out of it and stands beside it as marks.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from ...text.normalize import UNSEEN, without_unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class TranslationUnit:
     is written as it was, such as code in a sentence. `signs` are characters that the document writes as codes, and that
     must come back. `key` says where in the document the unit is, for messages
     ("line 12"). `translation` is the one that the document has already, else None; it is kept. With `reasons`, a
-    person should look at its translation, however sure the model is.
+    person should look at its translation, however sure the model is. The text has no soft hyphens and other characters
+    without width: they say how the words of the source are broken, and no format writes them into a translation.
     """
 
     text: str
@@ -78,6 +82,13 @@ class TranslationUnit:
     def __post_init__(self) -> None:
         if problem := nesting_problem(self.text, self.marks):
             raise ValueError(f"marks of {self.text!r:.60}: {problem}")
+        seen = without_unseen(self.text)
+        if seen != self.text:
+            unseen = [place for match in UNSEEN.finditer(self.text) for place in range(*match.span())]
+            object.__setattr__(
+                self, "marks", tuple(m._replace(at=m.at - bisect_left(unseen, m.at)) for m in self.marks)
+            )
+            object.__setattr__(self, "text", seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +139,7 @@ class Document:
     None leaves a unit as it stands in the file. With None for all of them the bytes are those that were read.
     `problem` says why the file cannot hold a translation of the unit with some number, from 0; empty: it can. `write`
     leaves such a unit as it stands. `left_out` are texts that cannot be translated at all, for the summary.
-    With `copies_numbers` the format has no option `numbers`.
+    With `copies_numbers` the format has no option `numbers`. `target_language` is that of its options.
     """
 
     units: tuple[TranslationUnit, ...]
@@ -136,6 +147,7 @@ class Document:
     problem: Callable[[int, UnitTranslation], str] = lambda number, translation: ""
     left_out: tuple[LeftOutText, ...] = ()
     copies_numbers: bool = False
+    target_language: str = ""
 
 
 Reader = Callable[[bytes, DocumentOptions], Document]

@@ -21,9 +21,9 @@ from lxml import etree
 
 from ...data.exchange import may_be_translated
 from ...errors import DocumentError
+from ...safe_xml import append_text, parse_xml
 from .inline_markup import LINE_BREAKS, CharacterReferences, MarkedText, marked_text, read_codes, tag_name
 from .pieces import Piece, StandsFor
-from .safe_xml import append_text, parse_xml
 from .string_unit import has_words, is_same_in_all_languages
 from .unit import Document, DocumentOptions, Mark, TranslationUnit, UnitTranslation
 

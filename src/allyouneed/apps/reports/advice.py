@@ -5,7 +5,7 @@ The thresholds are rules of thumb.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import log
+from math import ceil, log
 from statistics import linear_regression
 from typing import Any, NamedTuple
 
@@ -86,7 +86,7 @@ def _course(run: RunRecord) -> Iterator[str]:
     last, lowest, training = losses[-1], min(losses), validations[-1]["loss"]
     lowest_at = validations[losses.index(lowest)]["step"]
     fall = _last_fall(validations)
-    if last > (1 + RISING) * lowest:
+    if _learns_by_heart(losses):
         yield (
             f"The validation loss was lowest after update {lowest_at:,} ({lowest:.3f}) and then rose to {last:.3f}: "
             "the model learns its pairs by heart. Get more pairs, raise model.dropout, or take a smaller model."
@@ -94,8 +94,10 @@ def _course(run: RunRecord) -> Iterator[str]:
     elif fall >= FALLING:
         yield (
             f"The validation loss still fell by {fall:.0%} in the last fifth of the run, to {last:.3f}: train longer, "
-            f"for example twice as long ({_longer(run)})."
+            f"such as with {_longer(run)}."
         )
+    elif look_ahead(run):
+        return  # it has not settled by its scores
     elif run.has_comparable_losses() and training is not None and training < LEARNED_BY_HEART * last:
         yield (
             f"The training loss, {training:.3f}, is far below the validation loss, {last:.3f}: more pairs help, or "
@@ -116,13 +118,25 @@ def _last_fall(validations: list[dict[str, Any]]) -> float:
     return 0.0 if not before else float(1 - after / before)
 
 
-def _longer(run: RunRecord) -> str:
+def _learns_by_heart(losses: list[float]) -> bool:
+    return losses[-1] > (1 + RISING) * min(losses)
+
+
+def longer_options(run: RunRecord) -> tuple[str, ...]:
+    """The words with which the command of a run trains longer; every place that proposes it has them from here."""
     patience = run.setting("train", "patience", 0)
-    if patience and run.last_step() < run.setting("train", "steps", 0) and not run.setting("train", "minutes", 0):
-        return f"resume with train.patience={2 * patience}"
-    if minutes := run.setting("train", "minutes", 0):
-        return f"--minutes {2 * minutes:g}"
-    return f"resume with train.steps={2 * run.last_step()}"
+    if minutes := run.setting("train", "minutes", 0.0):
+        prospect = look_ahead(run)
+        used = max([line["seconds"] / 60 for line in run.checkpoints() if "seconds" in line], default=0.0)
+        more = prospect.minutes if prospect else 2 * max(minutes, used)
+        return ("--resume", "--minutes", f"{more if more < 1 else ceil(more):g}")
+    if patience and run.last_step() < run.setting("train", "steps", 0):
+        return ("--resume", f"train.patience={2 * patience}")
+    return ("--resume", f"train.steps={2 * run.last_step()}")
+
+
+def _longer(run: RunRecord) -> str:
+    return " ".join(longer_options(run))
 
 
 def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
@@ -169,6 +183,8 @@ class Prospect(NamedTuple):
 def look_ahead(run: RunRecord) -> Prospect | None:
     """What TIMES the minutes would reach; None if nothing is to be gained, or the run has no budget or no curve.
 
+    A run that learns its pairs by heart gains nothing.
+
     The error falls with a power of the time. It is 100 less the score by which the best model is kept; less exact match
     if the accuracy of tokens decides, and less chrF if the loss does.
     """
@@ -177,7 +193,8 @@ def look_ahead(run: RunRecord) -> Prospect | None:
     lines = [line for line in run.checkpoints() if metric in line["scores"]]
     curve = [(line["seconds"], 100 - line["scores"][metric]) for line in lines]
     curve = [(seconds, error) for seconds, error in curve if seconds >= BEGIN * curve[-1][0] and error > 0]
-    if not minutes or len(curve) < FEWEST:
+    losses = [line["valid_loss"] for line in lines if line.get("valid_loss") is not None]
+    if not minutes or len(curve) < FEWEST or (losses and _learns_by_heart(losses)):
         return None
     slope = linear_regression(*zip(*((log(seconds), log(error)) for seconds, error in curve), strict=True)).slope
     error = min(error for _, error in curve)

@@ -75,14 +75,16 @@ def create_app(
 ) -> FastAPI:
     """An ASGI application that serves `bundles`, each a folder, or `FOLDER=en-it` to name its languages.
 
-    `decode` holds settings of `DecodeConfig` that replace those of the bundles. Refuses bundles without languages,
-    and two for the same pair.
+    `decode` holds settings of `DecodeConfig` that replace those of the bundles. Refuses settings that a bundle cannot
+    have, and two bundles for the same pair.
     """
     config = config or ServeConfig()
     if not bundles:
         raise ConfigError("a server needs at least one bundle")
-    models = ModelStore([ModelSource.parse(bundle) for bundle in bundles], config, decode)
-    return assemble(config, models)
+    sources = [ModelSource.parse(bundle) for bundle in bundles]
+    for source in sources:
+        source.require_settings(decode or {})
+    return assemble(config, ModelStore(sources, config, decode))
 
 
 def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState | None" = None) -> FastAPI:
@@ -138,6 +140,8 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
     app.include_router(router, responses=ERRORS)
     for api in (libretranslate, uploads, native, deepl, deepl_glossaries, web_page):
         app.include_router(api.router, responses=ERRORS)
+    # Where most programs look for it; LibreTranslate has it under /spec.
+    app.add_api_route("/openapi.json", lambda: JSONResponse(app.openapi()), include_in_schema=False)
     if training:
         app.include_router(import_module(".training", __package__).router)
     return app

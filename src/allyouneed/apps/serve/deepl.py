@@ -136,7 +136,7 @@ def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
         code = getattr(body, name)
         match = find_code(code, server.models.codes()) if code else ""
         if match is None:
-            raise body.refusal(name)
+            raise Refusal(400, f"{str(body.refusal(name)).rstrip('.')}; {server.models.listed()}")
         codes.append(match)
     return codes[0], codes[1]
 

@@ -190,8 +190,8 @@ def _read_entries(dictionary: Dictionary) -> Entries:
 
 
 def _read_pair(server: ServerState, body: PairBody | Dictionary) -> LanguagePair:
-    codes = server.models.codes()
-    return base_language(require_code(body.source_lang, codes)), base_language(require_code(body.target_lang, codes))
+    source, target = (require_code(code, server.models) for code in (body.source_lang, body.target_lang))
+    return base_language(source), base_language(target)
 
 
 def _served_pairs(server: ServerState) -> list[LanguagePair]:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class ModelKey(NamedTuple):
-    """The pair of languages that a model translates, as BCP 47 tags."""
+    """The pair of languages that a model translates, as BCP 47 tags; of one that is no such pair, twice its name."""
 
     source: str
     target: str
 
     def __str__(self) -> str:
-        return f"{self.source}-{self.target}"
+        return self.source if self.source == self.target else f"{self.source}-{self.target}"
 
 
 class Language(NamedTuple):
@@ -77,6 +77,9 @@ def base_language(code: str) -> str:
 
 _MAX_CHARACTERS = 4_000  # of a text that are read; more change nothing
 _PRIOR = 20  # a language of the models is so much likelier than another one: few words tell 140 languages apart badly
+# Per cent, from which on a detection is believed whatever can be translated. Of 544 descriptions of Debian packages of
+# one to three words, none in English is Italian by so much, and two thirds of those in Italian are.
+_SURE = 80.0
 _NO_WORDS = re.compile(r"[\W\d_]*")
 
 
@@ -112,17 +115,22 @@ class Detector:
         return [one for one in detections if one.confidence or one.language in languages]
 
     def find_source(self, text: str, target: str) -> Detection:
-        """What to translate a text from: the most likely of the sources that are served, or its target language.
+        """Tell what to translate a text from: a language that can be translated into `target`, or `target` itself.
 
-        Where nothing speaks for any of them it is English if that is served, else the first source of the target, with
+        Few words tell languages apart badly ("No data" may be Italian), and whoever asks for a translation mostly has a
+        text to translate. So a language from which nothing leads to the target counts only where its detection is sure.
+        Else it is the most likely source of the target; where nothing speaks for any, English or the first, with
         confidence 0.
         """
         languages = self._models.languages()
         sources = [one.code for one in languages]
-        fitting = [one.code for one in languages if target in one.targets]
-        fallback = Detection("en" if "en" in fitting else (fitting or sources)[0], 0.0)
-        candidates = (one for one in self.detect(text) if one.confidence and one.language in (*sources, target))
-        return next(candidates, fallback)
+        fitting = [one.code for one in languages if target in one.targets] or sources
+        detections = self.detect(text)
+        for one in detections[:1]:
+            if one.confidence >= _SURE and one.language in (*sources, target):
+                return one
+        likely = [one for one in detections if one.language in fitting and one.confidence]
+        return likely[0] if likely else Detection("en" if "en" in fitting else fitting[0], 0.0)
 
 
 @cache

@@ -44,9 +44,9 @@ async def translate_texts(request: Request, server: Server) -> JSONResponse:
     texts = [body.q] if isinstance(body.q, str) else body.q
     refuse_too_much(texts, server.config)
     alternatives = checked_count(max(0, body.alternatives), "alternatives", limit=server.config.max_alternatives)
-    codes, is_auto = server.models.codes(), body.source.strip().lower() == "auto"
-    sources = [] if is_auto else [require_code(body.source, codes)] * len(texts)
-    target = require_code(body.target, codes)
+    is_auto = body.source.strip().lower() == "auto"
+    sources = [] if is_auto else [require_code(body.source, server.models)] * len(texts)
+    target = require_code(body.target, server.models)
     if body.format not in ("text", "html"):
         raise Refusal(400, f"{body.format[:40]} format is not supported")
     options = TranslationOptions(
@@ -94,8 +94,8 @@ async def suggest_translation(request: Request, server: Server) -> JSONResponse:
     if not (body.q.strip() and body.s.strip()):
         raise Refusal(400, "Invalid request: q and s parameters must have text")
     refuse_too_much([body.q, body.s], server.config)
-    codes = server.models.codes()
-    key = server.models.pair(require_code(body.source, codes), require_code(body.target, codes))
+    models = server.models
+    key = models.pair(require_code(body.source, models), require_code(body.target, models))
     server.access.charge(client)
     await asyncio.to_thread(server.suggestions.add, body.q, body.s, *key)
     return JSONResponse({"success": True})

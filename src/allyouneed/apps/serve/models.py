@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...bundle import WEIGHTS_FILE, model_files, read_languages
+from ...bundle import WEIGHTS_FILE, model_files, read_decode, read_languages
 from ...errors import BundleError, ConfigError, LanguageError
 from ...files import named_folders
-from ...language_tags import language_name, parse_pair, with_name
+from ...language_tags import language_name, model_name, parse_pair, with_name
 from ...translator import Translator
 from .languages import Language, ModelKey
 from .options import ServeConfig
 
 MEBIBYTE = 2**20
+_LISTED = 20  # pairs, in a refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,7 @@ class ModelSource:
     def parse(cls, argument: str | Path) -> "ModelSource":
         """Read `BUNDLE` or `BUNDLE=en-it`, where BUNDLE may be the ensemble `a,b`.
 
-        A model of no languages, such as one of dates, has the name of its folder in their place, as a private part of
-        a tag: "und-x-dates".
+        A model that is no pair of languages, such as one of dates, has the name of its folder in the place of both.
         """
         folder, equals, pair = str(argument).rpartition("=")
         if not equals or Path(argument).is_dir():
@@ -42,8 +42,12 @@ class ModelSource:
         languages = read_languages(named_folders(folder)[0])  # refuses what is no bundle
         source, target = parse_pair(pair) if pair else languages
         if not (source and target):
-            source, target = (with_name(code, Path(folder).name) for code in ("und", "zxx"))
+            source = target = model_name(Path(folder).name)
         return cls(ModelKey(source, target), Path(folder))
+
+    def require_settings(self, decode: Mapping[str, Any]) -> None:
+        """Refuse settings of the search that this model cannot have, before it is loaded."""
+        read_decode(named_folders(self.folder)[0]).changed(decode)
 
     def renamed(self) -> "ModelSource":
         """The same model under a source language that has the name of its folder."""
@@ -116,14 +120,24 @@ class ModelStore:
         known = {code.lower(): code for key in self._sources for code in key}
         for code in (source, target):
             if code.lower() not in known:
-                raise LanguageError(f"{code} is not supported")
+                raise LanguageError(f"{code} is not supported; {self.listed()}")
         key = ModelKey(known[source.lower()], known[target.lower()])
         if key not in self._sources:
             raise LanguageError(
                 f"{language_name(key.target)} ({key.target}) is not available as a target language from "
-                f"{language_name(key.source)} ({key.source})"
+                f"{language_name(key.source)} ({key.source}); {self.listed()}"
             )
         return key
+
+    def is_same(self, source: str, target: str) -> bool:
+        """Whether a text in one language is in the other already, so that nothing is to be translated."""
+        return source == target and ModelKey(source, target) not in self._sources
+
+    def listed(self) -> str:
+        """What can be translated, for a refusal."""
+        pairs = [str(key) for key in self._sources]
+        more = f" and {len(pairs) - _LISTED} more (GET /languages)" if len(pairs) > _LISTED else ""
+        return f"there is {', '.join(pairs[:_LISTED]) or 'no model yet'}{more}"
 
     def loaded(self, key: ModelKey) -> LoadedModel | None:
         """The model of a pair if it is in memory; it counts as used now."""

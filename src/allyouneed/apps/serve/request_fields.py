@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl
 
 from fastapi import Request
@@ -13,6 +13,9 @@ from ...files import parse_json
 from .languages import find_code
 from .options import ServeConfig
 from .refusals import Refusal
+
+if TYPE_CHECKING:
+    from .models import ModelStore
 
 _FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _MAX_FORM_FIELDS, _MAX_FILES = 1000, 4
@@ -137,9 +140,9 @@ def too_many_terms(count: int, limit: int) -> str:
     return f"Invalid request: glossary ({count}) exceeds the limit of terms ({limit})"
 
 
-def require_code(code: str, served: Collection[str]) -> str:
+def require_code(code: str, models: "ModelStore") -> str:
     """The served code that a client means. Refuses a language that no model reads or writes."""
-    match = find_code(code, served)
+    match = find_code(code, models.codes())
     if match is None:
-        raise Refusal(400, f"{code.strip().lower()[:40]} is not supported")
+        raise Refusal(400, f"{code.strip().lower()[:40]} is not supported; {models.listed()}")
     return match

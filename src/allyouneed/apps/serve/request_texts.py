@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ...errors import InputError
-from ...text.sentences import CharSpan
+from ...text.sentences import CharSpan, gap_between
 from ...translator import Alignment, Translation
 from ...translator.translation import join_alignments, ordered_flags
 from ..documents import Document, DocumentOptions, read_document
@@ -91,7 +91,7 @@ async def translate_each(
 ) -> list[Answer]:
     """The translation of each text from its language; texts in the target language or without words are unchanged."""
     answers: list[Answer | None] = [
-        Answer(text, (), ()) if source == target or is_untranslatable(text) else None
+        Answer(text, (), ()) if server.models.is_same(source, target) or is_untranslatable(text) else None
         for text, source in zip(texts, sources, strict=True)
     ]
     by_source: dict[str, list[int]] = {}
@@ -120,15 +120,18 @@ async def translate_plain(
     *,
     split_sentences: bool = True,
 ) -> list[Answer]:
-    """Translate plain texts sentence by sentence, or line by line; the blanks and line breaks between them stay.
+    """Translate plain texts sentence by sentence, or line by line; the line breaks between them stay.
 
     Texts of several parts have alternatives too: the n-th joins the n-th of each part.
     """
-    spans = [tuple(sentence_spans(text) if split_sentences else _line_spans(text)) for text in texts]
+    spans = [
+        tuple(sentence_spans(text, language=key.source) if split_sentences else _line_spans(text)) for text in texts
+    ]
     parts = [text[start:end] for text, some in zip(texts, spans, strict=True) for start, end in some]
     translations = iter(await translate_parts(server, key, parts, options))
     return [
-        _join(text, some, [next(translations) for _ in some], options) for text, some in zip(texts, spans, strict=True)
+        _join(text, some, [next(translations) for _ in some], options, key.target)
+        for text, some in zip(texts, spans, strict=True)
     ]
 
 
@@ -144,7 +147,7 @@ async def translate_markup(
     """Translate texts with tags, which go where the alignment puts them. They have no alternatives."""
 
     def plan(text: str) -> DocumentPlan:
-        return plan_document(markup.read(text, key), split_sentences=split_sentences)
+        return plan_document(markup.read(text, key), (key.source, key.target), split_sentences=split_sentences)
 
     plans = [await asyncio.to_thread(plan, text) for text in texts]
     count_texts(all_sentences(plans))
@@ -252,12 +255,15 @@ def _with_alternatives(best: Translation, other: Translation) -> Translation:
     return replace(best, alternatives=tuple(one for one in (other, *other.alternatives) if one.text != best.text))
 
 
-def _join(text: str, spans: Sequence[CharSpan], parts: Sequence[Translation], options: TranslationOptions) -> Answer:
-    """The translations of the parts at `spans` of a text, between the blanks that were around them."""
+def _join(
+    text: str, spans: Sequence[CharSpan], parts: Sequence[Translation], options: TranslationOptions, target: str
+) -> Answer:
+    """The translations of the parts at `spans` of a text, between blanks as the target language has them."""
 
     def fill(translated: Sequence[str]) -> str:
         ends = [0, *(end for _, end in spans)]
         blanks = [text[end:start] for end, (start, _) in zip(ends, spans, strict=False)]
+        blanks[1:] = [gap_between(blank, target) for blank in blanks[1:]]
         pairs = zip(blanks, translated, strict=True)
         return "".join(piece for pair in pairs for piece in pair) + text[ends[-1] :]
 

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Response
 
 from ...bundle import model_files
 from ...errors import AllYouNeedError
+from ...interpreter import is_installed
 from ..convert.exports import export_bundle
 from ..reports.record import Lines, RunRecord
 from ..reports.report import draw_losses, draw_scores, worst_outputs
@@ -25,11 +26,11 @@ class TrainingState:
     """A run as the process that trains it describes it, and as its folder does. One thread tells, any may ask.
 
     What is told is a mapping: `folder` where the run is, `kept` after a validation or at the end, and all else as the
-    page shows it.
+    page shows it. `corrections` is the file that the page's corrections go to.
     """
 
-    def __init__(self, models: ModelStore) -> None:
-        self._models = models
+    def __init__(self, models: ModelStore, corrections: Path | None = None) -> None:
+        self._models, self._corrections = models, corrections
         self._folder = Path()
         self._news: dict[str, Any] = {}
         self._record: RunRecord | None = None
@@ -63,10 +64,19 @@ class TrainingState:
         return {
             **self._news,
             "kept": self._kept,
+            "exports_page": is_installed("py_mini_racer"),
             "losses": losses,
             "scores": scores,
             "worst": worst_outputs(run.outputs) if run else [],
+            "commands": self._commands(),
         }
+
+    def _commands(self) -> dict[str, str]:
+        """What can follow a run that has ended; corrections are learned where there are any."""
+        commands = dict(self._news.get("commands", {}))
+        if self._corrections and self._corrections.is_file() and self._corrections.stat().st_size:
+            commands |= {"Learn the corrections": self._news["learn_command"]} if "learn_command" in self._news else {}
+        return commands
 
     def _read(self) -> None:
         """Read the folder of the run, and serve its model if that is new."""

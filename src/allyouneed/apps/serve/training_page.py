@@ -150,7 +150,7 @@ def run_training_server() -> None:
     config = TrainingConfig(suggestions=options["corrections"], cors_origins=(), workers=1)
     Path(config.suggestions).parent.mkdir(parents=True, exist_ok=True)
     models = ModelStore([], config)
-    training = TrainingState(models)
+    training = TrainingState(models, Path(config.suggestions))
     try:
         listener = listen(config.host, options["port"])
     except ConfigError:

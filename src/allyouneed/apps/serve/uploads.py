@@ -113,10 +113,9 @@ def document_languages(server: ServerState, source: str, target: str) -> tuple[s
 
     Refuses languages that are not served.
     """
-    codes = server.models.codes()
-    source = "" if source.strip().lower() == "auto" else require_code(source, codes)
-    target = require_code(target, codes)
-    if source not in ("", target):
+    source = "" if source.strip().lower() == "auto" else require_code(source, server.models)
+    target = require_code(target, server.models)
+    if source and not server.models.is_same(source, target):
         server.models.pair(source, target)
     return source, target
 
@@ -128,7 +127,8 @@ async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[
     """
 
     def read(process: DocumentProcess) -> DocumentPlan:
-        return plan_document(process.read(document.content, document.kind, document.options))
+        read = process.read(document.content, document.kind, document.options)
+        return plan_document(read, (document.source, document.target))
 
     async with within(server.config.request_timeout):
         plan = await server.documents.run(read)
@@ -153,7 +153,8 @@ async def translate_upload(
     if not source:
         text = "\n".join(unit.text for unit in plan.document.units[:_DETECTED_UNITS])
         source = (await asyncio.to_thread(server.detector.find_source, text, target)).language
-    if source == target:
+        plan = plan_document(plan.document, (source, target))
+    if server.models.is_same(source, target):
         return content, name
     key = server.models.pair(source, target)
     if not (plan.aligned or plan.plain):

@@ -26,7 +26,17 @@ from ...data.pairs import Pair
 from ...data.tabular import iterate_pairs
 from ...errors import ConfigError, DataError, InputError
 from ...evaluation import evaluate_greedily
-from ...files import followed, locked, parse_json, read_json_lines, read_whole, to_json, to_json_lines, write_whole
+from ...files import (
+    followed,
+    locked,
+    parse_json,
+    read_json_lines,
+    read_whole,
+    to_json,
+    to_json_lines,
+    unused,
+    write_whole,
+)
 from ...metrics import can_rise, make_metrics
 from ...run import Draft, Evaluation, SilentCallback, TrainingCallback, run_training
 from ...run.run_folder import has_run, refuse_a_run
@@ -51,16 +61,17 @@ _SEED = 1  # of the parts, and of the draw of known pairs
 class Adaptation:
     """An adapted bundle, and its scores on two test sets, "corrections" and "known", beside those of the old bundle.
 
-    BLEU is left out of the scores of a test set in which no target has four words.
-    `are_outputs`: the references of "known" are translations by the old bundle. `is_held_out`: no tested correction was
-    trained on.
+    No pair of a test set was trained on: a set with too few pairs to hold some out has no scores. BLEU is left out of
+    the scores of a test set in which no target has four words.
+    `are_outputs`: the references of "known" are translations by the old bundle. `learned`, of corrections without
+    scores: how many of them the two bundles translate as they say, and their number.
     """
 
     bundle: Bundle
     before: Mapping[str, Mapping[str, float]]
     after: Mapping[str, Mapping[str, float]]
     are_outputs: bool
-    is_held_out: bool
+    learned: tuple[int, int, int] | None
 
 
 def adapt_bundle(
@@ -91,10 +102,12 @@ def adapt_bundle(
     with locked(output.with_name(f"{output.name}.pairs"), what=str(output)):
         with locked(output, what=str(output)):
             plan = _Plan(folder, output / "pairs", pairs, mix, tuple(sources))
-            if not (resume and has_run(output)):
+            if has_run(output) and not plan.manifest.is_file():
+                raise ConfigError(f"{output} contains a run that is no adaptation; name another folder").mended_by(
+                    "--output", str(unused(output))
+                )
+            if not resume:
                 refuse_a_run(output, remedy="delete it")
-            elif not plan.manifest.is_file():
-                raise ConfigError(f"{output} contains a run that is no adaptation; name another folder with --output")
             prepared = plan.prepare(base, callback, resume=resume)
         parts = {name: plan.read(name) for name in ("corrections", "known")}
         recipe = Draft.from_tables(_tables(plan, base, parts, settings or {}))
@@ -106,7 +119,10 @@ def adapt_bundle(
         write_whole(
             output / "adaptation.json", to_json({"before": prepared["before"], "after": after}, indent=2) + "\n"
         )
-        result = Adaptation(bundle, prepared["before"], after, prepared["are_outputs"], parts["corrections"].is_split)
+        trained = parts["corrections"].train
+        is_split = parts["corrections"].is_split
+        learned = None if is_split else (_exact(base, trained), _exact(bundle, trained), len(trained))
+        result = Adaptation(bundle, prepared["before"], after, prepared["are_outputs"], learned)
         for message in _disappointments(result):
             callback.on_message("warning", message)
         return result
@@ -115,12 +131,19 @@ def adapt_bundle(
 def _disappointments(result: Adaptation) -> Iterator[str]:
     """What went wrong by the scores on both test sets, with what may help."""
     gains = {name: result.after[name]["chrf"] - result.before[name]["chrf"] for name in result.before}
-    if gains["corrections"] <= 0:
+    if result.learned:
+        before, after, count = result.learned
+        gain: float = after - before
+        changed = f"{after:,} of {count:,} corrections are translated as they say, {before:,} before"
+    else:
+        gain = gains["corrections"]
+        changed = f"the corrections changed by {gain:+.1f} chrF"
+    if gain <= 0:
         yield (
-            f"the corrections changed by {gains['corrections']:+.1f} chrF, so nothing was gained; a longer training "
-            "(--minutes, train.steps) or a higher train.learning_rate learns more"
+            f"{changed}, so nothing was gained; a longer training (--minutes, train.steps) or a higher "
+            "train.learning_rate learns more"
         )
-    if -gains["known"] > _TOLERANCE["outputs" if result.are_outputs else "pairs"]:
+    if -gains.get("known", 0.0) > _TOLERANCE["outputs" if result.are_outputs else "pairs"]:
         yield f"what the model knew lost {-gains['known']:.1f} chrF; a larger --mix keeps more"
 
 
@@ -293,8 +316,17 @@ def _without(parts: Parts, corrections: Sequence[Pair]) -> Parts:
 
 
 def _scores(bundle: Bundle, parts: Mapping[str, Parts]) -> dict[str, dict[str, float]]:
-    """The scores of the test pairs, without BLEU where no target has four words."""
-    return {name: _telling(evaluate_greedily(bundle, some.test).scores, some.test) for name, some in parts.items()}
+    """The scores of the test pairs that are not trained on, without BLEU where no target has four words."""
+    return {
+        name: _telling(evaluate_greedily(bundle, some.test).scores, some.test)
+        for name, some in parts.items()
+        if some.is_split
+    }
+
+
+def _exact(bundle: Bundle, pairs: Sequence[Pair]) -> int:
+    """How many of some pairs a bundle translates to the letter."""
+    return round(evaluate_greedily(bundle, pairs).scores["exact"] / 100 * len(pairs))
 
 
 def _telling(scores: Mapping[str, float], pairs: Sequence[Pair]) -> dict[str, float]:

@@ -64,20 +64,20 @@ def find_known_pairs(folder: Path, bundle: Bundle, sources: Sequence[str], *, co
     outputs = greedy_translator(bundle).translate(texts)
     pairs = [Pair(text, output) for text, output in zip(texts, outputs, strict=True) if output]
     origin = f"its own translations of {len(texts):,} {'texts' if sources else 'probes'}"
-    return KnownPairs(split(pairs, seed=seed), origin, True)
+    return KnownPairs(split(pairs, seed=seed, smallest=3), origin, True)
 
 
-def split(pairs: Sequence[Pair], *, seed: int) -> Parts:
-    """A tenth of the pairs to validate with, a tenth to test with, the rest to train on.
+def split(pairs: Sequence[Pair], *, seed: int, smallest: int = MIN_TO_SPLIT) -> Parts:
+    """A tenth of the pairs to validate with, a tenth to test with, the rest to train on; of few pairs a fifth.
 
-    Pairs with the same source, apart from case and spaces, are in one part. Of fewer than 40 pairs none is held out:
-    all three parts are the same.
+    Pairs with the same source, apart from case and spaces, are in one part. Of fewer sources than `smallest` none is
+    held out: all three parts are the same.
     """
     keys = sorted({dedup_key(pair.source) for pair in pairs})
-    if len(keys) < MIN_TO_SPLIT:
+    if len(keys) < smallest:
         return Parts(list(pairs), list(pairs), list(pairs))
     random.Random(seed).shuffle(keys)
-    size = max(MIN_HELD_OUT, int(HELD_OUT * len(keys)))
+    size = max(min(MIN_HELD_OUT, len(keys) // 5), int(HELD_OUT * len(keys)), 1)
     valid, test = set(keys[: min(size, MAX_VALID)]), set(keys[-min(size, MAX_TEST) :])
     parts = Parts([], [], [])
     for pair in pairs:

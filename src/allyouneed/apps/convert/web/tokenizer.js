@@ -2,6 +2,14 @@
 
 const SPECIALS = ["<pad>", "<sos>", "<eos>", "<unk>"];
 const LANGUAGE_TAG = /^>>[^<>]+<</; // what a text may begin with, such as >>ita<<
+// Scripts that joiners shape, the pictures of emoji, and what has no width, as text/normalize.py says.
+const SHAPED = String.raw`\u0600-\u061b\u061d-\u0dff\u0f00-\u109f\u1780-\u180d\u180f-\u18af\u1900-\u1cff\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc\u{10a00}-\u{11fff}\u{1e900}-\u{1e95f}`;
+const PICTURES = String.raw`\u2190-\u2bff\u{1f000}-\u{1faff}`;
+const UNSEEN = new RegExp(
+  String.raw`[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|(?<![${SHAPED}])\u200c` +
+    String.raw`|(?<![${SHAPED}])(?:(?<![${PICTURES}\ufe0f])\u200d|\u200d(?![${PICTURES}]))`,
+  "gu",
+);
 
 class Tokenizer {
   constructor(file, normalization) {
@@ -41,6 +49,7 @@ class Tokenizer {
     const { unicode, strip_control: strip } = this.normalization;
     if (strip) {
       text = text.replace(/[\t\n\v\f\r\x85\u2028\u2029]+/g, " ").replace(/[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]/g, "");
+      text = text.replace(UNSEEN, "");
     }
     return unicode === "none" ? text : text.normalize(unicode);
   }

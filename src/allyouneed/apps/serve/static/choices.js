@@ -1,6 +1,7 @@
 // Other words for a word of the translation: a list at the word, and the rest translated anew from there.
 
 import { $, make } from "./dom.js";
+import { languageTag } from "./languages.js";
 import { choose, currentPair, currentSentences, otherWords } from "./translation.js";
 
 let asking = null;
@@ -45,7 +46,7 @@ export async function showChoices(word, on) {
         $("output").querySelector($("choices").dataset.opener)?.focus();
       },
     }, make("b", {}, other.word), " ", make("span", { class: "rest" }, other.rest));
-    open(word, make("ul", { dir: "auto", lang: currentPair().target }, ...others.map((other) => make("li", {}, button(other)))));
+    open(word, make("ul", { dir: "auto", lang: languageTag(currentPair().target) }, ...others.map((other) => make("li", {}, button(other)))));
     $("choices").querySelector("button").focus({ preventScroll: true });
   } catch (error) {
     if (error.name === "AbortError") return;

@@ -2,6 +2,7 @@
 
 import { suggest } from "./api.js";
 import { $ } from "./dom.js";
+import { languageTag } from "./languages.js";
 import { announce, showMessage } from "./messages.js";
 import { splitSentences } from "./sentences.js";
 import { correct, currentLines, currentPair, currentText, isTranslated, translatedLine, translatedText } from "./translation.js";
@@ -20,7 +21,7 @@ export function openCorrection() {
     return;
   }
   $("corrected").value = translatedText();
-  $("corrected").lang = currentPair().target;
+  $("corrected").lang = languageTag(currentPair().target);
   setOpen(true);
   $("corrected").focus();
 }

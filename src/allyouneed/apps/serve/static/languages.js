@@ -12,11 +12,13 @@ export const languageName = name;
 export const source = () => $("source-language").value;
 export const target = () => $("target-language").value;
 export const isAuto = () => source() === AUTO;
+// The attribute `lang` of a text: a model that is no pair of languages, such as one of dates, has a name in their place.
+export const languageTag = (code) => (!code || canTranslate(code, code) ? "" : code);
 export const canTranslate = (from, to) => targetsFrom(from).includes(to);
 
 function targetsFrom(code) {
   const from = code === AUTO ? languages : languages.filter((one) => one.code === code);
-  return [...new Set(from.flatMap((one) => one.targets))].filter((one) => one !== code || from.length === 1);
+  return [...new Set(from.flatMap((one) => one.targets))];
 }
 
 function fill(select, codes, chosen) {
@@ -33,7 +35,7 @@ function showTargets(chosen) {
 
 function showSwap() {
   const from = isAuto() ? detected : source(), to = target();
-  $("swap").hidden = !languages.some((one) => one.targets.some((code) => canTranslate(code, one.code)));
+  $("swap").hidden = !languages.some((one) => one.targets.some((code) => code !== one.code && canTranslate(code, one.code)));
   $("swap").disabled = !from || !canTranslate(to, from);
 }
 
@@ -44,7 +46,7 @@ export function setDetected(code) {
 
 // `listed` is the answer of /languages, `preset` the target to begin with. `onChange` is called when the pair changes.
 export function setUpLanguages(listed, preset, onChange) {
-  languages = listed.map((one) => ({ ...one, targets: one.targets.filter((code) => code !== one.code || listed.length === 1) }));
+  languages = listed;
   const sources = languages.filter((one) => one.targets.length).map((one) => one.code);
   const [lastSource, lastTarget] = load("pair", []);
   fill($("source-language"), sources.length > 1 ? [AUTO, ...sources] : sources, lastSource);

@@ -24,13 +24,13 @@ let isSetUp = false, isWatching = false; // the parts that need a model, and tho
 const on = {
   change() {
     const text = translatedText();
-    showLines(currentLines(), currentSentences(), currentPair()?.target);
+    showLines(currentLines(), currentSentences(), languages.languageTag(currentPair()?.target));
     $("empty").hidden = Boolean(text.trim()) || Boolean($("source").value.trim());
     $("target-foot").hidden = !text.trim() || !$("correction").hidden;
     $("hint").hidden = !text.trim();
     $("reset").hidden = !hasChoices();
     clearTimeout(announcing);
-    announcing = setTimeout(() => announce(text.slice(0, 1000), currentPair()?.target), 800);
+    announcing = setTimeout(() => announce(text.slice(0, 1000), languages.languageTag(currentPair()?.target)), 800);
     refreshInside();
   },
   busy(isBusy) {
@@ -72,7 +72,7 @@ function update({ soon = false } = {}) {
 
 // For fonts, spelling and screen readers; "" where it is not known.
 function setSourceLanguage(code) {
-  for (const name of ["source", "mirror"]) $(name).lang = code;
+  for (const name of ["source", "mirror"]) $(name).lang = languages.languageTag(code);
 }
 
 function pairChanged() {
@@ -129,7 +129,7 @@ async function start() {
   }
   if (settings.training && !isWatching) {
     isWatching = true;
-    setUpTraining({ onModel: start, pair: () => ({ source: languages.anySource(), target: languages.target() }), onError: on.error });
+    setUpTraining({ onModel: start, onError: on.error });
   }
   if (!listed.length) {
     showMessage("The first model comes with the first validation of the run below; then this page translates.", "wait");

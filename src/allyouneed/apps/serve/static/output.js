@@ -49,7 +49,7 @@ export function showLines(lines, sentences, target) {
     else output.append(node);
   });
   while (output.children.length > lines.length) output.lastChild.remove();
-  for (const line of output.children) line.lang = target ?? "";
+  for (const line of output.children) line.lang = target;
   const all = allWords();
   if (all.length && !all.some((word) => word.tabIndex === 0)) all[0].tabIndex = 0;
   showFlags(sentences);

@@ -1,10 +1,10 @@
 // The run that trains the model of this server: how far it is, its curves, its worst translations, and what can follow.
 
-import { fetchPage, fetchTraining, suggest } from "./api.js";
+import { fetchPage, fetchTraining } from "./api.js";
 import { $, make } from "./dom.js";
 
 const EVERY = 2000; // milliseconds between two looks
-let kept = 0, worst = "";
+let kept = 0, worst = "", commands = "";
 
 const minutes = (seconds) => {
   if (seconds == null) return "";
@@ -34,36 +34,29 @@ function showCurves(run) {
   for (const drawing of $("training-curves").querySelectorAll("svg.logarithmic")) drawing.remove();
 }
 
-function showWorst(run, pair, onError) {
+// They are validation pairs, whose right translation is known: nothing is asked about them.
+function showWorst(run) {
   const now = JSON.stringify(run.worst);
-  if (now === worst || $("training-worst").contains(document.activeElement)) return; // nothing moves while one writes
+  if (now === worst) return;
   worst = now;
   $("training-worst-part").hidden = !run.worst.length;
-  $("training-worst").replaceChildren(...run.worst.map((sample, number) => {
-    const box = make("textarea", { id: `worst-${number}`, rows: 2, dir: "auto", "aria-label": `Better translation of: ${sample.source}` });
-    box.value = sample.output;
-    const sent = make("span", { class: "soft", role: "status" });
-    const form = make("form", { onsubmit: async (event) => {
-      event.preventDefault();
-      const { source, target } = pair();
-      if (!box.value.trim() || !source) return;
-      try {
-        await suggest(sample.source, box.value.trim(), source, target);
-        sent.textContent = "Kept. The next training learns it.";
-      } catch (error) { onError(error, () => form.requestSubmit()); }
-    } }, box, make("div", { class: "row" }, make("button", { type: "submit", class: "main" }, "Keep this correction"), sent));
-    return make("li", {},
-      make("p", { dir: "auto" }, sample.source),
-      make("p", { class: "soft", dir: "auto" }, `Expected: ${sample.reference}`), form);
-  }));
+  $("training-worst").replaceChildren(...run.worst.map((sample) => make("li", {},
+    make("p", { dir: "auto" }, sample.source),
+    make("p", { dir: "auto" }, sample.output),
+    make("p", { class: "soft", dir: "auto" }, `Expected: ${sample.reference}`))));
 }
 
 function showNext(run, onError) {
-  if (run.state !== "finished" || !$("training-next").hidden) return;
+  if (run.state !== "finished") return;
+  if (JSON.stringify(run.commands) !== commands) {
+    commands = JSON.stringify(run.commands);
+    $("training-commands").replaceChildren(...Object.entries(run.commands).flatMap(([what, command]) => [
+      make("dt", {}, what), make("dd", {}, make("code", { tabindex: 0 }, command)),
+    ]));
+  }
+  if (!$("training-next").hidden) return;
   $("training-next").hidden = false;
-  $("training-commands").replaceChildren(...Object.entries(run.commands ?? {}).flatMap(([what, command]) => [
-    make("dt", {}, what), make("dd", {}, make("code", { tabindex: 0 }, command)),
-  ]));
+  $("training-download").parentElement.hidden = !run.exports_page; // a command installs what it needs
   $("training-download").addEventListener("click", async () => {
     const button = $("training-download"), label = button.textContent;
     button.disabled = true;
@@ -77,15 +70,15 @@ function showNext(run, onError) {
   });
 }
 
-// `onModel` is called with each new model, `pair` gives the languages to send a correction with.
-export function setUpTraining({ onModel, pair, onError }) {
+// `onModel` is called with each new model.
+export function setUpTraining({ onModel, onError }) {
   $("training").hidden = false;
   async function look() {
     try {
       const run = await fetchTraining();
       showState(run);
       showCurves(run);
-      showWorst(run, pair, onError);
+      showWorst(run);
       showNext(run, onError);
       if (run.kept !== kept) {
         kept = run.kept;

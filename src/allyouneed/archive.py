@@ -1,21 +1,17 @@
-"""Documents that are XML parts in a zip archive, of Word or OpenDocument: parts with limits, and paragraphs."""
+"""Files of office programs: zip archives in memory, with limits on what they unpack to."""
 
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
-from itertools import count
 from struct import error as StructError
-from typing import Any, NamedTuple, cast
+from typing import IO
 
 from lxml import etree
 
-from ...errors import DocumentError
-from .inline_runs import InlineRun, inline_runs, translated_pieces
-from .pieces import Piece
+from .errors import DocumentError
 from .safe_xml import parse_xml
-from .unit import Document, UnitTranslation
 
 MAX_PARTS = 10_000
 MAX_SIZE = 512 << 20  # bytes of all parts unpacked
@@ -64,6 +60,10 @@ class Archive:
         except _BROKEN as error:
             raise DocumentError(f"is damaged: {name}: {error}") from error
 
+    def open(self, name: str) -> IO[bytes]:
+        """A part as a stream, which ends at the size that the archive states for it."""
+        return self._zip.open(name)
+
     def read_xml(self, name: str) -> etree._Element:
         """The root of a part."""
         return parse_xml(self.read(name), part=name)
@@ -78,56 +78,3 @@ class Archive:
                 content = parts[info.filename] if info.filename in parts else self.read(info.filename)
                 written.writestr(copy(info), content, compress_type=info.compress_type)
         return output.getvalue()
-
-
-class OfficeParagraph(NamedTuple):
-    """A paragraph, its content as pieces, and what else its format needs to write it."""
-
-    element: etree._Element
-    pieces: list[Piece]
-    base: Any = None
-
-
-def office_document(
-    archive: Archive,
-    names: Sequence[str],
-    read: Callable[[etree._Element], Iterable[OfficeParagraph]],
-    build: Callable[[OfficeParagraph, Sequence[Piece]], None],
-    *,
-    label: Callable[[str], str],
-    collapse: bool,
-    numbers: bool,
-) -> Document:
-    """The document whose text is in the parts `names`; parts in which nothing is translated keep their bytes.
-
-    `read` has the paragraphs of a part, whose keys begin with its `label`, and `build` replaces the content of one.
-    """
-
-    def read_part(name: str) -> tuple[etree._Element, list[tuple[OfficeParagraph, list[InlineRun]]]]:
-        root = archive.read_xml(name)
-        keys = (f"{label(name)}paragraph {number}" for number in count(1))
-        paragraphs = zip(list(read(root)), keys, strict=False)
-        return root, [
-            (paragraph, list(inline_runs(paragraph.pieces, collapse=collapse, key=key, numbers=numbers)))
-            for paragraph, key in paragraphs
-        ]
-
-    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
-        remaining = iter(translations)
-        parts: dict[str, bytes] = {}
-        for name in names:
-            root, paragraphs = read_part(name)
-            changed = False
-            for paragraph, runs in paragraphs:
-                pieces = translated_pieces(paragraph.pieces, runs, remaining)
-                if pieces is not None:
-                    build(paragraph, pieces)
-                    changed = True
-            if changed:
-                tree, part = root.getroottree(), io.BytesIO()
-                standalone = cast(bool, tree.docinfo.standalone)  # None: it is not declared
-                tree.write(part, encoding="UTF-8", xml_declaration=True, standalone=standalone)
-                parts[name] = part.getvalue()
-        return archive.replaced(parts)
-
-    return Document(tuple(run.unit for name in names for _, runs in read_part(name)[1] for run in runs), write)

@@ -1,0 +1,66 @@
+"""Documents that are XML parts in a zip archive, of Word or OpenDocument: their paragraphs."""
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from typing import Any, NamedTuple, cast
+
+from lxml import etree
+
+from ...archive import Archive
+from .inline_runs import InlineRun, inline_runs, translated_pieces
+from .pieces import Piece
+from .unit import Document, UnitTranslation
+
+
+class OfficeParagraph(NamedTuple):
+    """A paragraph, its content as pieces, and what else its format needs to write it."""
+
+    element: etree._Element
+    pieces: list[Piece]
+    base: Any = None
+
+
+def office_document(
+    archive: Archive,
+    names: Sequence[str],
+    read: Callable[[etree._Element], Iterable[OfficeParagraph]],
+    build: Callable[[OfficeParagraph, Sequence[Piece]], None],
+    *,
+    label: Callable[[str], str],
+    collapse: bool,
+    numbers: bool,
+) -> Document:
+    """The document whose text is in the parts `names`; parts in which nothing is translated keep their bytes.
+
+    `read` has the paragraphs of a part, whose keys begin with its `label`, and `build` replaces the content of one.
+    """
+
+    def read_part(name: str) -> tuple[etree._Element, list[tuple[OfficeParagraph, list[InlineRun]]]]:
+        root = archive.read_xml(name)
+        keys = (f"{label(name)}paragraph {number}" for number in count(1))
+        paragraphs = zip(list(read(root)), keys, strict=False)
+        return root, [
+            (paragraph, list(inline_runs(paragraph.pieces, collapse=collapse, key=key, numbers=numbers)))
+            for paragraph, key in paragraphs
+        ]
+
+    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
+        remaining = iter(translations)
+        parts: dict[str, bytes] = {}
+        for name in names:
+            root, paragraphs = read_part(name)
+            changed = False
+            for paragraph, runs in paragraphs:
+                pieces = translated_pieces(paragraph.pieces, runs, remaining)
+                if pieces is not None:
+                    build(paragraph, pieces)
+                    changed = True
+            if changed:
+                tree, part = root.getroottree(), io.BytesIO()
+                standalone = cast(bool, tree.docinfo.standalone)  # None: it is not declared
+                tree.write(part, encoding="UTF-8", xml_declaration=True, standalone=standalone)
+                parts[name] = part.getvalue()
+        return archive.replaced(parts)
+
+    return Document(tuple(run.unit for name in names for _, runs in read_part(name)[1] for run in runs), write)

@@ -1,0 +1,69 @@
+"""The health check of a container: whether a server of this user answers, whatever its address and port are.
+
+The system lists which addresses are listened on, and for whom; no setting of the server needs to be read again.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import NamedTuple
+
+SOCKET_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_LISTENING = "0A"  # the state of a socket that accepts connections
+_SECONDS = 2.0
+
+
+class Address(NamedTuple):
+    """Where a server can be reached on this machine."""
+
+    host: str
+    port: int
+
+
+def listening_addresses(table: str, user: int) -> Iterator[Address]:
+    """Yield where the sockets of a table of /proc/net that belong to a user accept connections.
+
+    One that accepts them at every address is reached at the loopback.
+    """
+    for row in table.splitlines()[1:]:
+        _, local, _, state, _, _, _, owner, *_ = row.split()
+        if state == _LISTENING and int(owner) == user:
+            number, _, port = local.partition(":")
+            yield Address(_host(bytes.fromhex(number)), int(port, 16))
+
+
+def _host(number: bytes) -> str:
+    """The address that the kernel writes as words of four bytes, each in the order of the processor."""
+    words = [number[i : i + 4] for i in range(0, len(number), 4)]
+    ordered = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
+    if not any(ordered):
+        return "127.0.0.1" if len(ordered) == 4 else "::1"
+    return socket.inet_ntop(socket.AF_INET if len(ordered) == 4 else socket.AF_INET6, ordered)
+
+
+def answers(address: Address) -> bool:
+    """Whether a server says at an address that it is alive."""
+    connection = HTTPConnection(address.host, address.port, timeout=_SECONDS)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def exit_code(tables: Sequence[Path] = SOCKET_TABLES) -> int:
+    """Return 0 if some server of this user answers, else 1."""
+    addresses = (
+        address for table in tables if table.exists()
+        for address in listening_addresses(table.read_text(encoding="ascii"), os.getuid())
+    )  # fmt: skip
+    return 0 if any(map(answers, addresses)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code())

@@ -1,0 +1,44 @@
+"""Spreadsheets as rows of texts, read in a process of its own.
+
+A spreadsheet may come from a stranger: a few kilobytes can ask for all memory, or end the library that reads it. The
+process has limits on both, and whatever ends it is an error of one line here.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+from ..errors import DataError
+from ..files import parse_json
+from ..interpreter import python_command
+from .headings import NumberedCells
+
+_REMEDY = "save it again as .xlsx, or as .csv"
+
+
+def spreadsheet_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
+    """The rows of a sheet with all their cells; a row without any text is none. A row is counted as a line.
+
+    Refuses a file that is no spreadsheet, one that is protected by a password, one that takes more memory or time than
+    a file of its size may, and a sheet that is not there.
+    """
+    process = subprocess.Popen(
+        python_command(f"{__package__}.spreadsheet_process", str(path), sheet),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    stdout = cast(IO[bytes], process.stdout)
+    try:
+        for line in stdout:
+            number, cells, near = parse_json(line)
+            if not number:
+                raise DataError(f"{path} {cells}").mended_by(*(["--sheet", near] if near else []))
+            yield NumberedCells(number, cells)
+        if process.wait():
+            raise DataError(
+                f"{path} is damaged, or takes more memory or time than a spreadsheet of its size may; {_REMEDY}"
+            )
+    finally:
+        process.kill()
+        process.wait()
+        stdout.close()

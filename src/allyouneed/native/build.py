@@ -1,0 +1,109 @@
+"""Compile the C files to one library that knows every instruction set of a processor. Needs nothing but a compiler.
+
+It is a program of its own, so that the installation can run it before the package exists: `python build.py`.
+"""
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+LIBRARY = FOLDER / "libengine.so"  # under this name on every system
+
+# Contraction would fuse a product with a sum, whose rounding depends on the processor.
+FLAGS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-g0"]
+AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
+DOT = ["-march=armv8.2-a+dotprod"]
+KERNELS = {
+    "x86_64": {"avx2": ["-mavx2"], "avx_vnni": ["-mavx2", "-mavxvnni"], "avx512_vnni": AVX512},
+    "aarch64": {"neon": [], "neon_dot": DOT},
+    "wasm32": {"wasm": ["-msimd128"]},
+}
+ZIG = [sys.executable, "-m", "ziglang", "cc"]
+ZIG_FLAGS = {DOT[0]: "-mcpu=generic+dotprod"}  # what it calls them
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names of them
+
+
+class CompilerError(Exception):
+    """The compiler failed; the message is what it said."""
+
+
+def find_compiler() -> list[str] | None:
+    """Return the command of a C compiler: `$CC`, cc, or that of the ziglang wheel. None if there is none."""
+    named = shlex.split(os.environ.get("CC", ""))
+    for command in (named, ["cc"], ["gcc"], ["clang"]):
+        if command and shutil.which(command[0]):
+            return command
+    try:
+        import ziglang  # type: ignore[import-not-found]  # noqa: F401
+    except ImportError:
+        return None
+    return ZIG
+
+
+def build(
+    output: Path = LIBRARY,
+    *,
+    compiler: Sequence[str] = (),
+    machine: str = "",
+    sources: Sequence[Path] = (),
+    flags: Sequence[str] = (),
+    link_flags: Sequence[str] = ("-shared",),
+) -> list[str]:
+    """Compile the library for a machine, by default this one. Returns the instruction sets that it knows.
+
+    `sources` are compiled with those of this folder. A set that the compiler does not know is left out. The file
+    appears whole or not at all.
+    """
+    command = list(compiler or find_compiler() or ["cc"])
+    machine = machine or platform.machine().lower()
+    machine = MACHINES.get(machine, machine)
+    position = [] if machine == "wasm32" or os.name == "nt" else ["-fPIC"]
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(os.cpu_count()) as threads:
+        objects = Path(temporary)
+
+        def compile_file(source: Path, more: Sequence[str]) -> Path:
+            compiled = objects / f"{source.stem}.o"
+            if "ziglang" in command:
+                more = [ZIG_FLAGS.get(flag, flag) for flag in more]
+            _run([*command, *FLAGS, *position, *flags, *more, "-c", str(source), "-o", str(compiled)])
+            return compiled
+
+        sets = {
+            name: threads.submit(compile_file, FOLDER / f"kernels_{name}.c", more)
+            for name, more in KERNELS.get(machine, {}).items()
+        }
+        known = [name for name, compiled in sets.items() if not isinstance(compiled.exception(), CompilerError)]
+        defined = [f"-DHAVE_{name.upper()}" for name in known]
+        others = [
+            *sorted(set(FOLDER.glob("*.c")) - set(FOLDER.glob("kernels_*.c"))),
+            FOLDER / "kernels_plain.c",
+            *sources,
+        ]
+        files = [
+            *threads.map(lambda source: compile_file(source, defined), others),
+            *(sets[name].result() for name in known),
+        ]
+        whole = objects / output.name
+        _run([*command, *flags, *link_flags, *map(str, files), "-o", str(whole)])
+        partial = output.with_name(f"{output.name}.{os.getpid()}")
+        shutil.copyfile(whole, partial)
+        partial.replace(output)
+    return [*known, "plain"]
+
+
+def _run(command: Sequence[str]) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise CompilerError(f"{shlex.join(command)}\n{result.stderr}")
+
+
+if __name__ == "__main__":
+    print(LIBRARY, *build())

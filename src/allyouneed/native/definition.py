@@ -1,0 +1,29 @@
+"""Whether the definition, `nn/`, is still the one that the engine was compared with.
+
+The tests compare the engine with every part of `nn/` and `younger/`, and note the digest of these files. As long as it
+is theirs, a process that only translates need not import PyTorch to compare once more. After the tests of tests/native
+have passed, `python -m allyouneed.native.definition` notes it anew.
+"""
+
+from hashlib import sha256
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1]
+NOTED = Path(__file__).with_name("definition.sha256")
+PARTS = ("nn/*.py", "younger/__init__.py", "younger/query_key_norm.py", "younger/rotary.py")
+
+
+def definition_digest() -> str:
+    """Compute the SHA-256 of the files that define the model."""
+    files = sorted(path for part in PARTS for path in PACKAGE.glob(part))
+    contents = (f"{path.relative_to(PACKAGE).as_posix()}\n{path.read_text(encoding='utf-8')}" for path in files)
+    return sha256("\n".join(contents).encode()).hexdigest()
+
+
+def is_as_compared() -> bool:
+    """Return True if nobody has edited the definition since."""
+    return NOTED.read_text(encoding="utf-8").strip() == definition_digest()
+
+
+if __name__ == "__main__":
+    NOTED.write_text(definition_digest() + "\n", encoding="utf-8")

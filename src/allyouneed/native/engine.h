@@ -1,0 +1,69 @@
+/* The encoder-decoder Transformer for translating on a CPU: weights go in, log-probabilities of the next token come out.
+
+   `nn/` is the definition, and docs/walk explains it; these files have the same parts under the same names. They keep
+   no global state: a model is never changed after it was made, so any number of threads may search with it at once,
+   each with a search of its own. Whoever calls checks sizes against the config before a pointer is passed
+   (native/engine.py); ids and numbers of hypotheses are checked here.
+
+   B sentences   S source length   N hypotheses   D d_model   H heads   K, Kv widths of a head   F d_ff   V vocabulary */
+
+#ifndef ALLYOUNEED_ENGINE_H
+#define ALLYOUNEED_ENGINE_H
+
+#include <stdint.h>
+
+#include "kernels.h"
+
+#if defined(_WIN32)
+#define PUBLIC __declspec(dllexport)
+#else
+#define PUBLIC __attribute__((visibility("default")))
+#endif
+
+enum { OK = 0, NO_MEMORY = 1, BAD_ID = 2, BAD_HYPOTHESIS = 3, TOO_LONG = 4, NOT_FINITE = 5 };
+
+/* As `ModelConfig`; everything in 32 bits. */
+typedef struct {
+    int32_t vocab_size, target_vocab_size, d_model, d_ff, heads, d_k, d_v, encoder_layers, decoder_layers, max_length;
+    int32_t activation;     /* an `Activation` */
+    int32_t norm_first;     /* "pre" */
+    int32_t sinusoidal;     /* sines and cosines are added to the embeddings */
+    int32_t rotary;         /* queries and keys of self-attention are rotated */
+    int32_t query_key_norm; /* queries and keys of self-attention are normalized in each head */
+    int32_t int8;           /* linear maps in int8 */
+} Config;
+
+typedef struct Model Model;
+typedef struct Search Search;
+
+/* The instruction sets of this processor, the fastest first; NULL after the last. */
+PUBLIC const char *instruction_set(int number);
+
+/* A model by the weights that native/engine.py lists, in its order; NULL for one that the model does not have. It
+   keeps none of them. Sets `*error` and returns NULL if it fails. */
+PUBLIC Model *model_new(const Config *config, const float *const *weights, int instruction_set, int *error);
+PUBLIC void model_free(Model *model);
+
+/* Encode B sentences, one after the other in `ids`. Ids of `banned` get a probability of 0; with `renormalize` the others
+   share it. Sets `*error` and returns NULL if it fails. */
+PUBLIC Search *search_new(const Model *model, const int32_t *ids, const int32_t *lengths, int sentences,
+                          const int32_t *banned, int banned_count, int renormalize, int *error);
+PUBLIC void search_free(Search *search);
+
+/* Make N hypotheses: hypothesis n is `hypotheses[n]` of the step before continued with `tokens[n]`. */
+PUBLIC int search_step(Search *search, const int32_t *hypotheses, const int32_t *tokens, int rows);
+
+/* The log-probabilities of the next token, (N, V); rows are `*stride` numbers apart. */
+PUBLIC float *search_log_probabilities(Search *search, int *stride);
+
+/* Change those of one hypothesis: multiply, then leave only `forced` (−1: all) and take away `banned`, unless nothing would
+   be left. */
+PUBLIC int search_restrict(Search *search, int hypothesis, const int32_t *penalized, int penalized_count, float penalty,
+                           const int32_t *banned, int banned_count, int forced);
+
+/* The `count` best continuations of each sentence left, the best first; `found` says how many there are of each.
+   `total`, `hypothesis` and `token` have room for `count` of each. Returns the number of sentences, or −1. */
+PUBLIC int search_best(Search *search, const double *totals, int count, int32_t *found, double *total,
+                       int32_t *hypothesis, int32_t *token);
+
+#endif

@@ -1,0 +1,261 @@
+"""A model that translates in C: what a search needs of it, as `decode/step.py` says."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from ctypes import CDLL, Array, byref, c_double, c_int, c_int32, c_void_p
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+from ..config import ModelConfig
+from ..decode.step import Continuation
+from ..device import available_cores
+from ..errors import ConfigError, InputError
+from .library import Config, address_of, chosen_instruction_set, load_library
+
+Precision = Literal["float32", "int8"]
+
+ACTIVATIONS = ("relu", "gelu", "silu")
+LARGEST_INT8_INPUT = 2**31 // 128**2 - 1  # numbers of an input whose products fit the sum of 32 bits
+ERRORS = {
+    1: "not enough memory",
+    2: "an id is outside the vocabulary",
+    3: "no such hypothesis",
+    4: "longer than the model's max_length",
+    5: "a weight is not a finite number",
+}
+
+
+class Weight(NamedTuple):
+    """A weight of the model: its name in `nn/`, and its shape."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+def list_weights(config: ModelConfig) -> list[Weight | None]:
+    """List the weights in the order in which model.c takes them, None for one that this model does not have."""
+    d_model = config.d_model
+    d_k = config.d_k or d_model // config.heads
+    d_v = config.d_v or d_model // config.heads
+    keys, values = config.heads * d_k, config.heads * d_v
+    learned = config.positions == "learned"
+
+    def linear(name: str, size_in: int, size_out: int) -> Iterator[Weight]:
+        yield Weight(f"{name}.weight", (size_out, size_in))
+        yield Weight(f"{name}.bias", (size_out,))
+
+    def norm(name: str, present: bool = True) -> Iterator[Weight | None]:
+        yield Weight(f"{name}.gain", (d_model,)) if present else None
+        yield Weight(f"{name}.bias", (d_model,)) if present else None
+
+    def attention(name: str, is_self: bool) -> Iterator[Weight | None]:
+        yield from linear(f"{name}.query", d_model, keys)
+        yield from linear(f"{name}.key", d_model, keys)
+        yield from linear(f"{name}.value", d_model, values)
+        yield from linear(f"{name}.output", values, d_model)
+        if is_self:
+            yield Weight(f"{name}.query_gain", (d_k,)) if config.query_key_norm else None
+            yield Weight(f"{name}.key_gain", (d_k,)) if config.query_key_norm else None
+        yield from norm(f"{name}_residual.norm")
+
+    def block(name: str, attentions: Sequence[str]) -> Iterator[Weight | None]:
+        for part in attentions:
+            yield from attention(f"{name}.{part}", is_self=part != "cross_attention")
+        yield from linear(f"{name}.feed_forward.inner", d_model, config.d_ff)
+        yield from linear(f"{name}.feed_forward.outer", config.d_ff, d_model)
+        yield from norm(f"{name}.feed_forward_residual.norm")
+
+    def side(
+        name: str, vocab_size: int, layers: int, attentions: Sequence[str], table: bool
+    ) -> Iterator[Weight | None]:
+        stack = "encoder" if name == "source" else "decoder"
+        yield Weight(f"{name}_embedding.table", (vocab_size, d_model)) if table else None
+        yield Weight(f"{name}_position.encoding", (config.max_length, d_model)) if learned else None
+        for layer in range(layers):
+            yield from block(f"{stack}.layers.{layer}", attentions)
+        yield from norm(f"{stack}.norm", config.norm == "pre")
+
+    target_vocab_size = config.effective_target_vocab_size
+    own_target_table = config.tied_embeddings != "all"
+    own_projection = config.tied_embeddings == "none"
+    return [
+        *side("source", config.vocab_size, config.encoder_layers, ["attention"], True),
+        *side(
+            "target", target_vocab_size, config.decoder_layers, ["self_attention", "cross_attention"], own_target_table
+        ),
+        Weight("projection.table", (target_vocab_size, d_model)) if own_projection else None,
+        Weight("projection.bias", (target_vocab_size,)) if config.projection_bias else None,
+    ]
+
+
+def fits_int8(config: ModelConfig) -> bool:
+    """Return True if sums of products of int8 fit 32 bits, however wide the inputs of its linear maps."""
+    d_v = config.d_v or config.d_model // config.heads
+    return max(config.d_model, config.d_ff, config.heads * d_v) <= LARGEST_INT8_INPUT
+
+
+class NativeEngine:
+    """A model in C, as an `Engine`. Refuses weights whose names or shapes are not those of the config."""
+
+    def __init__(self, config: ModelConfig, weights: Mapping[str, memoryview], precision: Precision) -> None:
+        if precision == "int8" and not fits_int8(config):
+            raise ConfigError(f"int8 is for inputs of at most {LARGEST_INT8_INPUT} numbers; use float32")
+        library = load_library()
+        assert library is not None, "the caller asks `load_library` first"
+        self.config = config
+        self.precision = precision
+        self._library = library
+        listed = list_weights(config)
+        require_weights(listed, weights)
+        addresses = (c_void_p * len(listed))(*(address_of(weights[one.name]) if one else None for one in listed))
+        error = c_int()
+        model = library.model_new(
+            byref(as_structure(config, precision)), addresses, chosen_instruction_set(), byref(error)
+        )
+        if not model:
+            raise MemoryError(ERRORS[1]) if error.value == 1 else ConfigError(ERRORS[error.value])
+        self._model = model
+        weakref.finalize(self, library.model_free, model)
+
+    @property
+    def workers(self) -> int:
+        """As in `Engine`: each search keeps one core busy."""
+        return available_cores()
+
+    def start(
+        self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
+    ) -> NativeStep:
+        """Encode the sources. Returns the step of one search; refuses ids outside the vocabulary, and long sources."""
+        return NativeStep(self, self._library, self._model, sources, banned_ids, renormalize)
+
+
+class NativeStep:
+    """One search of a `NativeEngine`, as `decode.step.Step` describes it."""
+
+    def __init__(
+        self,
+        engine: NativeEngine,
+        library: CDLL,
+        model: int,
+        sources: Sequence[Sequence[int]],
+        banned_ids: Sequence[int],
+        renormalize: bool,
+    ) -> None:
+        self._engine = engine  # it must outlive the search
+        self._library = library
+        self._rows = len(sources)
+        self._vocab_size = engine.config.effective_target_vocab_size
+        ids = [token for source in sources for token in source]
+        error = c_int()
+        search = library.search_new(
+            model, _ids(ids), _ids([len(source) for source in sources]), len(sources),
+            _ids(banned_ids), len(banned_ids), renormalize, byref(error),
+        )  # fmt: skip
+        _require_ok(error.value)
+        self._search = search
+        weakref.finalize(self, library.search_free, search)
+
+    def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+        """Continue hypotheses, and compute what may come next."""
+        rows = len(tokens)
+        _require_ok(self._library.search_step(self._search, _ids(hypotheses), _ids(tokens), rows))
+        self._rows = rows
+
+    def restrict(
+        self,
+        hypothesis: int,
+        *,
+        banned: Collection[int] = (),
+        forced: int | None = None,
+        penalized: Collection[int] = (),
+        penalty: float = 1.0,
+    ) -> None:
+        """Change what may come next in one hypothesis."""
+        _require_ok(
+            self._library.search_restrict(
+                self._search, hypothesis, _ids([*penalized]), len(penalized), penalty,
+                _ids([*banned]), len(banned), -1 if forced is None else forced,
+            )
+        )  # fmt: skip
+
+    def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
+        """Find the `count` most likely continuations of each sentence left."""
+        rows = self._rows
+        count = min(count, rows * self._vocab_size)
+        found = (c_int32 * rows)()
+        total = (c_double * (rows * count))()
+        hypothesis = (c_int32 * (rows * count))()
+        token = (c_int32 * (rows * count))()
+        sentences = self._library.search_best(
+            self._search, (c_double * rows)(*totals), count, found, total, hypothesis, token
+        )
+        if sentences < 0:
+            raise MemoryError(ERRORS[1])
+        counts = found[:sentences]
+        end = sum(counts)
+        continuations = map(Continuation, total[:end], hypothesis[:end], token[:end])
+        return [list(islice(continuations, size)) for size in counts]
+
+    def log_probability(self, hypothesis: int, token: int) -> float:
+        """Return the log-probability of one continuation."""
+        stride = c_int()
+        first = self._library.search_log_probabilities(self._search, byref(stride))
+        return float(first[hypothesis * stride.value + token])
+
+    def log_probabilities(self) -> Any:
+        """Return those of all continuations as an array of NumPy, (N, V), which the next step overwrites."""
+        import numpy as np
+
+        stride = c_int()
+        first = self._library.search_log_probabilities(self._search, byref(stride))
+        return np.ctypeslib.as_array(first, (self._rows, stride.value))[:, : self._vocab_size]
+
+
+def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memoryview]) -> None:
+    """Refuse weights that are not exactly those of the list, in float32."""
+    expected = {weight.name: weight.shape for weight in listed if weight}
+    if expected.keys() != weights.keys():
+        different = sorted(expected.keys() ^ weights.keys())
+        raise ConfigError(f"names differ from the model's, {different[0]} for one")
+    for name, shape in expected.items():
+        if weights[name].shape != shape or weights[name].format != "f":
+            raise ConfigError(
+                f"{name} must have shape {shape} in float32; got {weights[name].shape}, format {weights[name].format}"
+            )
+
+
+def as_structure(config: ModelConfig, precision: Precision) -> Config:
+    """Write a config as C has it."""
+    d_k = config.d_k or config.d_model // config.heads
+    d_v = config.d_v or config.d_model // config.heads
+    return Config(
+        vocab_size=config.vocab_size,
+        target_vocab_size=config.effective_target_vocab_size,
+        d_model=config.d_model,
+        d_ff=config.d_ff,
+        heads=config.heads,
+        d_k=d_k,
+        d_v=d_v,
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        max_length=config.max_length,
+        activation=ACTIVATIONS.index(config.activation),
+        norm_first=config.norm == "pre",
+        sinusoidal=config.positions in ("sinusoidal", "sinusoidal-rotary"),
+        rotary=config.is_rotary,
+        query_key_norm=config.query_key_norm,
+        int8=precision == "int8",
+    )
+
+
+def _ids(values: Sequence[int]) -> Array[c_int32]:
+    return (c_int32 * len(values))(*values)
+
+
+def _require_ok(error: int) -> None:
+    if error == 1:
+        raise MemoryError(ERRORS[1])
+    if error:
+        raise InputError(ERRORS[error])

@@ -1,0 +1,76 @@
+/* What every instruction set must be able to do, and how weights are laid out for it.
+
+   Two promises hold for each set, so that a text has the same translation on every processor, alone and in any batch:
+
+   - Sums of floats have one order. Numbers are added in 16 lanes, whatever the width of a register (one of 512 bits,
+     two of 256, four of 128), and the lanes are added as a tree. No product is fused with a sum (-ffp-contract=off).
+   - Products of int8 are summed in int32, which is exact in any order.
+
+   Each row of a batch is computed by itself; only the reading of weights is shared. */
+
+#ifndef ALLYOUNEED_KERNELS_H
+#define ALLYOUNEED_KERNELS_H
+
+#include <stdint.h>
+
+enum { PANEL = 64, LEVELS = 127 };
+
+/* A linear map, y = Wx + b. Its outputs stand in panels of 64, so that one load of weights serves 64 outputs:
+     float32: weights[panel][input][64]
+     int8:    levels[panel][input / 4][64][4], since instructions multiply and add four bytes at once
+   Outputs are padded to whole panels by zeros, inputs of int8 to a multiple of 4. */
+typedef struct {
+    int in, out;     /* as in the model */
+    int quads;       /* int8: inputs / 4, rounded up */
+    int panels;      /* outputs / 64, rounded up */
+    float *bias;     /* panels · 64 */
+    float *weights;  /* float32; NULL in int8 */
+    int8_t *levels;  /* int8; NULL in float32 */
+    float *scale;    /* int8, of each output: weight = scale · level */
+    int32_t *offset; /* int8, of each output: 128 · the sum of its levels, for instructions whose inputs are unsigned */
+} Linear;
+
+typedef enum { RELU, GELU, SILU } Activation;
+
+typedef struct {
+    const char *name;
+
+    /* Round a row to 127 levels of each sign: x = scale · level. Pads with zeros to a multiple of 4. */
+    void (*quantize)(const float *x, int size, int8_t *levels, float *scale);
+
+    /* Rows times weights. Row r begins at x + r · x_stride; results, `panels` · 64 a row, at y + r · y_stride. */
+    void (*linear_float)(const Linear *map, const float *x, int x_stride, int rows, float *y, int y_stride);
+    void (*linear_int8)(const Linear *map, const int8_t *x, const float *x_scale, int rows, float *y, int y_stride);
+
+    /* x + y into x. */
+    void (*add)(float *x, const float *y, int size);
+
+    /* (x − mean) / √(variance + 1e-5) · gain + bias, §3.1. y may be x. */
+    void (*layer_norm)(const float *x, const float *gain, const float *bias, int size, float *y);
+
+    /* x / √(mean of x² + 1e-5) · gain: query-key norm of one head. */
+    void (*rms_norm)(float *x, const float *gain, int size);
+
+    void (*activate)(float *x, int size, Activation activation);
+
+    /* softmax(q · K / √d_k) V of one head, equation 1, for keys stored in columns of 16 positions:
+       keys[length / 16, rounded up][d_k][16], values at values + position · v_stride. `scores` has room
+       for `length` + 16, rounded up to whole columns. */
+    void (*attend_memory)(const float *query, const float *keys, const float *values, int v_stride, int length, int d_k,
+                          int d_v, float *scores, float *out);
+
+    /* The same for the rows of a cache: the key of position t at rows[t] + k_offset, its value at rows[t] + v_offset. */
+    void (*attend_rows)(const float *query, const float *const *rows, int k_offset, int v_offset, int length, int d_k,
+                        int d_v, float *scores, float *out);
+
+    /* x − log Σ exp x, in place. */
+    void (*log_softmax)(float *x, int size);
+
+    /* The index of the first number of x[from … size) that is greater than `bound`; `size` if there is none. */
+    int (*next_above)(const float *x, int from, int size, float bound);
+} Kernels;
+
+extern const Kernels kernels_plain, kernels_avx2, kernels_avx_vnni, kernels_avx512_vnni, kernels_neon, kernels_neon_dot,
+    kernels_wasm;
+
+#endif

@@ -1,0 +1,24 @@
+/* No instruction set in particular: the reference that all others must equal to the bit. */
+
+#include <stdint.h>
+
+#define LANES 4
+#define REGISTERS 8
+#define NAME kernels_plain
+#define LABEL "plain"
+#define UNSIGNED 0
+
+typedef const int8_t *Quad;
+typedef int32_t PlainInts __attribute__((vector_size(16)));
+
+static inline Quad load_quad(const int8_t *x) { return x; }
+
+static inline PlainInts dot(PlainInts sums, PlainInts weights, Quad x) {
+    int8_t w[16];
+    __builtin_memcpy(w, &weights, 16);
+    for (int lane = 0; lane < 4; lane++)
+        for (int i = 0; i < 4; i++) sums[lane] += w[4 * lane + i] * x[i];
+    return sums;
+}
+
+#include "kernels_body.h"

@@ -1,0 +1,95 @@
+"""The compiled library, and what its functions take (engine.h)."""
+
+import os
+from ctypes import (
+    CDLL,
+    POINTER,
+    Structure,
+    byref,
+    c_char_p,
+    c_double,
+    c_float,
+    c_int,
+    c_int32,
+    c_ssize_t,
+    c_void_p,
+    py_object,
+    pythonapi,
+)
+from functools import cache
+
+from ..errors import ConfigError
+from .build import LIBRARY
+
+FIELDS = (
+    "vocab_size", "target_vocab_size", "d_model", "d_ff", "heads", "d_k", "d_v", "encoder_layers", "decoder_layers",
+    "max_length", "activation", "norm_first", "sinusoidal", "rotary", "query_key_norm", "int8",
+)  # fmt: skip
+
+IDS = POINTER(c_int32)
+DOUBLES = POINTER(c_double)
+
+
+class Buffer(Structure):
+    """Py_buffer, by which Python tells where the bytes of an object are."""
+
+    _fields_ = [
+        ("address", c_void_p), ("owner", c_void_p), ("size", c_ssize_t), ("rest", c_void_p * 8),
+    ]  # fmt: skip
+
+
+def address_of(view: memoryview) -> int:
+    """Return where the numbers of a view begin, which may be read only; they stay there as long as the view lives."""
+    buffer = Buffer()
+    pythonapi.PyObject_GetBuffer(py_object(view), byref(buffer), 0)  # raises BufferError unless they are contiguous
+    address = int(buffer.address or 0)
+    pythonapi.PyBuffer_Release(byref(buffer))
+    return address
+
+
+class Config(Structure):
+    """The sizes of a model, as engine.h has them."""
+
+    _fields_ = [(name, c_int32) for name in FIELDS]
+
+
+@cache
+def load_library() -> CDLL | None:
+    """Load the compiled library. Returns None where it was not compiled, or if `ALLYOUNEED_ISA` is "none"."""
+    if os.environ.get("ALLYOUNEED_ISA") == "none" or not LIBRARY.exists():
+        return None
+    library = CDLL(str(LIBRARY))
+    signatures = {
+        "instruction_set": (c_char_p, [c_int]),
+        "model_new": (c_void_p, [POINTER(Config), POINTER(c_void_p), c_int, POINTER(c_int)]),
+        "model_free": (None, [c_void_p]),
+        "search_new": (c_void_p, [c_void_p, IDS, IDS, c_int, IDS, c_int, c_int, POINTER(c_int)]),
+        "search_free": (None, [c_void_p]),
+        "search_step": (c_int, [c_void_p, IDS, IDS, c_int]),
+        "search_log_probabilities": (POINTER(c_float), [c_void_p, POINTER(c_int)]),
+        "search_restrict": (c_int, [c_void_p, c_int, IDS, c_int, c_float, IDS, c_int, c_int]),
+        "search_best": (c_int, [c_void_p, DOUBLES, c_int, IDS, DOUBLES, IDS, IDS]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+def instruction_sets() -> list[str]:
+    """List the instruction sets of this processor that the library knows, the fastest first."""
+    library = load_library()
+    names: list[str] = []
+    while library is not None and (name := library.instruction_set(len(names))):
+        names.append(name.decode())
+    return names
+
+
+def chosen_instruction_set() -> int:
+    """Return the number of the set that `ALLYOUNEED_ISA` names, or of the fastest. Refuses one that is not there."""
+    known = instruction_sets()
+    asked = os.environ.get("ALLYOUNEED_ISA", known[0])
+    if asked not in known:
+        raise ConfigError(f"ALLYOUNEED_ISA is {asked}; this processor has {', '.join(known)}")
+    return known.index(asked)

@@ -1,0 +1,215 @@
+/* A model from its weights. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+enum { KNOWN_POSITIONS = 512 };
+
+/* The fastest first; build.py defines which sets the compiler knew. */
+static const Kernels *const KNOWN[] = {
+#ifdef HAVE_AVX512_VNNI
+    &kernels_avx512_vnni,
+#endif
+#ifdef HAVE_AVX_VNNI
+    &kernels_avx_vnni,
+#endif
+#ifdef HAVE_AVX2
+    &kernels_avx2,
+#endif
+#ifdef HAVE_NEON_DOT
+    &kernels_neon_dot,
+#endif
+#ifdef HAVE_NEON
+    &kernels_neon,
+#endif
+#ifdef HAVE_WASM
+    &kernels_wasm,
+#endif
+    &kernels_plain,
+};
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* Asks the processor itself: the compilers' own ways need libraries that not all of them bring. */
+static int supported(const char *name) {
+    const int wide = !strcmp(name, "avx512-vnni"), vnni = !strcmp(name, "avx-vnni"), avx2 = !strcmp(name, "avx2");
+    unsigned a, b, c, d, b7, c7, saved;
+    if (!wide && !vnni && !avx2) return 1;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1) || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d)) return 0;
+    __asm__("xgetbv" : "=a"(saved), "=d"(d) : "c"(0)); /* which registers the system keeps for a program */
+    if ((saved & 0x06) != 0x06 || !(b7 >> 5 & 1)) return 0;
+    if (avx2) return 1;
+    if (vnni) return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+    return (saved & 0xe0) == 0xe0 && (b7 >> 16 & 1) && (b7 >> 17 & 1) && (b7 >> 30 & 1) && (b7 >> 31 & 1) && (c7 >> 11 & 1);
+}
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+
+static int supported(const char *name) {
+    return strcmp(name, "neon-dot") || (getauxval(AT_HWCAP) >> 20 & 1); /* HWCAP_ASIMDDP */
+}
+#else
+static int supported(const char *name) { return name != NULL; } /* every Apple M has the dot product */
+#endif
+
+static const Kernels *kernels_at(int number) {
+    for (size_t k = 0; k < sizeof KNOWN / sizeof *KNOWN; k++)
+        if (supported(KNOWN[k]->name) && number-- == 0) return KNOWN[k];
+    return NULL;
+}
+
+const char *instruction_set(int number) {
+    const Kernels *kernels = kernels_at(number);
+    return kernels ? kernels->name : NULL;
+}
+
+/* ---- Weights, in the order in which native/engine.py lists them ---- */
+
+typedef struct {
+    const float *const *next;
+    const Config *config;
+    Model *model;
+    int error;
+} Reader;
+
+static const float *take(Reader *reader, size_t size) {
+    const float *weight = *reader->next++;
+    if (weight && !reader->error && !all_finite(weight, size)) reader->error = NOT_FINITE;
+    return weight;
+}
+
+/* The same, as a copy that the model keeps. */
+static const float *take_copy(Reader *reader, size_t size) {
+    const float *weight = take(reader, size);
+    Kept *copy;
+    if (!weight || reader->error) return NULL;
+    copy = malloc(sizeof *copy + sizeof(float) * size);
+    if (!copy) {
+        reader->error = NO_MEMORY;
+        return NULL;
+    }
+    memcpy(copy->numbers, weight, sizeof(float) * size);
+    copy->next = reader->model->kept;
+    reader->model->kept = copy;
+    return copy->numbers;
+}
+
+static Norm take_norm(Reader *reader) {
+    Norm norm;
+    norm.gain = take_copy(reader, reader->config->d_model);
+    norm.bias = take_copy(reader, reader->config->d_model);
+    return norm;
+}
+
+/* `count` linear maps of vectors of size `in`, as one. Each has a weight and a bias. */
+static void take_linear(Reader *reader, Linear *map, int in, int count, const int *outputs) {
+    const float *weights[3], *biases[3];
+    for (int m = 0; m < count; m++) {
+        weights[m] = take(reader, (size_t)outputs[m] * in);
+        biases[m] = take(reader, outputs[m]);
+    }
+    if (!reader->error) reader->error = linear_new(map, weights, biases, outputs, count, in, reader->config->int8);
+}
+
+static void take_attention(Reader *reader, Attention *attention, int is_self) {
+    const Config *c = reader->config;
+    const int keys = c->heads * c->d_k, key_value[] = {keys, c->heads * c->d_v};
+    take_linear(reader, &attention->query, c->d_model, 1, &keys);
+    take_linear(reader, &attention->key_value, c->d_model, 2, key_value);
+    take_linear(reader, &attention->output, c->heads * c->d_v, 1, &c->d_model);
+    if (is_self) {
+        attention->query_gain = take_copy(reader, c->d_k);
+        attention->key_gain = take_copy(reader, c->d_k);
+    }
+}
+
+static void take_block(Reader *reader, Block *block, int is_decoder) {
+    const Config *c = reader->config;
+    take_attention(reader, &block->self_attention, 1);
+    block->self_attention_norm = take_norm(reader);
+    if (is_decoder) {
+        take_attention(reader, &block->cross_attention, 0);
+        block->cross_attention_norm = take_norm(reader);
+    }
+    take_linear(reader, &block->feed_forward.inner, c->d_model, 1, &c->d_ff);
+    take_linear(reader, &block->feed_forward.outer, c->d_ff, 1, &c->d_model);
+    block->feed_forward_norm = take_norm(reader);
+}
+
+Model *model_new(const Config *config, const float *const *weights, int set, int *error) {
+    Model *model = calloc(1, sizeof *model);
+    Reader reader = {weights, config, model, OK};
+    const float *table, *bias;
+    const Config *c;
+    int rotated;
+
+    *error = NO_MEMORY;
+    if (!model) return NULL;
+    model->config = *config;
+    c = &model->config;
+    rotated = c->d_k - c->d_k % 2;
+    model->kernels = kernels_at(set);
+    model->known_positions = c->max_length < KNOWN_POSITIONS ? c->max_length : KNOWN_POSITIONS;
+    model->encoder = calloc(c->encoder_layers, sizeof *model->encoder);
+    model->decoder = calloc(c->decoder_layers, sizeof *model->decoder);
+    if (c->sinusoidal) model->sines = malloc(sizeof(float) * model->known_positions * c->d_model);
+    if (c->rotary) model->turns = malloc(sizeof(float) * model->known_positions * c->d_k);
+    if (!model->kernels || !model->encoder || !model->decoder || (c->sinusoidal && !model->sines) ||
+        (c->rotary && !model->turns)) {
+        model_free(model);
+        return NULL;
+    }
+    for (int position = 0; position < model->known_positions; position++) {
+        if (c->sinusoidal) sines_at(position, c->d_model, model->sines + (size_t)position * c->d_model);
+        if (c->rotary) sines_at(position, rotated, model->turns + (size_t)position * c->d_k);
+    }
+
+    model->source_table = take_copy(&reader, (size_t)c->vocab_size * c->d_model);
+    model->source_positions = take_copy(&reader, (size_t)c->max_length * c->d_model);
+    for (int l = 0; l < c->encoder_layers; l++) take_block(&reader, model->encoder + l, 0);
+    model->encoder_norm = take_norm(&reader);
+    model->target_table = take_copy(&reader, (size_t)c->target_vocab_size * c->d_model);
+    if (!model->target_table) model->target_table = model->source_table;
+    model->target_positions = take_copy(&reader, (size_t)c->max_length * c->d_model);
+    for (int l = 0; l < c->decoder_layers; l++) take_block(&reader, model->decoder + l, 1);
+    model->decoder_norm = take_norm(&reader);
+    table = take(&reader, (size_t)c->target_vocab_size * c->d_model);
+    if (!table) table = model->target_table;
+    bias = take(&reader, c->target_vocab_size);
+    if (!reader.error)
+        reader.error = linear_new(&model->projection, &table, &bias, &c->target_vocab_size, 1, c->d_model, c->int8);
+
+    *error = reader.error;
+    if (reader.error) {
+        model_free(model);
+        return NULL;
+    }
+    return model;
+}
+
+static void free_block(Block *block) {
+    Linear *maps[] = {&block->self_attention.query, &block->self_attention.key_value, &block->self_attention.output,
+                      &block->cross_attention.query, &block->cross_attention.key_value, &block->cross_attention.output,
+                      &block->feed_forward.inner, &block->feed_forward.outer};
+    for (size_t m = 0; m < sizeof maps / sizeof *maps; m++) linear_free(maps[m]);
+}
+
+void model_free(Model *model) {
+    if (!model) return;
+    for (int l = 0; model->encoder && l < model->config.encoder_layers; l++) free_block(model->encoder + l);
+    for (int l = 0; model->decoder && l < model->config.decoder_layers; l++) free_block(model->decoder + l);
+    linear_free(&model->projection);
+    while (model->kept) {
+        Kept *next = model->kept->next;
+        free(model->kept);
+        model->kept = next;
+    }
+    free(model->encoder);
+    free(model->decoder);
+    free(model->sines);
+    free(model->turns);
+    free(model);
+}

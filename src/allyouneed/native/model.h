@@ -1,0 +1,100 @@
+/* The parts of a model, as in Figure 1, and what a search keeps. */
+
+#ifndef ALLYOUNEED_MODEL_H
+#define ALLYOUNEED_MODEL_H
+
+#include <stddef.h>
+
+#include "engine.h"
+
+typedef struct { const float *gain, *bias; } Norm;
+
+typedef struct {
+    Linear query, key_value, output; /* keys and values side by side: (…, D) → (…, H·K + H·Kv) */
+    const float *query_gain, *key_gain;
+} Attention;
+
+typedef struct {
+    Linear inner, outer;
+} FeedForward;
+
+typedef struct {
+    Attention self_attention, cross_attention; /* an encoder block has no cross-attention */
+    FeedForward feed_forward;
+    Norm self_attention_norm, cross_attention_norm, feed_forward_norm;
+} Block;
+
+/* A weight as it came, which the model keeps. */
+typedef struct Kept {
+    struct Kept *next;
+    float numbers[];
+} Kept;
+
+struct Model {
+    Config config;
+    Kept *kept;
+    const Kernels *kernels;
+    const float *source_table, *target_table;         /* embeddings, (V, D) */
+    const float *source_positions, *target_positions; /* learned ones, (max_length, D), or NULL */
+    float *sines;                                     /* positions to add, (known_positions, D), or NULL */
+    float *turns;                                     /* sines and cosines of rotary positions, (known_positions, K) */
+    int known_positions;                              /* of later ones, sines are computed when needed */
+    Block *encoder, *decoder;
+    Norm encoder_norm, decoder_norm; /* closing norms of "pre" */
+    Linear projection;
+};
+
+/* The numbers of one pass through the layers, for so many rows; rows are `*_stride` numbers apart. */
+typedef struct {
+    int rows, scores_size;
+    float *x, *normed, *query, *key_value, *attended, *hidden, *result;
+    int8_t *levels;       /* a row of inputs in int8 */
+    float *level_scale;   /* of each row */
+    float *scores;        /* of one query */
+    float *columns;       /* keys of a sentence, in columns */
+    size_t columns_size;
+    const float **cached; /* where the keys and values of each position are */
+    float *turn;          /* sines and cosines of one late position */
+} Workspace;
+
+/* A sentence as the decoder attends to it, of all its layers:
+     keys   [decoder_layers][H][S / 16, rounded up][K][16]
+     values [decoder_layers][S][H · Kv] */
+typedef struct {
+    int length;
+    float *keys, *values;
+} Memory;
+
+/* The keys and values of all hypotheses at one position: [decoder_layers][rows][H · K + H · Kv]. None is ever moved: which
+   hypothesis continues which is in `ancestors`. */
+typedef struct {
+    int rows;
+    float *key_value;
+} CachedPosition;
+
+struct Search {
+    const Model *model;
+    Workspace workspace;
+    int sentences, rows, length; /* of all; hypotheses now; tokens so far */
+    Memory *memory;              /* of each sentence */
+    int *sentence;               /* of each hypothesis */
+    int *ancestors;              /* (rows, length): the row of each hypothesis at each earlier position */
+    CachedPosition *cache;       /* of each position so far */
+    float *log_probabilities;
+    size_t log_probabilities_size;
+    int32_t *banned;
+    int banned_count, renormalize;
+};
+
+/* linear.c */
+int linear_new(Linear *map, const float *const *weights, const float *const *biases, const int *outputs, int count, int in,
+               int int8);
+void linear_free(Linear *map);
+int all_finite(const float *x, size_t size);
+
+/* position.c */
+void sines_at(int position, int width, float *out);
+
+static inline int round_up(int size, int multiple) { return (size + multiple - 1) / multiple * multiple; }
+
+#endif

@@ -1,0 +1,245 @@
+/* What a search asks of a model: to continue hypotheses, and which continuations are the best. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder.h"
+#include "encoder.h"
+
+static int stride_of(const Search *search) { return round_up(search->model->config.target_vocab_size, PANEL); }
+
+static int bad_ids(const int32_t *ids, int count, int vocab_size) {
+    for (int i = 0; i < count; i++)
+        if (ids[i] < 0 || ids[i] >= vocab_size) return 1;
+    return 0;
+}
+
+Search *search_new(const Model *model, const int32_t *ids, const int32_t *lengths, int sentences, const int32_t *banned,
+                   int banned_count, int renormalize, int *error) {
+    const Config *c = &model->config;
+    Search *search = calloc(1, sizeof *search);
+    const int32_t *next = ids;
+
+    *error = NO_MEMORY;
+    if (!search) return NULL;
+    search->model = model;
+    search->memory = calloc(sentences, sizeof *search->memory);
+    search->sentence = malloc(sizeof(int) * sentences);
+    search->banned = malloc(sizeof(int32_t) * (banned_count + 1));
+    if (!search->memory || !search->sentence || !search->banned) goto failed;
+    search->sentences = search->rows = sentences;
+    for (int s = 0; s < sentences; s++) search->sentence[s] = s;
+    if (banned_count) memcpy(search->banned, banned, sizeof(int32_t) * banned_count);
+    search->banned_count = banned_count;
+    search->renormalize = renormalize;
+
+    *error = BAD_ID;
+    if (bad_ids(banned, banned_count, c->target_vocab_size)) goto failed;
+    for (int s = 0; s < sentences; next += lengths[s++]) {
+        *error = TOO_LONG;
+        if (lengths[s] < 1 || lengths[s] > c->max_length) goto failed;
+        *error = BAD_ID;
+        if (bad_ids(next, lengths[s], c->vocab_size)) goto failed;
+    }
+    *error = encode(model, &search->workspace, ids, lengths, sentences, search->memory);
+    if (*error == OK) return search;
+
+failed:
+    search_free(search);
+    return NULL;
+}
+
+void search_free(Search *search) {
+    if (!search) return;
+    for (int s = 0; s < search->sentences; s++) {
+        free(search->memory[s].keys);
+        free(search->memory[s].values);
+    }
+    for (int t = 0; t < search->length; t++) free(search->cache[t].key_value);
+    workspace_free(&search->workspace);
+    free(search->memory);
+    free(search->sentence);
+    free(search->banned);
+    free(search->ancestors);
+    free(search->cache);
+    free(search->log_probabilities);
+    free(search);
+}
+
+/* The rows of the hypotheses that go on, before their newest token is computed. */
+static int continue_rows(Search *search, const int32_t *hypotheses, int rows) {
+    const Config *c = &search->model->config;
+    const int length = search->length;
+    const size_t width = (size_t)c->heads * (c->d_k + c->d_v);
+    int *ancestors = malloc(sizeof(int) * rows * (length + 1)), *sentence = malloc(sizeof(int) * rows);
+    CachedPosition *cache = realloc(search->cache, sizeof *cache * (length + 1));
+    float *key_value = malloc(sizeof(float) * c->decoder_layers * rows * width);
+
+    if (cache) search->cache = cache;
+    if (!ancestors || !sentence || !cache || !key_value) {
+        free(ancestors);
+        free(sentence);
+        free(key_value);
+        return NO_MEMORY;
+    }
+    for (int n = 0; n < rows; n++) {
+        sentence[n] = search->sentence[hypotheses[n]];
+        if (length)
+            memcpy(ancestors + (size_t)n * (length + 1), search->ancestors + (size_t)hypotheses[n] * length,
+                   sizeof(int) * length);
+        ancestors[(size_t)n * (length + 1) + length] = n;
+    }
+    free(search->ancestors);
+    free(search->sentence);
+    search->ancestors = ancestors;
+    search->sentence = sentence;
+    search->cache[length].rows = rows;
+    search->cache[length].key_value = key_value;
+    search->rows = rows;
+    search->length = length + 1;
+    return OK;
+}
+
+int search_step(Search *search, const int32_t *hypotheses, const int32_t *tokens, int rows) {
+    const Config *c = &search->model->config;
+    const int stride = stride_of(search);
+    const size_t size = (size_t)rows * stride;
+
+    if (bad_ids(tokens, rows, c->target_vocab_size)) return BAD_ID;
+    if (rows < 1 || bad_ids(hypotheses, rows, search->rows)) return BAD_HYPOTHESIS;
+    if (search->length == c->max_length) return TOO_LONG;
+    if (size > search->log_probabilities_size) {
+        free(search->log_probabilities);
+        search->log_probabilities_size = size;
+        search->log_probabilities = malloc(sizeof(float) * size);
+        if (!search->log_probabilities) search->log_probabilities_size = 0;
+    }
+    if (!search->log_probabilities || continue_rows(search, hypotheses, rows)) return NO_MEMORY;
+    {
+        int longest = search->length;
+        for (int s = 0; s < search->sentences; s++)
+            longest = search->memory[s].length > longest ? search->memory[s].length : longest;
+        if (workspace_reserve(&search->workspace, c, rows, longest, 0)) return NO_MEMORY;
+    }
+
+    decode(search, &search->workspace, tokens, search->log_probabilities, stride);
+    for (int n = 0; n < rows; n++) {
+        float *row = search->log_probabilities + (size_t)n * stride;
+        if (!search->renormalize) search->model->kernels->log_softmax(row, c->target_vocab_size);
+        for (int b = 0; b < search->banned_count; b++) row[search->banned[b]] = -INFINITY;
+        if (search->renormalize) search->model->kernels->log_softmax(row, c->target_vocab_size);
+    }
+    return OK;
+}
+
+float *search_log_probabilities(Search *search, int *stride) {
+    *stride = stride_of(search);
+    return search->log_probabilities;
+}
+
+int search_restrict(Search *search, int hypothesis, const int32_t *penalized, int penalized_count, float penalty,
+                    const int32_t *banned, int banned_count, int forced) {
+    const int size = search->model->config.target_vocab_size;
+    float *row, *before;
+
+    if (!search->length || hypothesis < 0 || hypothesis >= search->rows) return BAD_HYPOTHESIS;
+    if (bad_ids(penalized, penalized_count, size) || bad_ids(banned, banned_count, size) || forced >= size) return BAD_ID;
+    row = search->log_probabilities + (size_t)hypothesis * stride_of(search);
+    before = malloc(sizeof(float) * size);
+    if (!before) return NO_MEMORY;
+    for (int i = 0; i < penalized_count; i++) row[penalized[i]] *= penalty;
+    memcpy(before, row, sizeof(float) * size);
+    for (int i = 0; i < size && forced >= 0; i++)
+        if (i != forced) row[i] = -INFINITY;
+    for (int i = 0; i < banned_count; i++) row[banned[i]] = -INFINITY;
+    if (search->model->kernels->next_above(row, 0, size, -INFINITY) == size) memcpy(row, before, sizeof(float) * size);
+    free(before);
+    return OK;
+}
+
+/* ---- The best continuations: a heap whose root is the worst of those kept ---- */
+
+typedef struct {
+    double total;
+    int32_t hypothesis, token;
+} Continuation;
+
+static int is_better(const Continuation *a, const Continuation *b) {
+    if (a->total != b->total) return a->total > b->total;
+    if (a->hypothesis != b->hypothesis) return a->hypothesis < b->hypothesis;
+    return a->token < b->token;
+}
+
+static int best_first(const void *a, const void *b) { return is_better(a, b) ? -1 : is_better(b, a); }
+
+static void sink(Continuation *heap, int size) {
+    int parent = 0;
+    for (;;) {
+        int worst = parent;
+        for (int child = 2 * parent + 1; child <= 2 * parent + 2 && child < size; child++)
+            if (is_better(heap + worst, heap + child)) worst = child;
+        if (worst == parent) return;
+        const Continuation moved = heap[parent];
+        heap[parent] = heap[worst];
+        heap[worst] = moved;
+        parent = worst;
+    }
+}
+
+static void rise(Continuation *heap, int child) {
+    while (child && is_better(heap + (child - 1) / 2, heap + child)) {
+        const Continuation moved = heap[child];
+        heap[child] = heap[(child - 1) / 2];
+        heap[(child - 1) / 2] = moved;
+        child = (child - 1) / 2;
+    }
+}
+
+/* Put the continuations of one hypothesis into a heap of at most `count`. Returns its size. */
+static int offer(const Search *search, int hypothesis, double total, Continuation *heap, int size, int count) {
+    const int vocabulary = search->model->config.target_vocab_size;
+    const float *row = search->log_probabilities + (size_t)hypothesis * stride_of(search);
+    float bound = -INFINITY;
+    for (int token = 0;; token++) {
+        Continuation offered;
+        if (size == count) {
+            bound = (float)(heap[0].total - total); /* rounded, so a little lower: the doubles decide below */
+            bound -= fabsf(bound) * 1e-6f + 1e-30f;
+        }
+        token = search->model->kernels->next_above(row, token, vocabulary, bound);
+        if (token == vocabulary) return size;
+        offered.total = total + row[token];
+        offered.hypothesis = hypothesis;
+        offered.token = token;
+        if (size < count) {
+            heap[size] = offered;
+            rise(heap, size++);
+        } else if (is_better(&offered, heap)) {
+            heap[0] = offered;
+            sink(heap, size);
+        }
+    }
+}
+
+int search_best(Search *search, const double *totals, int count, int32_t *found, double *total, int32_t *hypothesis,
+                int32_t *token) {
+    Continuation *heap = malloc(sizeof *heap * (count + 1));
+    int sentences = 0, n = 0;
+    if (!heap) return -1;
+    while (n < search->rows) {
+        const int sentence = search->sentence[n];
+        int size = 0;
+        for (; n < search->rows && search->sentence[n] == sentence; n++)
+            if (totals[n] > -INFINITY) size = offer(search, n, totals[n], heap, size, count);
+        qsort(heap, size, sizeof *heap, best_first);
+        for (int i = 0; i < size; i++, total++, hypothesis++, token++) {
+            *total = heap[i].total;
+            *hypothesis = heap[i].hypothesis;
+            *token = heap[i].token;
+        }
+        found[sentences++] = size;
+    }
+    free(heap);
+    return sentences;
+}
