@@ -1,10 +1,12 @@
 """Random models in plain Python, and recordings of searches that `replay.c` computes again."""
 
+from __future__ import annotations
+
 import random
 import struct
 from array import array
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from allyouneed.config import ModelConfig
 from allyouneed.native.engine import Precision, as_structure, list_weights
@@ -27,10 +29,10 @@ CONFIGS = {
 }  # fmt: skip
 
 
-def random_weights(config: ModelConfig, seed: int) -> dict[str, memoryview]:
+def random_weights(config: ModelConfig, seed: int) -> dict[str, memoryview[Any]]:
     """Draw the weights of a config; gains are near 1, matrices have the deviation of Glorot and Bengio (2010)."""
     rng = random.Random(seed)
-    weights: dict[str, memoryview] = {}
+    weights: dict[str, memoryview[Any]] = {}
     for weight in filter(None, list_weights(config)):
         rows, columns = (*weight.shape, 1)[:2]
         deviation = 0.1 if len(weight.shape) == 1 else (2 / (rows + columns)) ** 0.5
@@ -70,7 +72,7 @@ def record_search(
 
 
 def write_recording(
-    path: Path, config: ModelConfig, weights: dict[str, memoryview], precision: Precision, search: RecordedSearch
+    path: Path, config: ModelConfig, weights: dict[str, memoryview[Any]], precision: Precision, search: RecordedSearch
 ) -> None:
     """Write what `replay.c` reads."""
     listed = list_weights(config)

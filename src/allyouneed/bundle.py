@@ -79,7 +79,7 @@ class Bundle:
         """The shape of every learned tensor by name; a shared tensor appears once."""
         return {name: tuple(weight.shape) for name, weight in self.model.named_parameters()}
 
-    def weights(self) -> dict[str, memoryview]:
+    def weights(self) -> dict[str, memoryview[Any]]:
         """Return every learned tensor by name, in float32; a shared tensor appears once."""
         from .nn.weights import weight_buffers
 
@@ -245,7 +245,7 @@ class UnreadBundle(Bundle):
     weights_digest: str
     stored_config: ModelConfig
     stored_shapes: dict[str, tuple[int, ...]]
-    stored_weights: dict[str, memoryview]
+    stored_weights: dict[str, memoryview[Any]]
 
     @property
     def config(self) -> ModelConfig:
@@ -264,7 +264,7 @@ class UnreadBundle(Bundle):
         self._require_unchanged()
         return bundle.model
 
-    def weights(self) -> dict[str, memoryview]:
+    def weights(self) -> dict[str, memoryview[Any]]:
         """As in `Bundle`: the weights of the model, if it has been made, or else of the file."""
         if "model" in vars(self):
             return super().weights()
@@ -296,7 +296,7 @@ class UnreadBundle(Bundle):
         return sizes, _read_weights(folder, checksums)
 
 
-def _read_weights(folder: Path, checksums: Checksums) -> dict[str, memoryview]:
+def _read_weights(folder: Path, checksums: Checksums) -> dict[str, memoryview[Any]]:
     content = checksums.read(WEIGHTS_FILE)
     try:
         return parse_tensors(content)
@@ -304,7 +304,7 @@ def _read_weights(folder: Path, checksums: Checksums) -> dict[str, memoryview]:
         raise _not_its_weights(folder, error) from error
 
 
-def parse_tensors(content: bytes) -> dict[str, memoryview]:
+def parse_tensors(content: bytes) -> dict[str, memoryview[Any]]:
     """Return the tensors of a file of safetensors by name, without a copy. Refuses anything but float32.
 
     The format is eight bytes with the size of a header, the header in JSON, then the numbers.
@@ -317,7 +317,7 @@ def parse_tensors(content: bytes) -> dict[str, memoryview]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"its header is damaged ({error!r:.80})") from error
     data = memoryview(content)[8 + size :]
-    tensors: dict[str, memoryview] = {}
+    tensors: dict[str, memoryview[Any]] = {}
     for name, (dtype, shape, start, end) in places.items():
         if dtype != "F32":
             raise ConfigError(f"{name} must be float32 (F32); got {dtype}; convert it and save again")
@@ -327,7 +327,7 @@ def parse_tensors(content: bytes) -> dict[str, memoryview]:
         part = data[start:end]
         if (8 + size + start) % 4:
             part = memoryview(bytes(part))  # numbers are read where they are, so they must be aligned
-        tensors[name] = part.cast("f", tuple(shape))  # type: ignore[assignment]
+        tensors[name] = part.cast("f", tuple(shape))
     return tensors
 
 

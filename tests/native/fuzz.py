@@ -1,5 +1,7 @@
 """Give the engine random models and searches, many of which must be refused: `fuzz.py LIBRARY ROUNDS`."""
 
+from __future__ import annotations
+
 import random
 import sys
 from array import array
@@ -37,7 +39,7 @@ def random_config(rng: random.Random) -> ModelConfig:
     )
 
 
-def damage(weights: dict[str, memoryview], rng: random.Random) -> dict[str, memoryview]:
+def damage(weights: dict[str, memoryview[Any]], rng: random.Random) -> dict[str, memoryview[Any]]:
     """Cut a weight short, leave one out, or put something that is not a number into one."""
     name = rng.choice(list(weights))
     numbers = array("f", weights[name].tobytes())
@@ -47,7 +49,7 @@ def damage(weights: dict[str, memoryview], rng: random.Random) -> dict[str, memo
     if kind == "cut":
         return weights | {name: memoryview(numbers.tobytes()[:-4]).cast("f")}
     numbers[rng.randrange(len(numbers))] = float("inf") if kind == "infinite" else 3e38
-    return weights | {name: memoryview(numbers.tobytes()).cast("f", weights[name].shape)}
+    return weights | {name: memoryview(numbers.tobytes()).cast("f", weights[name].shape or ())}
 
 
 def run(rng: random.Random) -> None:
@@ -88,7 +90,7 @@ def run(rng: random.Random) -> None:
 
 
 def main() -> None:
-    library.LIBRARY = Path(sys.argv[1])  # type: ignore[misc]
+    vars(library)["LIBRARY"] = Path(sys.argv[1])
     rng = random.Random(0)
     done = refused = 0
     for _ in range(int(sys.argv[2])):

@@ -1,5 +1,7 @@
 """The engine in C computes what `nn/` does, in every precision and by every instruction set."""
 
+from __future__ import annotations
+
 import gc
 import os
 import random
@@ -11,7 +13,6 @@ from itertools import count
 import numpy as np
 import pytest
 import torch
-from recordings import CONFIGS, random_weights, record_search
 
 from allyouneed.config import ModelConfig
 from allyouneed.errors import ConfigError, InputError
@@ -20,10 +21,16 @@ from allyouneed.native.library import instruction_sets
 from allyouneed.nn import Transformer
 from allyouneed.nn.weights import set_weights
 from allyouneed.younger import build_model
+from recordings import CONFIGS, random_weights, record_search
 
 CONFIG = CONFIGS["post"]
 every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 every_precision = pytest.mark.parametrize("precision", ["float32", "int8"])
+
+
+def shape_of(view: memoryview[Any]) -> tuple[int, ...]:
+    assert view.shape
+    return view.shape
 
 
 def make(config: ModelConfig, precision: Precision = "float32") -> NativeEngine:
@@ -32,7 +39,7 @@ def make(config: ModelConfig, precision: Precision = "float32") -> NativeEngine:
 
 def definition(config: ModelConfig) -> Transformer:
     model = build_model(config).eval()
-    set_weights(model, {name: torch.frombuffer(bytearray(view.tobytes()), dtype=torch.float32).view(view.shape)
+    set_weights(model, {name: torch.frombuffer(bytearray(view.tobytes()), dtype=torch.float32).view(shape_of(view))
                         for name, view in random_weights(config, 1).items()})  # fmt: skip
     return model
 
@@ -169,7 +176,8 @@ def test_a_restriction_penalizes_then_forces_and_bans_unless_nothing_is_left() -
 
 def test_what_is_not_there_is_refused_before_anything_is_computed() -> None:
     engine = make(CONFIG)
-    for sources in ([[301]], [[-1]], [[]], [[1] * 513]):
+    refused: list[list[list[int]]] = [[[301]], [[-1]], [[]], [[1] * 513]]
+    for sources in refused:
         with pytest.raises(InputError):
             engine.start(sources)
     with pytest.raises(InputError):
@@ -211,7 +219,9 @@ def test_weights_of_other_names_shapes_or_numbers_are_refused() -> None:
             numbers[-1] = number
             with pytest.raises(ConfigError):
                 NativeEngine(
-                    CONFIG, weights | {broken: memoryview(numbers.tobytes()).cast("f", weights[broken].shape)}, "int8"
+                    CONFIG,
+                    weights | {broken: memoryview(numbers.tobytes()).cast("f", shape_of(weights[broken]))},
+                    "int8",
                 )
 
 

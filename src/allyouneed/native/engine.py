@@ -99,7 +99,7 @@ def fits_int8(config: ModelConfig) -> bool:
 class NativeEngine:
     """A model in C, as an `Engine`. Refuses weights whose names or shapes are not those of the config."""
 
-    def __init__(self, config: ModelConfig, weights: Mapping[str, memoryview], precision: Precision) -> None:
+    def __init__(self, config: ModelConfig, weights: Mapping[str, memoryview[Any]], precision: Precision) -> None:
         if precision == "int8" and not fits_int8(config):
             raise ConfigError(f"int8 is for inputs of at most {LARGEST_INT8_INPUT} numbers; use float32")
         library = load_library()
@@ -213,7 +213,7 @@ class NativeStep:
         return np.ctypeslib.as_array(first, (self._rows, stride.value))[:, : self._vocab_size]
 
 
-def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memoryview]) -> None:
+def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memoryview[Any]]) -> None:
     """Refuse weights that are not exactly those of the list, in float32."""
     expected = {weight.name: weight.shape for weight in listed if weight}
     if expected.keys() != weights.keys():

@@ -1,5 +1,7 @@
 """The compiled library, and what its functions take (engine.h)."""
 
+from __future__ import annotations
+
 import os
 from ctypes import (
     CDLL,
@@ -17,6 +19,7 @@ from ctypes import (
     pythonapi,
 )
 from functools import cache
+from typing import Any
 
 from ..errors import ConfigError
 from .build import LIBRARY
@@ -38,7 +41,7 @@ class Buffer(Structure):
     ]  # fmt: skip
 
 
-def address_of(view: memoryview) -> int:
+def address_of(view: memoryview[Any]) -> int:
     """Return where the numbers of a view begin, which may be read only; they stay there as long as the view lives."""
     buffer = Buffer()
     pythonapi.PyObject_GetBuffer(py_object(view), byref(buffer), 0)  # raises BufferError unless they are contiguous

@@ -1,6 +1,9 @@
 """The learned tensors of a model by name, each once."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,9 +17,9 @@ def weights(model: Transformer) -> dict[str, Tensor]:
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
 
 
-def weight_buffers(model: Transformer) -> dict[str, memoryview]:
+def weight_buffers(model: Transformer) -> dict[str, memoryview[Any]]:
     """Return the same in float32 as plain buffers, for code that knows no tensors."""
-    return {name: memoryview(tensor.float().numpy()) for name, tensor in weights(model).items()}
+    return {name: tensor.float().numpy().data for name, tensor in weights(model).items()}
 
 
 def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:

@@ -127,7 +127,7 @@ def _is_on_cpu(model: Bundle | Transformer) -> bool:
     return next(parameters).device.type == "cpu"
 
 
-def _weights(model: Bundle | Transformer) -> dict[str, memoryview]:
+def _weights(model: Bundle | Transformer) -> dict[str, memoryview[Any]]:
     from ..bundle import Bundle
 
     if isinstance(model, Bundle):

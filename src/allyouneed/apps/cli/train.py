@@ -209,19 +209,10 @@ def train(
             *([str(prospect)] if prospect else []),
         ):
             console.print(f"  {line}")
-<<<<<<< HEAD
-        longer = [what, *settings, "-o", path, "--resume", "--minutes", prospect.minutes] if prospect else []
-=======
-        budget = Recipe.read(path / "recipe.toml").train.minutes
-        if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
-            if stopwatch.seconds() > COMPILING_SECONDS:
-                compile_kernels(bundle.model.config, console.print)
-            Translator(bundle, precision="auto", compiled="auto").compare_with_numpy(path)
         options = longer_options(record)
         test = RunRecord.read(path).test
         helps = prospect or any(" ".join(options) in line for line in (test.advice if test else ()))
         longer = _resumed(*options)
->>>>>>> main
         console.print("Next:")
         for step in next_steps(path, bundle, longer=longer if helps else ""):
             console.print(step)
