@@ -268,7 +268,7 @@ class UnreadBundle(Bundle):
         """As in `Bundle`: the weights of the model, if it has been made, or else of the file."""
         if "model" in vars(self):
             return super().weights()
-        stored = vars(self).pop("stored_weights", None)
+        stored: dict[str, memoryview[Any]] | None = vars(self).pop("stored_weights", None)
         if stored is None:  # they are large, so the first caller has got them
             self._require_unchanged()
             stored = _read_weights(self.folder, Checksums(self.folder))
