@@ -42,18 +42,15 @@ def difference_from_nn(engine: NativeEngine, weights: Mapping[str, memoryview[An
     except (AllYouNeedError, AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
         return f"cannot be compared with nn/ ({type(error).__name__}: {error})"
 
-    if engine.precision == "int8":
-        exact = NativeEngine(config, weights, "float32")
-        rounded = _log_probabilities(engine, sources, targets)
-        difference = float((rounded - expected).square().mean().sqrt())
-        if not difference <= INT8_TOLERANCE * float(expected.std()):
-            return f"in int8 differs from nn/ by {difference:.3g} nats on average"
-    else:
-        exact = engine
+    deviation = float(expected.std())
+    exact = engine if engine.precision == "float32" else NativeEngine(config, weights, "float32")
     difference = float((_log_probabilities(exact, sources, targets) - expected).abs().max())
-    if difference <= max(NEGLIGIBLE, FLOAT_TOLERANCE * float(expected.std())):
+    if not difference <= max(NEGLIGIBLE, FLOAT_TOLERANCE * deviation):
+        return f"differs from nn/ by {difference:.3g} nats"
+    if exact is engine:
         return ""
-    return f"differs from nn/ by {difference:.3g} nats"
+    difference = float((_log_probabilities(engine, sources, targets) - expected).square().mean().sqrt())
+    return "" if difference <= INT8_TOLERANCE * deviation else f"in int8 differs from nn/ by {difference:.3g} nats"
 
 
 def _log_probabilities(engine: NativeEngine, sources: Sequence[Tensor], targets: Tensor) -> Tensor:
