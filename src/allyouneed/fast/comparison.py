@@ -27,6 +27,16 @@ INT8_TOLERANCE = 0.25  # the same in int8, whose rounding is a few percent
 NEGLIGIBLE = 1e-5  # nats: logits that are all 0 but for rounding differ by more than their deviation
 
 
+def describe_change(model: Transformer) -> str:
+    """Say that the model itself computes, since it does otherwise than `fast/`; and whether for an edit of `nn/`."""
+    ours = (__package__.replace("fast", "nn"), __package__.replace("fast", "younger"), "torch.nn")
+    parts = list(model.modules())
+    is_ours = all(type(part).__module__.startswith(ours) and "forward" not in vars(part) for part in parts)
+    has_hooks = any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+    what = "`nn/`" if is_ours and not has_hooks else "the model"
+    return f"{what} was changed, so its own code computes, more slowly"
+
+
 @dataclass(frozen=True, slots=True)
 class ForkedSearch:
     """A search whose hypotheses are random: which hypothesis each step continues, with which token, and the logits.

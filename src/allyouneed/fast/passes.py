@@ -21,7 +21,7 @@ from ..nn import MultiHeadAttention, Projection, Transformer
 from ..nn.dropout import Dropout
 from ..train.gradients import BatchLoss, autocast_dtype, batch_loss
 from .bfloat16_forward import bfloat16_loss, is_supported
-from .comparison import varied_ids
+from .comparison import describe_change, varied_ids
 from .loss import loss_of_hidden_states, projected_loss
 from .packed import packed_loss
 from .packed_attention import load_flash
@@ -37,7 +37,7 @@ def choose_loss(model: Transformer, config: TrainConfig) -> tuple[BatchLoss, str
     """The fastest function that equals the definition, and why that is the definition itself, if it is."""
     fast = fast_loss(model, config)
     if reason := find_difference(fast, model, config):
-        return batch_loss, f"{reason}; the model trains by its own forward, more slowly"
+        return batch_loss, f"{describe_change(model)} ({reason})"
     return fast, ""
 
 

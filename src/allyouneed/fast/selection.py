@@ -11,7 +11,14 @@ from ..config import ModelConfig
 from ..errors import AllYouNeedError, ConfigError, MissingExtraError
 from ..interpreter import is_installed
 from ..nn.transformer import Transformer
-from .comparison import FLOAT_TOLERANCE, INT8_TOLERANCE, compare_engine, first_steps, many_steps
+from .comparison import (
+    FLOAT_TOLERANCE,
+    INT8_TOLERANCE,
+    compare_engine,
+    describe_change,
+    first_steps,
+    many_steps,
+)
 from .definition import ForwardEngine, StepEngine
 from .eager import EagerEngine
 from .engine import AnyEngine, Compiled, Precision
@@ -26,6 +33,9 @@ The model alone decides, so that a model translates with the same weights on eve
 """
 
 
+DETAIL = " (the engine "  # what follows is another number for every model, so a warning leaves it out
+
+
 class SlowerEngineWarning(UserWarning):
     """Another engine computes than was meant, because that one differs from the definition."""
 
@@ -34,7 +44,7 @@ def make_engine(model: Transformer, *, precision: str = "float32", compiled: Com
     """As `choose_engine`; why another engine computes than was meant is a warning."""
     engine, reason = choose_engine(model, precision=precision, compiled=compiled)
     if reason:
-        warnings.warn(reason, SlowerEngineWarning, stacklevel=2)
+        warnings.warn(reason.partition(DETAIL)[0], SlowerEngineWarning, stacklevel=2)
     return engine
 
 
@@ -77,7 +87,7 @@ def choose_engine(
             raise
         reason = f"knows no such model ({type(error).__name__}: {error})"
     if reason:
-        return StepEngine(model), f"the engine {reason}; the model computes by its own step, more slowly"
+        return StepEngine(model), f"{describe_change(model)}{DETAIL}{reason})"
     if type(fast) is EagerEngine and precision == "float32":
         return fast, ""
     tolerance = INT8_TOLERANCE if precision == "int8" else FLOAT_TOLERANCE

@@ -10,7 +10,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from ..bundle import Bundle, UnreadBundle, read_sizes, require_one_vocabulary
+from ..bundle import (
+    Bundle,
+    UnreadBundle,
+    read_sizes,
+    require_one_vocabulary,
+    warn_of_another_definition,
+)
 from ..config import DecodeConfig
 from ..decode import never_cancelled
 from ..device import may_have_gpu, pick_device
@@ -73,6 +79,7 @@ class Translator:
         self.source_tokenizer, self.target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
         self.decode = decode or bundle.decode
         self._compiled = compiled
+        warn_of_another_definition(self.bundles)
         models, engine = _make_engine(self.bundles, precision, compiled)
         self._prepared = PreparedModel(engine.config, lambda: (models, engine))
         self._glossary = Glossary({})
@@ -143,6 +150,7 @@ class Translator:
         light = read_light(folder, read_sizes(folder), bundle.weights_digest, precision)
         if light is None:
             return None
+        warn_of_another_definition([bundle])
         translator = object.__new__(cls)
         translator.bundle, translator.bundles = bundle, (bundle,)
         translator.source_tokenizer, translator.target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer

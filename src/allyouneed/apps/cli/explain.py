@@ -148,6 +148,8 @@ def explain_command(
         if others:
             for line in describe_comparison(compare_traces(*traces), names):
                 console.print(line)
+            if len({one.bundle.definition for one in translators} - {""}) > 1:
+                console.print(f"{names[0]} was made with another nn/ than {names[1]}.")
         console.print(str(destination))
 
 
