@@ -107,7 +107,7 @@ def test_models_that_were_made_with_different_definitions_say_so(saved: Path, tm
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["one", "two", "words"], 'quote a text of several words: allyouneed explain runs/dates "the text"'),
+        (["one", "two", "words"], "'one two words'"),
         (["{saved}", "abc", "--format", "json"], "two models are compared on a page; leave out --format"),
     ],
 )

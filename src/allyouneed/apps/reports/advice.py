@@ -144,7 +144,7 @@ def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
         yield (
             f"{evidence.contradicted:,} of the {evidence.seen:,} test sources that occur in the training pairs have "
             "another target there. If one answer is right, clean the pairs; if several are, score with several "
-            "references (allyouneed evaluate --pairs: more columns)."
+            "references (allyouneed evaluate BUNDLE --pairs FILE: more columns)."
         )
     if run.data and (read := run.data.train.read):
         rules = {name: rule for name, rule in run.data.train.dropped.items() if name not in OUT_OF_TRAINING}
