@@ -40,7 +40,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for number, config in enumerate(CONFIGS.values()):
         for precision in ("float32", "int8"):
             path = folder / f"{number}-{precision}"
-            write_recording(path, config, random_weights(config, 2), precision, record_search(config, 4))  # type: ignore[arg-type]
+            write_recording(path, config, random_weights(config, 2), precision, record_search(config, 4))
             paths.append(path)
     return paths
 
