@@ -18,7 +18,7 @@ from allyouneed.errors import ConfigError, InputError
 from allyouneed.nn import Transformer
 from allyouneed.translator.array_step import ArrayStep
 from allyouneed.translator.definition import DefinitionEngine, top_continuations
-from allyouneed.translator.engine import EngineStep, Precision, SlowerEngineWarning, make_engine
+from allyouneed.translator.engine import EngineStep, Precision, make_engine
 from allyouneed.translator.ensemble import EnsembleEngine
 from allyouneed.younger import build_model
 from conftest import ADJUSTED, SMALL
@@ -75,7 +75,7 @@ def test_an_ensemble_has_the_mean_probability(seed: int) -> None:
             row: list[float] = np.log(np.exp(rows).mean(0)).tolist()
         return row
 
-    engine = make_engine(models)
+    engine = EnsembleEngine([DefinitionEngine(model) for model in models])
     assert engine.config == replace(SMALL, max_length=11)
     walk(engine.start(SOURCES, banned_ids=[0, 1]), mean, seed)
 
@@ -219,11 +219,9 @@ def test_changed_weights_are_refused() -> None:
         engine.start(SOURCES)
 
 
-def test_bfloat16_is_for_a_gpu_and_other_precisions_are_refused_or_said_not_to_be_used() -> None:
+def test_bfloat16_is_for_a_gpu_and_unknown_precisions_are_refused() -> None:
     with pytest.raises(ConfigError, match="bfloat16.*GPU"):
         make_engine([make_model()], "bfloat16")
     with pytest.raises(ConfigError, match="int4"):
         make_engine([make_model()], "int4")
-    assert make_engine([make_model()]).precision == "float32"
-    with pytest.warns(SlowerEngineWarning):
-        assert make_engine([make_model()], "int8").precision == "float32"
+    assert DefinitionEngine(make_model()).precision == "float32"

@@ -101,6 +101,7 @@ def test_aligning_hooks_nothing_that_others_see(bundle: Bundle, monkeypatch: pyt
     assert set(hooked) == {False}
 
 
+@pytest.mark.usefixtures("by_nn")
 def test_a_model_of_numbers_that_are_none_is_named_as_the_reason(bundle: Bundle) -> None:
     torch.nn.init.constant_(bundle.model.projection.table, torch.nan)
     with pytest.raises(InputError, match="no translation of 'abc', because the model's log-probabilities are not num"):

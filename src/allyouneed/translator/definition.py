@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -78,7 +79,7 @@ class DefinitionStep:
         self._model, self._device, self._renormalize = engine.model, engine.device, renormalize
         self._banned = torch.tensor(list(banned_ids), dtype=torch.int64, device=self._device)
         source = pad([list(ids) for ids in sources], engine.config.pad_id).to(self._device)
-        with using_threads(1 if self._device.type == "cpu" else 0):
+        with self._threads():
             self._memory = self._model.encode(source)
         self._cache = self._model.new_cache()
         self._sentences = list(range(len(sources)))  # the row of the memory of each hypothesis
@@ -110,11 +111,15 @@ class DefinitionStep:
         for row, parent, token in zip(self._rows, parents, tokens, strict=True):
             chosen[row], last[row] = parent, token
         selection, newest = torch.tensor([chosen, last], device=self._device)
-        with using_threads(1 if self._device.type == "cpu" else 0):
+        with self._threads():
             self._cache.select(selection, kept)
             logits = self._model.decode(newest[:, None], self._memory, self._cache)[:, 0]  # (N, 1, V) → (N, V)
             self._log_probabilities = self._normalized(logits)
         self._restrictions = []
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """One thread on a CPU: one that waits for its share of a small product keeps a core busy."""
+        return using_threads(1 if self._device.type == "cpu" else 0)
 
     def _normalized(self, logits: Tensor) -> Tensor:
         """Log-probabilities in float32, minus infinity for banned ids."""
@@ -153,7 +158,8 @@ class DefinitionStep:
         log_probabilities = self._log_probabilities
         if rows != list(range(len(log_probabilities))):
             log_probabilities = log_probabilities[torch.tensor(rows, device=self._device)]
-        best, places = top_continuations(before, log_probabilities.view(len(asked), width, -1), count)
+        with self._threads():
+            best, places = top_continuations(before, log_probabilities.view(len(asked), width, -1), count)
         size = log_probabilities.size(-1)
         return [
             sorted(
