@@ -23,7 +23,7 @@ EDITS = {
     "embedding": (" * math.sqrt(self.d_model)", ""),
     "encoder": ("self.attention(y, y, y, attn_mask)", "y"),
     "feedforward": ("return self.outer(", "return -self.outer("),
-    "mask": (".tril()", ".tril(-1)"),
+    "mask": (".tril(past)", ".tril(past - 1)"),
     "normalization": ("F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.eps)", "x * self.gain + self.bias"),
     "position": ("self.dropout(x + _cut(", "self.dropout(x - _cut("),
     "projection": ("return F.linear(x,", "return -F.linear(x,"),

@@ -4,7 +4,6 @@ Ray starts the processes, and repeats on others what one that was killed, or a m
 """
 
 import os
-import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -117,6 +116,8 @@ def _started_ray(address: str) -> tuple[Any, bool]:
 
 def _connect(address: str) -> None:
     """Fail at once where nothing listens at HOST:PORT: Ray itself would try for minutes."""
+    import socket
+
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), CONNECTING_SECONDS).close()

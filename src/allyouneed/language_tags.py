@@ -24,6 +24,25 @@ def language_name(code: str) -> str:
     return LANGUAGE_NAMES.get(code) or LANGUAGE_NAMES.get(code.partition("-")[0], code)
 
 
+def primary_language(tag: str) -> str:
+    """The language of a tag without its script and region: "pt" of pt-BR; "" if the tag names no language."""
+    code = re.split("[-_]", tag.lower())[0]
+    return "" if code in ("und", "zxx", "mul", "mis") else code
+
+
+_RIGHT_TO_LEFT = frozenset(
+    ["ar", "arc", "ckb", "dv", "fa", "he", "iw", "ji", "nqo", "ps", "sd", "syr", "ug", "ur", "yi"]
+)
+_RIGHT_TO_LEFT_SCRIPTS = frozenset(["adlm", "arab", "hebr", "mand", "nkoo", "rohg", "samr", "syrc", "thaa"])
+
+
+def is_right_to_left(tag: str) -> bool:
+    """Whether a language is written from right to left, by the script of its tag or its usual one."""
+    language, *others = re.split("[-_]", tag.lower())
+    script = next((part for part in others[:1] if len(part) == 4), "")
+    return script in _RIGHT_TO_LEFT_SCRIPTS or (not script and language in _RIGHT_TO_LEFT)
+
+
 def with_name(code: str, name: str) -> str:
     """A tag with a name as its private part (BCP 47): of "en" and "small.2" that is "en-x-small-2"."""
     parts = re.findall("[a-z0-9]{1,8}", _plain(name))

@@ -11,7 +11,7 @@ from torch import Tensor
 from allyouneed.apps.check import model as checks
 from allyouneed.apps.check.model import CheckResult, Ids, random_ids
 from allyouneed.decode import Hypothesis, SearchLimits
-from allyouneed.nn import DecoderCache, Transformer, padding_mask, transformer
+from allyouneed.nn import PositionalEncoding, Transformer, padding_mask, transformer
 from allyouneed.nn.module import Module
 
 Check = Callable[[Transformer, Ids], CheckResult]
@@ -112,14 +112,17 @@ def test_sentences_that_are_mixed_are_found(model: Transformer, ids: Ids) -> Non
 def test_a_position_that_is_off_while_decoding_is_found(
     model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DecoderCache, "length", property(lambda cache: cache.blocks[0].tokens.length + 1))
+    forward = PositionalEncoding.forward
+    monkeypatch.setattr(
+        PositionalEncoding, "forward", lambda self, x, start=0: forward(self, x, start=start + (x.size(1) == 1))
+    )
     outcome = verdict(checks.cache_matches_full_pass, model, ids)
     assert not outcome.passed
     assert "at token 1" in outcome.explanation
 
 
 def test_a_search_that_errs_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(_: Any, __: Any, limits: SearchLimits) -> list[Hypothesis]:
+    def wrong(_: Any, limits: SearchLimits) -> list[Hypothesis]:
         return [Hypothesis([5], 0.0, 0.0)] * limits.sentences
 
     monkeypatch.setattr(checks, "greedy_search", wrong)

@@ -4,6 +4,7 @@ import argparse
 import io
 import os
 import pickle
+import tracemalloc
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
@@ -110,6 +111,32 @@ def test_a_key_that_would_take_for_ever_to_look_up_is_refused(tmp_path: Path) ->
     write_archive(tmp_path / "model.bin", raw)
     with pytest.raises(CheckpointError, match="more than 1,048,576 values"):
         read_pickle_safely(tmp_path / "model.bin")
+
+
+MANY = 2**21
+
+
+@pytest.mark.parametrize(
+    ("pickled", "message"),
+    [
+        (b"]" * MANY + b"a" * (MANY - 1), "steps"),
+        (b"(" * MANY + b"t" * MANY, "steps"),
+        (b"](" + b"N" * MANY + b"e", "steps"),
+        (b"](" + b"]" * 2**17 + b"e", "lists and tables"),
+        (b"](" + b"N\x85" * 2**17 + b"e", "lists and tables"),
+    ],
+    ids=["deep lists", "deep marks", "a long list", "many lists", "many tuples"],
+)
+def test_a_pickle_of_many_parts_is_refused_before_they_take_memory(
+    tmp_path: Path, pickled: bytes, message: str
+) -> None:
+    write_archive(tmp_path / "model.bin", b"\x80\x02" + pickled + b".")
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match=f"a pickle of more than [0-9,]+ {message}"):
+        read_pickle_safely(tmp_path / "model.bin")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 << 20
 
 
 def test_what_is_used_again_a_few_times_is_read(tmp_path: Path) -> None:

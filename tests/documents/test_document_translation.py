@@ -6,6 +6,7 @@ import pytest
 
 from allyouneed.apps.documents import Document, Mark, TranslationUnit, UnitTranslation, interleave
 from allyouneed.apps.documents.document_translation import (
+    MOST_TAGS,
     DocumentTranslation,
     finish_document,
     plan_document,
@@ -63,6 +64,19 @@ def test_sentences_are_cut_by_the_language_of_the_translator() -> None:
 def test_no_sentence_ends_inside_an_address() -> None:
     text = "See https://example.org/a.B?c. It is good."
     assert [text[start:end] for start, end in sentence_spans(text)] == ["See https://example.org/a.B?c.", "It is good."]
+
+
+def test_a_unit_with_more_tags_than_are_placed_is_refused_by_its_key() -> None:
+    def tagged(count: int) -> TranslationUnit:
+        return unit("a " * count, marks=tuple(Mark(2 * i, i, "point") for i in range(count)), key=f"unit {count}")
+
+    model = FakeTranslator(str.upper)
+    result = translate(tagged(MOST_TAGS), tagged(MOST_TAGS + 1), model=model)
+    assert result.data == b"A " * MOST_TAGS + b"\n="
+    assert (result.translated, result.refused) == (1, 1)
+    (item,) = (item for item in result.review if item.text is None)
+    assert item.key == f"unit {MOST_TAGS + 1}"
+    assert str(MOST_TAGS + 1) in item.reasons[0]
 
 
 def test_what_has_a_translation_or_nothing_to_translate_is_kept() -> None:

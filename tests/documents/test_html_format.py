@@ -261,3 +261,60 @@ def test_an_empty_element_of_a_program_keeps_its_blanks() -> None:
     assert translated(b"<p>See <my-icon></my-icon> or <my-icon/> there", "html") == (
         b"<p>SEE <my-icon></my-icon> OR <my-icon/> THERE"
     )
+
+
+@pytest.mark.parametrize(
+    ("page", "source", "expected"),
+    [
+        ('<html lang="en"><p>The word <i lang="de">Fernweh</i> is', "",
+         '<html lang="it"><p>THE WORD <i lang="de">Fernweh</i> IS'),
+        ('<html lang="en"><p lang="en-GB">a colour', "en", '<html lang="it"><p lang="it">A COLOUR'),
+        ('<html lang="en"><blockquote lang="fr-CA" title="mon titre">le <b>chat</b></blockquote><p>a', "",
+         '<html lang="it"><blockquote lang="fr-CA" title="mon titre">le <b>chat</b></blockquote><p>A'),
+        ('<html lang=en><div lang=fr><p>le chat<p lang=en title=b>a cat<p>et</div>one', "",
+         '<html lang="it"><div lang=fr><p>le chat<p lang="it" title="B">A CAT<p>et</div>ONE'),
+        ('<html lang=en><ul><li lang=de>das<li>the<li lang=es>el</ul>', "",
+         '<html lang="it"><ul><li lang=de>das<li>THE<li lang=es>el</ul>'),
+        ('<html lang="de"><p>the house<p lang="de">a mouse', "en", '<html lang="it"><p>THE HOUSE<p lang="it">A MOUSE'),
+        ('<html lang="it"><p>the house<p lang="it">la casa', "en", '<html lang="it"><p>THE HOUSE<p lang="it">la casa'),
+        ('<p lang="de">das Haus</p>', "de", '<p lang="it">DAS HAUS</p>'),
+        ('<div lang="de">das Haus <i lang="en">a</i></div>', "", '<div lang="it">DAS HAUS <i lang="en">a</i></div>'),
+        ('<p>one two <b lang="fr">trois</b></p>', "", '<p>ONE TWO <b lang="fr">trois</b></p>'),
+        ('<html xml:lang="en"><p xml:lang="fr">le</p><p>a', "", '<html xml:lang="it"><p xml:lang="fr">le</p><p>A'),
+        ('<html lang="en"><p lang="">a<p lang="zxx">x = y<p lang="und">b', "",
+         '<html lang="it"><p lang="it">A<p lang="zxx">x = y<p lang="it">B'),
+        ('<html lang=en><meta http-equiv="Content-Language" content="en">a', "",
+         '<html lang="it"><meta http-equiv="Content-Language" content="it">A'),
+        ('<html lang=en><p>b</p><span lang=fr>le</p> a', "", '<html lang="it"><p>B</p><span lang=fr>le</p> a'),
+        ('<html lang=en><p><span lang=fr>le</p>a', "", '<html lang="it"><p><span lang=fr>le</p>A'),
+    ],
+)  # fmt: skip
+def test_what_is_marked_as_another_language_stays(page: str, source: str, expected: str) -> None:
+    result = translated(page.encode(), "html", target_language="it", source_language=source)
+    assert result.decode() == expected
+    assert_identity(page.encode(), "html")
+
+
+@pytest.mark.parametrize(
+    ("page", "target", "expected"),
+    [
+        ('<html lang="en">a', "ar", '<html dir="rtl" lang="ar">A'),
+        ('<html lang="en" dir="ltr"><p dir="ltr">a<p dir=auto>b<p><bdo dir=ltr>c</bdo>', "he",
+         '<html lang="he" dir="rtl"><p dir="rtl">A<p dir=auto>B<p><bdo dir=ltr>C</bdo>'),
+        ('<html lang="ar" dir="rtl"><p dir=rtl>a<p lang=fa dir=rtl>x', "en",
+         '<html lang="en" dir="ltr"><p dir="ltr">A<p lang=fa dir=rtl>x'),
+        ('<html lang="en"><p lang=ar dir=rtl>x<p>a', "it", '<html lang="it"><p lang=ar dir=rtl>x<p>A'),
+        ('<html lang="en">a', "az-Arab", '<html dir="rtl" lang="az-Arab">A'),
+        ('<html lang="en">a', "uk-Latn", '<html lang="uk-Latn">A'),
+        ("<p>a", "ar", "<p>A"),
+    ],
+)  # fmt: skip
+def test_the_direction_is_that_of_the_target_language(page: str, target: str, expected: str) -> None:
+    assert translated(page.encode(), "html", target_language=target).decode() == expected
+
+
+@pytest.mark.parametrize(
+    "part", ["<i lang=fr>", "<p lang=fr>", "<li lang=fr>a", "<div><p>", "</div>", "<table><td lang=fr>"]
+)
+def test_deep_pages_with_languages_are_read_in_linear_time(part: str) -> None:
+    assert_identity(part.encode() * 4_000, "html")

@@ -226,3 +226,101 @@ def test_breaks_with_a_backslash_are_breaks() -> None:
     document = read("srt", text)
     assert texts(document) == ["The house is large and open"]
     assert identity(document) == text.encode()
+
+
+def translated(kind: str, text: str, *, reverse: bool = True, **options: object) -> tuple[list[str], str]:
+    """What a model reads of subtitles, and what becomes of them."""
+    model = FakeTranslator(str.upper, reverse=reverse)
+    written = translate_document(read(kind, text, **options), model).data.decode()
+    return model.texts, written
+
+
+def srt(*cues: str) -> str:
+    return "\n".join(f"{i}\n00:00:0{i},000 --> 00:00:0{i},900\n{cue}\n" for i, cue in enumerate(cues, start=1))
+
+
+ROLLING = """WEBVTT
+Kind: captions
+Language: en
+
+00:00.000 --> 00:02.000 align:start
+~
+the<00:00.500><c> house</c><00:01.000><c> is</c>
+
+00:02.000 --> 00:02.010 align:start
+the house is
+~
+
+00:02.010 --> 00:04.000 align:start
+the house is
+open<00:02.500><c> to</c><00:03.000><c> all</c>
+
+00:04.000 --> 00:04.010 align:start
+open to all
+~
+""".replace("~", " ")
+
+
+def test_a_line_that_rolls_up_is_read_once_and_shown_again() -> None:
+    read_texts, written = translated("vtt", ROLLING, reverse=False, target_language="it")
+    assert read_texts == ["the house is open to all"]
+    cues = [cue.split("\n", 1)[1].split("\n") for cue in written.strip("\n").split("\n\n")[1:]]
+    assert [[line.strip() for line in cue if line.strip()] for cue in cues] == [
+        ["THE HOUSE IS"], ["THE HOUSE IS"], ["THE HOUSE IS", "OPEN TO ALL"], ["OPEN TO ALL"]
+    ]  # fmt: skip
+    assert written.startswith("WEBVTT\nKind: captions\nLanguage: it\n\n00:00.000 --> 00:02.000 align:start\n")
+    assert identity(read("vtt", ROLLING, target_language="it")) == ROLLING.encode()
+    assert "Language: en" in translated("vtt", ROLLING)[1]
+
+
+def test_lines_that_roll_with_tags_or_with_fewer_words_than_lines() -> None:
+    text = srt("One house.\n<i>Two houses.</i>", "<i>Two houses.</i>\nA man.", "A man.")
+    read_texts, written = translated("srt", text)
+    assert read_texts == ["One house.", "Two houses.", "A man."]
+    assert written == srt("HOUSE. ONE\n<i>HOUSES. TWO</i>", "<i>HOUSES. TWO</i>\nMAN. A", "MAN. A")
+    short = answer(read("srt", srt("it is\nnot", "not\nso")), lambda _: "Nein").decode()
+    assert short == srt("Nein", "Nein\nNein")
+
+
+@pytest.mark.parametrize(
+    ("cue", "read_texts", "written"),
+    [
+        ("TOM: Where is the file?\nANN: In the house", ["Where is the file?", "In the house"],
+         "TOM: FILE? THE IS WHERE\nANN: HOUSE THE IN"),
+        ("Tom: Where is it\nAnn Lee: In the house", ["Tom:", "Where is it", "Ann Lee:", "In the house"],
+         "TOM: IT IS WHERE\nLEE: ANN HOUSE THE IN"),
+        ("[TOM] Where is it\n(laughs) Here", ["Where is it", "(laughs)", "Here"], "[TOM] IT IS WHERE\n(LAUGHS) HERE"),
+        ("- Where is it\n- In the house", ["Where is it", "In the house"], "- IT IS WHERE\n- HOUSE THE IN"),
+        ("<b>MAN 1:</b> Where\nis it?", ["Where is it?"], "<b>MAN 1:</b> IT? IS\nWHERE"),
+        ('<font color="#ff0">The file</font>\n<font color="#0ff">The house</font>', ["The file", "The house"],
+         '<font color="#ff0">FILE THE</font>\n<font color="#0ff">HOUSE THE</font>'),
+        ('<font color="red">a file</font> <font color="blue">a house</font>', ["a file", "a house"],
+         '<font color="red">FILE A</font> <font color="blue">HOUSE A</font>'),
+        ("<i>the file</i>\n<i>is open</i>", ["the file is open"], "<i>OPEN IS</i>\n<i>FILE THE</i>"),
+        ("the time is 5:30\nand it is late", ["the time is 5:30 and it is late"], "LATE IS IT AND\n5:30 IS TIME THE"),
+    ],
+)  # fmt: skip
+def test_words_stay_with_their_speaker_and_colour(cue: str, read_texts: list[str], written: str) -> None:
+    assert translated("srt", srt(cue)) == (read_texts, srt(written))
+    assert identity(read("srt", srt(cue))) == srt(cue).encode()
+
+
+@pytest.mark.parametrize(
+    ("cue", "read_texts"),
+    [
+        ("<v Tom>Where is it</v>\n<v Ann>in the house</v>", ["Where is it", "in the house"]),
+        ("<v Tom>Where is it\n<v Ann>in the house", ["Where is it", "in the house"]),
+        ("<v Tom>Where is it</v> <v Ann>in the house</v>", ["Where is it", "in the house"]),
+        ("<v Tom>Where is it\nin the house", ["Where is it in the house"]),
+        ("<c.red>a file</c>\n<c.blue>a house</c>", ["a file", "a house"]),
+        ("<c.red>a file</c> <c.blue>a house</c>", ["a file", "a house"]),
+        ("the <c.red>file</c> is\nopen", ["the file is open"]),
+    ],
+)
+def test_voices_and_classes_keep_their_words(cue: str, read_texts: list[str]) -> None:
+    text = f"WEBVTT\n\n00:01.000 --> 00:02.000\n{cue}\n"
+    seen, written = translated("vtt", text)
+    assert seen == read_texts
+    for words in read_texts if len(read_texts) > 1 else ():
+        assert ">" + " ".join(words.upper().split()[::-1]) in written
+    assert identity(read("vtt", text)) == text.encode()

@@ -106,6 +106,28 @@ def test_what_cannot_be_translated_is_refused(content: str, options: dict[str, s
         read("csv", content, **options)
 
 
+def test_a_heading_below_titles_is_found() -> None:
+    table = "Price list,,\n,,\nNo.,English,Italian\n1,Hello,\n2,Bye,Ciao\n"
+    written = answer(read("csv", table, column="English", into="Italian"), str.upper)
+    assert written.decode() == table.replace("1,Hello,", "1,Hello,HELLO")
+    written = answer(read("csv", table, column="English", into="German"), str.upper)
+    assert written.decode().splitlines()[2:] == ["No.,English,Italian,German", "1,Hello,,HELLO", "2,Bye,Ciao,BYE"]
+    assert answer(read("csv", table, column="b"), str.upper).decode() == table.replace("English", "ENGLISH").replace(
+        "Hello", "HELLO"
+    ).replace("Bye", "BYE")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"column": "Inglese"}, {"column": "9"}, {"column": "B", "into": "it"}, {"column": "2", "into": "7"}]
+)
+def test_a_refusal_proposes_a_column_that_works(options: dict[str, str]) -> None:
+    table = "Key,Text,Note\nk.1,A dog runs fast,\nk.2,A cat sleeps,x\n"
+    with pytest.raises(DocumentError) as refused:
+        read("csv", table, **options)
+    name, value = refused.value.options
+    assert texts(read("csv", table, **options | {name[2:]: value}))[-2:] == ["A dog runs fast", "A cat sleeps"]
+
+
 @pytest.mark.slow
 def test_huge_tables_and_cells_are_read_at_once() -> None:
     for text in ("a," * 200_000, "a\n" * 100_000, '"' + '""' * 200_000 + '"', '"' * 300_000 + "\n"):

@@ -54,6 +54,27 @@ def test_sentences_are_cut_by_the_source_language_and_joined_by_the_target_langu
             assert client.post("/translate", json=body).json()["translatedText"] == f"<p>{answer}</p>"
 
 
+MARKUP = [
+    '<div class="card-body text-center"><a class="btn btn-primary" href="/products/view-all">Chi siamo</a></div>',
+    "<!-- Start of the navigation bar, please keep this comment --><p>La casa è grande.</p>",
+    "<script>function showTheWholeMenu() { return document.title }</script><p>Il cane corre.</p>",
+    '<style>.the-main-window { color: red }</style><p data-title="the name of the house">Non lo so ancora.</p>',
+]
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_the_language_of_markup_is_that_of_its_words(text: str) -> None:
+    with TestClient(stub_app("it:en", "en:it"), base_url=BASE) as client:
+        body = {"q": text, "source": "auto", "target": "en", "format": "html"}
+        answer = client.post("/translate", json=body).json()
+        assert answer["detectedLanguage"]["language"] == "it"
+        assert answer["translatedText"] != text
+        deepl = {"text": [text], "target_lang": "EN", "tag_handling": "html"}
+        (answer,) = client.post("/v2/translate", json=deepl).json()["translations"]
+        assert answer["detected_source_language"] == "IT"
+        assert answer["text"] != text
+
+
 def test_the_language_is_detected_for_each_text_on_its_own(client: TestClient) -> None:
     texts = ["Where is the next train station?", "Wo ist der nächste Bahnhof?"]
     answer = client.post("/translate", json={"q": texts, "source": "auto", "target": "it"}).json()

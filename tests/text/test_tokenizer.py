@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 import unicodedata
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -329,3 +330,30 @@ def test_words_of_given_merges_come_back_with_single_blanks(tmp_path: Path) -> N
 def test_codes_of_another_kind_are_refused(codes: list[str], why: str) -> None:
     with pytest.raises(DataError, match=why):
         Tokenizer(codes_backend(codes, ["a"], all_symbols=False))
+
+
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+SPLITS = [METASPACE, {"type": "Whitespace"}, {"type": "Digits", "individual_digits": True}, None]
+
+
+@pytest.mark.parametrize("split", SPLITS, ids=str)
+@pytest.mark.parametrize("model", ["WordLevel", "BPE", "Unigram"])
+@pytest.mark.parametrize("normalizer", [None, {"type": "Lowercase"}], ids=str)
+def test_a_vocabulary_without_an_unknown_token_encodes_or_refuses(
+    model: str, split: dict[str, Any] | None, normalizer: dict[str, Any] | None
+) -> None:
+    """The library raises bare exceptions for what it cannot encode."""
+    table = json.loads(Tokenizer.characters("aAb▁").to_json())
+    ids = table["model"]["vocab"]
+    vocabulary = [[name, -1.0] for name in sorted(ids, key=ids.get)] if model == "Unigram" else ids
+    table |= {"model": {"type": model, "vocab": vocabulary}, "pre_tokenizer": split, "normalizer": normalizer}
+    table["model"] |= {"BPE": {"merges": []}, "WordLevel": {"unk_token": "[UNK]"}, "Unigram": {"unk_id": None}}[model]
+    try:
+        tokenizer = Tokenizer.from_json(json.dumps(table))
+    except DataError:
+        return
+    for text in ("ab", "a b", "☃", "A", "▁", ""):
+        with suppress(InputError):
+            assert max(tokenizer.encode(text)) < len(tokenizer)
+        with suppress(InputError, ConfigError):
+            assert max(tokenizer.with_sampling(strength=0.5, seed=1)(text, 1)) < len(tokenizer)

@@ -21,7 +21,7 @@ _SIDES = (
 )
 _SAME_SIDE = [{name for kind in _SIDES[:1] for name in kind[side]} for side in (0, 1)]
 _NUMBERS = ("id", "no")  # columns that number the rows, but Indonesian and Norwegian in a table of two
-_NO_NAME = re.compile(r"^\d+$|[.!?…。！？]$|^.{31}")  # of a column: it is long, ends as a sentence does, or is a number
+_NO_NAME = re.compile(r"^\d+$|\s\S+\s.*[.!?…]$|[。！？]$|^.{31}")  # of a column: it is long, a sentence, or a number
 HEAD_ROWS = 40  # in which the heading is looked for, and which show what columns have
 SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _LETTERS = re.compile("[A-Za-z]{1,3}")

@@ -7,10 +7,12 @@ between two sentences on the language they are written in.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from sentencex import segment  # type: ignore[import-untyped]
+
+from ..language_tags import primary_language
 
 _OTHER_BLANKS = re.compile(r"[^\S\x00-\x7f]")
 CharSpan = tuple[int, int]  # from a character up to another
@@ -41,7 +43,7 @@ def _sentence_ends(text: str, language: str) -> list[int]:
     The sentencex library knows abbreviations (Dr., z. B.), initials, quotations and the full stops of many scripts,
     each language its own.
     """
-    code = _primary(language)
+    code = primary_language(language)
     has_ordinals = code in _ORDINALS or not code
     most = _ENOUGH_VOTES if code else _ENOUGH_IF_UNKNOWN
     return [
@@ -88,16 +90,9 @@ def _is_inside_sentence(text: str, end: int, has_ordinals: bool) -> bool:
     return bool((initial and initial[1].isupper()) or (has_ordinals and _ORDINAL.search(before)))
 
 
-@cache
-def _primary(language: str) -> str:
-    """The language of a tag without its script and region: "pt" of pt-BR; "" if the tag names no language."""
-    code = re.split("[-_]", language.lower())[0]
-    return "" if code in ("und", "zxx", "mul", "mis") else code
-
-
 def blank_between(language: str) -> str:
     """Return what belongs between two sentences of a language: a blank, or nothing, as in Chinese and Japanese."""
-    return "" if _primary(language) in _UNSPACED else " "
+    return "" if primary_language(language) in _UNSPACED else " "
 
 
 def gap_between(gap: str, language: str) -> str:
@@ -105,7 +100,7 @@ def gap_between(gap: str, language: str) -> str:
 
     Line breaks and tabs stay, and every gap in a language that is not known.
     """
-    if gap.strip(" \u3000") or not _primary(language):
+    if gap.strip(" \u3000") or not primary_language(language):
         return gap
     blank = blank_between(language)
     return gap.replace("\u3000", blank) or blank if blank else ""

@@ -44,6 +44,7 @@ from .tokenizer_format import (
 BLANK = "▁"  # how SentencePiece writes a space
 LANGUAGE_TAG = re.compile(r">>[^<>]+<<")
 
+_UNENCODABLE = "the vocabulary has no token for some of the text, and no <unk>"
 _QUOTED = 100  # characters of a text or an alphabet that a message shows
 
 
@@ -113,9 +114,11 @@ class Tokenizer:
         with refused(DataError, "the tokenizers library cannot read it", Exception):  # it raises bare Exceptions
             refuse_unknown_parts(text)
             text, symbols = split_symbols(text)
-            tokenizer = cls(Backend.from_str(text), symbols)
-            if tokenizer._spellable is None:
-                tokenizer.encode("a \N{SNOWMAN}")  # a backend that cannot encode an unknown character raises here
+            backend = Backend.from_str(text)
+            tokenizer = cls(backend, symbols)
+            # A backend that cannot encode an unknown character raises here, or one that makes other tokens of its own.
+            known = tokenizer._spellable
+            backend.encode("a \N{SNOWMAN}" if known is None else "".join(name for name in known if len(name) == 1))
             return tokenizer
 
     def save(self, path: str | Path) -> None:
@@ -182,7 +185,8 @@ class Tokenizer:
         _refuse_surrogates(texts)
         if self.symbols is not None:
             return self._encode_by_symbols(texts)
-        sentences = [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
+        with refused(InputError, _UNENCODABLE, Exception):  # the library raises bare Exceptions
+            sentences = [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
         if (last := self._last_id) is None:
             return sentences
         return [[min(i, last) for i in ids] for ids in sentences]
@@ -214,8 +218,9 @@ class Tokenizer:
                     sampled.append(ids[subword])
                 elif BYTE_TOKENS[0] in ids:
                     sampled += [ids[BYTE_TOKENS[byte]] for byte in subword.encode()]
+                elif self.unk_id is None:
+                    raise InputError(_UNENCODABLE)
                 else:
-                    assert self.unk_id is not None
                     sampled.append(self.unk_id)
             return self.frame(sampled)
 
@@ -271,7 +276,8 @@ class Tokenizer:
     def _encode_by_symbols(self, texts: Sequence[str]) -> list[list[int]]:
         tags = [self.language_tag(text) for text in texts]
         rest = [self._replace_characters(text[len(tag) :]) for text, tag in zip(texts, tags, strict=True)]
-        encodings = self._backend.encode_batch(rest, add_special_tokens=False)
+        with refused(InputError, _UNENCODABLE, Exception):
+            encodings = self._backend.encode_batch(rest, add_special_tokens=False)
         unknown = self._ids[UNK]
         return [
             self.frame(self._texts.get(token, unknown) for token in ([tag] if tag else []) + encoding.tokens)

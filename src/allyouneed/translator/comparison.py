@@ -4,6 +4,11 @@ Edits of the files of `nn/`, subclasses, hooks and replaced functions are seen a
 compute other log-probabilities. The sentences have up to 70 tokens: an edit that acts only on longer ones is not seen.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -20,35 +25,42 @@ NEGLIGIBLE = 1e-5  # nats: log-probabilities that are all alike but for rounding
 
 
 @torch.inference_mode()
-def difference_from_nn(engine: NativeEngine, model: Transformer) -> str:
-    """Return in words how the engine differs from `Transformer.forward` beyond rounding; "" if it does not."""
+def difference_from_nn(engine: NativeEngine, weights: Mapping[str, memoryview[Any]], model: Transformer) -> str:
+    """Return in words how the engine differs from the forward pass of `model` beyond rounding; "" if it does not.
+
+    Rounding to int8 could hide an edit, so an engine in int8 is compared in float32 as well.
+    """
     config = model.config
     rng = torch.Generator().manual_seed(0)
     sources = [_ids(min(length, config.max_length), config.vocab_size, config.pad_id, rng) for length in SOURCE_LENGTHS]
     length = min(TARGET_LENGTH, config.max_length)
     pad_id = config.effective_target_pad_id
-    targets = [_ids(length, config.effective_target_vocab_size, pad_id, rng) for _ in sources]
+    targets = torch.stack([_ids(length, config.effective_target_vocab_size, pad_id, rng) for _ in sources])
+    padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=config.pad_id)
     try:
-        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=config.pad_id)
-        expected = eval_copy(model)(padded, torch.stack(targets)).float().log_softmax(-1)
+        expected = eval_copy(model)(padded, targets).float().log_softmax(-1)
     except (AllYouNeedError, AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
-        return f"has no such sentences ({type(error).__name__}: {error})"
+        return f"cannot be compared with nn/ ({type(error).__name__}: {error})"
 
+    deviation = float(expected.std())
+    exact = engine if engine.precision == "float32" else NativeEngine(config, weights, "float32")
+    difference = float((_log_probabilities(exact, sources, targets) - expected).abs().max())
+    if not difference <= max(NEGLIGIBLE, FLOAT_TOLERANCE * deviation):
+        return f"differs from nn/ by {difference:.3g} nats"
+    if exact is engine:
+        return ""
+    difference = float((_log_probabilities(engine, sources, targets) - expected).square().mean().sqrt())
+    return "" if difference <= INT8_TOLERANCE * deviation else f"in int8 differs from nn/ by {difference:.3g} nats"
+
+
+def _log_probabilities(engine: NativeEngine, sources: Sequence[Tensor], targets: Tensor) -> Tensor:
+    """Compute the log-probabilities of the next token at every position of the targets: (B, T) → (B, T, V)."""
     step = engine.start([source.tolist() for source in sources])
     found = []
-    for tokens in torch.stack(targets, 1).tolist():
+    for tokens in targets.T.tolist():
         step(range(len(sources)), tokens)
         found.append(torch.from_numpy(step.log_probabilities().copy()))
-    differences = (torch.stack(found, 1) - expected).double()
-    if engine.precision == "int8":
-        distance, tolerance = float(differences.square().mean().sqrt()), INT8_TOLERANCE
-    else:
-        distance, tolerance = float(differences.abs().max()), FLOAT_TOLERANCE
-    deviation = float(expected.double().std())
-    if distance <= max(NEGLIGIBLE, tolerance * deviation):
-        return ""
-    share = distance / max(deviation, NEGLIGIBLE)
-    return f"gives other log-probabilities than Transformer.forward, by {share:.1%} of their deviation"
+    return torch.stack(found, 1)
 
 
 def _ids(count: int, vocab_size: int, pad_id: int, rng: torch.Generator) -> Tensor:

@@ -96,28 +96,30 @@ def pick_precision(config: ModelConfig) -> Literal["float32", "int8"]:
 def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
     from ..bundle import Bundle, UnreadBundle
 
-    reason = "the engine in C is for a CPU"
+    reason = ""
     if precision != "bfloat16" and (isinstance(model, UnreadBundle) or _is_on_cpu(model)):
         if load_library() is None:
-            reason = "the engine in C was not compiled (see docs/install.md)"
+            reason = "the engine in C was not compiled (see docs/install.md)" if precision == "int8" else ""
         else:
             chosen = pick_precision(model.config) if precision == "auto" else cast(NativePrecision, precision)
-            engine = NativeEngine(model.config, _weights(model), chosen)
+            weights = _weights(model)
+            engine = NativeEngine(model.config, weights, chosen)
             if isinstance(model, UnreadBundle) and is_as_compared():
                 return engine
             from .comparison import difference_from_nn
 
-            reason = difference_from_nn(engine, model.model if isinstance(model, Bundle) else model)
-            if not reason:
+            difference = difference_from_nn(engine, weights, model.model if isinstance(model, Bundle) else model)
+            if not difference:
                 return engine
-            reason = f"the engine in C {reason}"
-            warnings.warn(f"{reason}; nn/ translates, more slowly", SlowerEngineWarning, stacklevel=3)
+            reason = f"the engine in C {difference}"
+    elif precision == "int8":
+        reason = "int8 is for a CPU"
     from .definition import DefinitionEngine
 
-    if precision == "int8":
-        warnings.warn(f"no int8: {reason}; nn/ translates in float32", SlowerEngineWarning, stacklevel=3)
-        precision = "float32"
-    return DefinitionEngine(model.model if isinstance(model, Bundle) else model, precision)
+    if reason:
+        warnings.warn(f"{reason}; nn/ translates in float32, more slowly", SlowerEngineWarning, stacklevel=3)
+    definition = model.model if isinstance(model, Bundle) else model
+    return DefinitionEngine(definition, "float32" if precision == "int8" else precision)
 
 
 def _is_on_cpu(model: Bundle | Transformer) -> bool:

@@ -201,7 +201,7 @@ BundleFolders = Annotated[
 ]
 OptionalBundleFolder = Annotated[Path | None, _BUNDLE]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-PrecisionOption = Annotated[str, typer.Option(help="float32, int8 or auto.")]
+PrecisionOption = Annotated[str, typer.Option(help="auto, float32, int8, or bfloat16 on a GPU.")]
 GlossaryOption = Annotated[
     Path | None, typer.Option(help="A file of lines: term, tab, translation.", rich_help_panel="Search")
 ]

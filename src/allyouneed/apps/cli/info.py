@@ -82,10 +82,13 @@ def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> di
 
 def _engine(bundle: "Bundle") -> str:
     """What `translate` computes with on this machine, unless options say something else."""
+    from ...native.library import chosen_instruction_set, instruction_sets
     from ...translator.engine import make_engine
 
     engine = make_engine([bundle])
-    return f"{type(engine).__name__}, {engine.precision}"
+    if type(engine).__name__ != "NativeEngine":
+        return f"nn/ in PyTorch, {engine.precision}"
+    return f"the engine in C, {instruction_sets()[chosen_instruction_set()]}, {engine.precision}"
 
 
 def _compare(checksums: "Checksums") -> str:

@@ -144,7 +144,7 @@ def translate(
     if kind and output:
         options = DocumentOptions(
             about.target_language or read_languages(folders[0])[1], about.encoding, about.column, about.into,
-            tuple(about.keys or ()), numbers=about.numbers,
+            tuple(about.keys or ()), numbers=about.numbers, source_language=read_languages(folders[0])[0],
         )  # fmt: skip
         document = documents.open_document(file, kind, options)  # refuses it before the model is loaded
         code = documents.translate_file(document, load(), output, about, skip_refused=skip_refused)

@@ -25,10 +25,8 @@ LARGEST_TEXT = 2**26  # bytes; a vocabulary of 250,000 pieces has about 5 millio
 LARGEST_SETTINGS = 2**16  # bytes of YAML; Marian writes some 5,000
 MOST_LEVELS_OF_SETTINGS = 4
 LARGEST_PICKLE = 2**24  # bytes of a pickle that describes tensors; their numbers lie outside it
-MOST_PARTS, MOST_LEVELS = (
-    2**20,
-    100,
-)  # of the lists, tables and tuples of a pickle, one that is used twice counted twice
+MOST_STEPS, MOST_CONTAINERS = 2**20, 2**16  # of a pickle; a tensor takes some 30 steps and 5 lists, tables and tuples
+MOST_PARTS, MOST_LEVELS = 2**20, 100  # of its lists, tables and tuples, one that is used twice counted twice
 _ENTRY = re.compile(r"(?P<key>.*):\s*(?P<id>\d{1,9})\s*")  # of a vocabulary in YAML
 _REMEDY = "if you trust it, save its tensors alone, as docs/import.md shows"
 _PICKLED = {  # what the pickle of tensors and settings names, and nothing else
@@ -155,7 +153,11 @@ def _refuse_unsafe_pickle(path: Path) -> None:
         if pickles[0].file_size > LARGEST_PICKLE:
             raise CheckpointError(f"{path} has a data.pkl of more than {LARGEST_PICKLE:,} bytes")
         content = archive.read(pickles[0])
-        for code, argument, _ in pickletools.genops(content):
+        for number, (code, argument, _) in enumerate(pickletools.genops(content)):
+            if number == MOST_STEPS:
+                raise CheckpointError(
+                    f"{path} has a pickle of more than {MOST_STEPS:,} steps, as no file of tensors has"
+                )
             if code.name in ("STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4"):
                 raise CheckpointError(f"{path} holds a pickle with {code.name}, as no file of tensors does")
             if code.name == "GLOBAL" and argument not in _PICKLED:
@@ -190,6 +192,8 @@ def _refuse_growth(path: Path, content: bytes) -> None:
                 parts[changed] += taken
                 stack.append(changed)
             elif taken or code.name.startswith("EMPTY_"):
+                if len(parts) == MOST_CONTAINERS:
+                    raise CheckpointError(f"{path} has a pickle of more than {MOST_CONTAINERS:,} lists and tables")
                 parts.append(taken)
                 stack.append(len(parts) - 1)
             elif code.stack_after:

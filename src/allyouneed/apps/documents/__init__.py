@@ -27,6 +27,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "docx": (".docx", ".docm", ".dotx"),
     "md": (".md", ".markdown"),
     "odt": (".odt", ".ott"),
+    "xlsx": (".xlsx", ".xlsm"),
     "html": (".html", ".htm", ".xhtml"),
 }
 _FILES = {
@@ -68,5 +69,5 @@ def read_document(
     try:
         document = reader(data, options)
     except DocumentError as error:
-        raise DocumentError(f"{name} {error}") from error
+        raise DocumentError(f"{name} {error}").mended_by(*error.options) from error
     return replace(document, copies_numbers=kind in _NUMBERS_ARE_COPIED, target_language=options.target_language)

@@ -1,6 +1,7 @@
 """A document → its translation: the sentences of all units, translated together, and the tags placed on them."""
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from . import Document, Mark, TranslationUnit, UnitTranslation
 from .inline import WordLink, place_sentence_marks
 
 MIN_CONFIDENCE = -1.0  # mean log-probability of a token, in nats
+MOST_TAGS = 500  # of a unit: placing them takes time in proportion to the square of their number
 
 
 class TextTranslator(Protocol):
@@ -137,7 +139,7 @@ def plan_document(
     `languages` are source and target; the target that the document was read with goes before.
     """
     spans = tuple(
-        () if unit.translation is not None
+        () if unit.translation is not None or _has_too_many_tags(unit)
         else tuple(
             sentence_spans(unit.text, _opaque_spans(unit), language=languages[0])
             if split_sentences
@@ -166,7 +168,11 @@ def finish_document(
         parts = [answers[unit.text[start:end]] for start, end in spans]
         errors = [part for part in parts if isinstance(part, InputError)]
         result = None
-        if not spans:
+        if unit.translation is None and _has_too_many_tags(unit):
+            refused += 1
+            reason = f"it has {_count_tags(unit):,} tags; at most {MOST_TAGS} are placed. Divide it into several texts"
+            review.append(ReviewItem(unit.key, unit.text, None, (reason,)))
+        elif not spans:
             kept += 1
         elif errors:
             refused += 1
@@ -208,6 +214,14 @@ def sentence_spans(text: str, opaque: Sequence[CharSpan] = (), *, language: str 
             start = text.index(sentence, start)
             yield start, start + len(sentence)
             start += len(sentence)
+
+
+def _count_tags(unit: TranslationUnit) -> int:
+    return sum(mark.kind != "close" for mark in unit.marks)
+
+
+def _has_too_many_tags(unit: TranslationUnit) -> bool:
+    return _count_tags(unit) > MOST_TAGS
 
 
 def _opaque_spans(unit: TranslationUnit) -> list[CharSpan]:
@@ -285,7 +299,8 @@ def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> t
     """The marks with none inside a placeholder or address, if none is in the source."""
 
     def around(mark: Mark, spans: Sequence[CharSpan]) -> CharSpan | None:
-        return next(((start, end) for start, end in spans if start < mark.at < end), None)
+        before = bisect_left(spans, (mark.at, 0))  # they are sorted, and none overlaps another
+        return spans[before - 1] if before and mark.at < spans[before - 1][1] else None
 
     source_spans, spans = ([span.bounds for span in iter_spans(one, _KEPT_SPANS)] for one in (unit.text, text))
     if any(around(mark, source_spans) for mark in unit.marks):
@@ -365,16 +380,19 @@ def _without_opaque(text: str, marks: Sequence[Mark], opaque: Collection[int]) -
 
 def _separate_placeholders(source: str, text: str) -> str:
     """A translation with a blank between a word and a placeholder that touches none on that side in the source."""
-    as_in_source = _touching(source)
-    for one in reversed(list(iter_spans(text, ("placeholders",)))):
-        span, start, end = one.text, one.start, one.end
-        allowed = [any(same[side] for same in as_in_source if same[0] == span) for side in (1, 2)]
-        before, after = _touched_sides(text, start, end)
-        if span in source and after and not allowed[1]:
-            text = f"{text[:end]} {text[end:]}"
-        if span in source and before and not allowed[0]:
-            text = f"{text[:start]} {text[start:]}"
-    return text
+    as_in_source = {(span, side) for span, *sides in _touching(source) for side, touches in enumerate(sides) if touches}
+    in_source = {span.text for span in iter_spans(source, ("placeholders",))}
+    parts: list[str] = []
+    position = 0
+    for span in iter_spans(text, ("placeholders",)):
+        touches = _touched_sides(text, *span.bounds)
+        gaps = [
+            " " if span.text in in_source and touches[side] and (span.text, side) not in as_in_source else ""
+            for side in (0, 1)
+        ]
+        parts += [text[position : span.start], gaps[0], span.text, gaps[1]]
+        position = span.end
+    return "".join([*parts, text[position:]])
 
 
 def _touching(text: str) -> Counter[tuple[str, bool, bool]]:

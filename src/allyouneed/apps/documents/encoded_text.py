@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...errors import DocumentError
+from ...text.lines import is_windows_text
 
 
 class Edit(NamedTuple):
@@ -93,7 +94,7 @@ def decode_text(data: bytes, encoding: str = "") -> EncodedText:
         line = data.count(b"\n", 0, len(mark) + start) + 1
         raise DocumentError(
             f"is not {name.upper()}, at line {line}; convert it to UTF-8, or name its encoding with --encoding"
-        ) from error
+        ).mended_by(*(["--encoding", "windows-1252"] if is_windows_text(data) else [])) from error
 
 
 def line_numbers(text: str, positions: Iterable[int]) -> Iterator[int]:

@@ -6,14 +6,15 @@ The page is not parsed into a tree and written again: the translations replace c
 import codecs
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape, unescape
-from itertools import chain
+from itertools import accumulate, chain
 
 from ...errors import DocumentError
+from ...language_tags import is_right_to_left
 from .encoded_text import Edit, Slice, edited
+from .html_elements import VOID, find_elements, is_foreign, own_languages
 from .html_tokens import Attribute, Token, html_tokens, is_empty_tag, tag_attributes
 from .inline_runs import InlineRun, inline_runs
 from .pieces import (
@@ -37,28 +38,9 @@ POINTS: dict[str, StandsFor] = {"br": "break", "img": "word", "input": "word", "
 # Code, formulas and drawings within a sentence, and what a browser shows in place of a text; blocks of code.
 KEPT_INLINE = frozenset(["code", "kbd", "samp", "var", "svg", "math", "canvas", "object", "audio", "video"])
 KEPT_BLOCKS = frozenset(["pre", "textarea", "listing", "template"])
-# Elements that may have no end tag: the tags that end them, and the elements in which these do not.
-_IMPLIED_ENDS = {
-    name: (frozenset(ending.split()), tuple(inside.split()))
-    for names, ending, inside in (
-        ("li", "li", "ul ol menu"),
-        ("dt dd", "dt dd", "dl"),
-        ("td th", "td th tr tbody thead tfoot", "table"),
-        ("tr", "tr tbody thead tfoot", "table"),
-        ("rt rp", "rt rp rb rtc", "ruby"),
-        ("option", "option optgroup", "select"),
-        ("optgroup", "optgroup", "select"),
-        ("p", "address article aside blockquote center details dialog dir div dl dd dt fieldset figcaption figure "
-         "footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p pre search section summary "
-         "table ul xmp", "button object"),
-    )
-    for name in names.split()
-}  # fmt: skip
+_OWN_DIRECTION = frozenset(["bdo", "bdi", "input", "textarea"])  # whatever the language around is
 _READINGS = frozenset(["rt", "rp"])  # of a word in ruby, and its parentheses
 _NOT_OF_HTML = re.compile("[-:]")  # in a name: an element of the page or of a program
-_VOID = frozenset({
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
-})  # fmt: skip
 ATTRIBUTES = frozenset(["alt", "title", "placeholder", "aria-label", "aria-description"])
 _BUTTONS = frozenset(["submit", "button", "reset"])
 _META = frozenset(["description", "og:title", "og:description", "twitter:title", "twitter:description"])
@@ -81,11 +63,11 @@ _WRONG_BYTES = "has bytes that are not of the encoding of the page"
 def read_html_document(data: bytes, options: DocumentOptions) -> Document:
     """A page. Refuses one whose encoding is not known or not the one that it names.
 
-    Not translated: scripts, styles, code, `pre`, `textarea`, and what has translate="no" or the class notranslate.
-    With a target language the `lang` of the page becomes this.
+    Not translated: scripts, styles, code, `pre`, `textarea`, what has translate="no" or the class notranslate, and what
+    is marked as another language. With a target language, `lang` and `dir` of what is translated say so.
     """
     page, encoding = decode_page(data, options.encoding)
-    texts, attributes, languages = _read(page, options.tags.for_html())
+    texts, attributes, languages = _read(page, options)
     runs = [[*inline_runs(pieces, collapse=True, numbers=options.numbers)] for pieces in texts]
     inner = {id(run) for some in runs[1:] for run in some}  # of readings, inside others
     items: list[InlineRun | Attribute] = [*chain.from_iterable(runs), *attributes]
@@ -101,8 +83,10 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
         ]
         new_values = [(item, one.text) for item, one in changed if isinstance(item, Attribute)]
         if options.target_language and any(translations):
-            new_values += [(attribute, options.target_language) for attribute in languages]
+            new_values += languages
         edits = sorted(Edit(item.start, item.end, f'"{escape(text)}"') for item, text in new_values)
+        if options.target_language and any(translations):
+            edits = sorted([*edits, *_added_direction(page, options.target_language)])
 
         def written(piece: Piece) -> str:
             if piece.kind == "text":
@@ -170,8 +154,10 @@ def encode_page(page: str, encoding: str) -> bytes:
         )
 
 
-def _read(page: str, rules: TagRules) -> tuple[list[list[Piece]], list[Attribute], list[Attribute]]:
-    """The pieces of a page, and of each reading in it; the attributes to translate, and those that name its language.
+def _read(
+    page: str, options: DocumentOptions
+) -> tuple[list[list[Piece]], list[Attribute], list[tuple[Attribute, str]]]:
+    """The pieces of a page, and of each reading in it; the attributes to translate; what those of its language become.
 
     A reading (`<rt>`) is a text of its own, and a point of the one that it stands in.
     """
@@ -179,8 +165,14 @@ def _read(page: str, rules: TagRules) -> tuple[list[list[Piece]], list[Attribute
     readings: list[list[Piece]] = []
     open_readings: list[tuple[int, int]] = []  # where the pieces of each begin, and after which token it ends
     attributes: list[Attribute] = []
-    languages: list[Attribute] = []
+    languages: list[tuple[Attribute, str]] = []
+    rules = options.tags.for_html()
     tokens = list(html_tokens(page, is_xhtml=is_xhtml(page)))
+    elements = find_elements(page, tokens)
+    own = own_languages(tokens, elements, options.source_language, options.target_language)
+    foreign = [is_foreign(language, own) for language in elements.languages]
+    foreign_before = [0, *accumulate(foreign)]
+    direction = "rtl" if any(map(is_right_to_left, own)) else "ltr"
     index = 0
     while index < len(tokens) or open_readings:
         if open_readings and index >= open_readings[-1][1]:
@@ -189,28 +181,53 @@ def _read(page: str, rules: TagRules) -> tuple[list[list[Piece]], list[Attribute
             readings.append(pieces[start + 1 :])
             pieces[start:] = [Piece("point", source=span)]
             continue
-        token = tokens[index]
+        token, number = tokens[index], index
         index += 1
         values = tag_attributes(page, token) if token.kind == "start" else {}
-        if token.kind == "text":
-            pieces += text_pieces(page, token)
-        elif token.kind in ("start", "end") and _is_kept(token, values, rules):
-            first = index
-            if not is_empty_tag(page, token):
-                index = _after_element(tokens, index, token.name)
+        end = max(index, elements.ends[number])
+        is_all_foreign = foreign[number] and foreign_before[end] - foreign_before[number] == end - number
+        if token.kind == "start" and (is_all_foreign or _is_kept(token, values, rules)):
+            first, index = index, end
             span = Slice(token.start, tokens[index - 1].end)
             is_inline = token.name in INLINE | KEPT_INLINE | rules.ignored
             content = "".join(unescape(page[one.start : one.end]) for one in tokens[first:index] if one.kind == "text")
             pieces.append(opaque_point(content, span) if is_inline else Piece("boundary"))
+        elif foreign[number]:  # text of another language around some of the page's
+            pieces.append(Piece("boundary"))
+        elif token.kind == "text":
+            pieces += text_pieces(page, token)
         else:
             pieces.append(_tag_piece(page, token, rules))
             if token.kind == "start" and token.name in _READINGS:
-                open_readings.append((len(pieces) - 1, max(index, _after_element(tokens, index, token.name))))
+                open_readings.append((len(pieces) - 1, end))
                 pieces[-1] = Piece("point", source=Slice(token.start, token.end))
             attributes += _translatable(token, values)
-            if token.name == "html":
-                languages += [values[name] for name in ("lang", "xml:lang") if name in values]
+            languages += _languages(token, values, direction, options.target_language)
     return [_without_structure(one) for one in (pieces, *readings)], attributes, languages
+
+
+def _languages(
+    token: Token, values: Mapping[str, Attribute], direction: str, target: str
+) -> Iterator[tuple[Attribute, str]]:
+    """The attributes of a translated element that say its language and direction, and what they become."""
+    yield from ((values[name], target) for name in ("lang", "xml:lang") if name in values)
+    if token.name == "meta" and _value(values, "http-equiv").lower() == "content-language" and "content" in values:
+        yield values["content"], target
+    if token.name not in _OWN_DIRECTION and _value(values, "dir").lower() == direction != _direction(target):
+        yield values["dir"], _direction(target)
+
+
+def _direction(language: str) -> str:
+    return "rtl" if is_right_to_left(language) else "ltr"
+
+
+def _added_direction(page: str, target: str) -> Iterator[Edit]:
+    """The direction of a page that says none, if it is written from right to left now."""
+    root = re.search(r"<html(?=[\s>])", page, re.IGNORECASE)
+    if root and is_right_to_left(target):
+        token = next(html_tokens(page[root.start() :]))
+        if "dir" not in tag_attributes(page[root.start() :], token):
+            yield Edit(root.end(), root.end(), ' dir="rtl"')
 
 
 def _without_structure(pieces: list[Piece]) -> list[Piece]:
@@ -260,7 +277,7 @@ def _tag_piece(page: str, token: Token, rules: TagRules) -> Piece:
 
 def _is_kept(token: Token, values: Mapping[str, Attribute], rules: TagRules) -> bool:
     """Whether the content of an element is not translated."""
-    if token.kind == "end" or token.name in _VOID:
+    if token.kind == "end" or token.name in VOID:
         return False
     return token.name in KEPT_INLINE | KEPT_BLOCKS | rules.ignored or _says_no(values)
 
@@ -271,26 +288,6 @@ def _value(values: Mapping[str, Attribute], name: str) -> str:
 
 def _says_no(values: Mapping[str, Attribute]) -> bool:
     return _value(values, "translate").lower() == "no" or "notranslate" in _value(values, "class").split()
-
-
-def _after_element(tokens: Sequence[Token], index: int, name: str) -> int:
-    """The index after the end of the element `name`, whose content begins at `index`."""
-    open_tags = Counter([name])
-    ending, containers = _IMPLIED_ENDS.get(name, (None, ()))
-    for number in range(index, len(tokens)):
-        token = tokens[number]
-        is_direct = not any(open_tags[container] for container in containers)
-        if token.kind == "start":
-            if ending and is_direct and token.name in ending:
-                return number
-            open_tags[token.name] += token.name not in _VOID
-        elif token.kind == "end":
-            if ending and not open_tags[token.name]:
-                return number
-            open_tags[token.name] -= 1
-            if token.name == name and is_direct and (ending or open_tags[name] == 0):
-                return number + 1
-    return len(tokens)
 
 
 def _translatable(token: Token, values: Mapping[str, Attribute]) -> Iterator[Attribute]:

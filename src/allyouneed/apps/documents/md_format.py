@@ -1,18 +1,21 @@
 """Markdown: the text of paragraphs, headings, list items and table cells; all else stays, character by character.
 
-Kept: front matter, code, HTML blocks, marker lines, addresses and titles of links, reference definitions. A translated
-paragraph is one line, but for its hard line breaks.
+Kept: front matter, code, HTML blocks, marker lines, addresses and titles of links, reference definitions. Links to
+headings of the page follow these. A translated paragraph is one line, but for its hard line breaks.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
+from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from .encoded_text import Edit, Slice, decode_text
+from .encoded_text import Edit, Slice, decode_text, edited
+from .inline_runs import InlineRun
+from .markdown_anchors import OTHER_DOCUMENT, find_anchors, find_headings, moved_anchors
 from .markdown_block import BlockKind, InlineBlock, content_span
 from .markdown_inline import IS_MARKER, make_parser, marker_title, without_markers
 from .unit import Document, DocumentOptions, UnitTranslation
@@ -24,12 +27,16 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
     """A Markdown text: CommonMark, and much that is common beyond it. Refuses bytes that are not of its encoding."""
     encoded = decode_text(data, options.encoding)
     page = encoded.text
-    blocks = [inner for block in _inline_blocks(page) for inner in block.with_nested()]
+    parsed = _parse(page)
+    blocks = [inner for block in _inline_blocks(page, parsed) for inner in block.with_nested()]
+    anchors = list(find_anchors(page, _places_of_links(parsed, blocks)))
     items = sorted(
         ((block, run) for block in blocks for run in block.runs(numbers=options.numbers)),
         key=lambda item: item[0].located(*content_span(item[1])).start,
     )
-    units = tuple(replace(run.unit, key=f"line {block.line}") for block, run in items)
+    units = tuple(
+        replace(run.unit, key=f"line {block.line}", reasons=tuple(_links_elsewhere(block, run))) for block, run in items
+    )
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         changed = [
@@ -37,10 +44,18 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
             for (block, run), unit, translation in zip(items, units, translations, strict=True)
             if translation and translation.changes(unit)
         ]
-        edits: list[Edit] = []
-        for _, group in groupby(sorted(changed, key=_inside_first), key=_inside_first):
-            new = [edit for block, run, translation in group for edit in block.edits(run, translation, edits) or ()]
-            edits = sorted({*edits, *new})
+
+        def edits_around(edits: list[Edit]) -> list[Edit]:
+            for _, group in groupby(sorted(changed, key=_inside_first), key=_inside_first):
+                new = [edit for block, run, translation in group for edit in block.edits(run, translation, edits) or ()]
+                edits = sorted({*edits, *new})
+            return edits
+
+        edits = edits_around([])
+        if anchors and edits:
+            new_page = edited(page, Slice(0, len(page)), edits)
+            headings, new_headings = (find_headings(tokens) for tokens in (parsed.tokens, _parse(new_page).tokens))
+            edits = edits_around(sorted(moved_anchors(page, anchors, headings, new_headings)))
         return encoded.replaced(edits)
 
     def problem(number: int, translation: UnitTranslation) -> str:
@@ -57,13 +72,45 @@ def _inside_first(item: tuple[InlineBlock, object, object]) -> int:
     return -item[0].depth
 
 
-def _inline_blocks(page: str) -> Iterator[InlineBlock]:
+class ParsedPage(NamedTuple):
+    """The lines of a page, the text that the parser reads of it, and what that makes of it."""
+
+    rows: list[re.Match[str]]
+    text: str
+    parser: MarkdownIt
+    environment: dict[str, Any]
+    tokens: list[Token]
+
+
+def _parse(page: str) -> ParsedPage:
     rows = list(_LINE.finditer(page))
     text = without_markers("\n".join(row[1] for row in rows))
-    lines = text.split("\n")
     parser = make_parser()
     environment: dict[str, Any] = {}
-    tokens = parser.parse(text, environment)
+    return ParsedPage(rows, text, parser, environment, parser.parse(text, environment))
+
+
+def _places_of_links(parsed: ParsedPage, blocks: Iterable[InlineBlock]) -> Iterator[Slice]:
+    """Where links have their addresses: at their ends, in tags, in blocks of HTML and in definitions."""
+    for block in blocks:
+        for token, source in block.sources if block.pieces is not None else ():
+            if token.type in ("link_close", "html_inline"):
+                yield block.located(source.start, source.end)
+    maps = [token.map for token in parsed.tokens if token.type == "html_block" and token.map]
+    maps += [one["map"] for one in parsed.environment.get("references", {}).values()]
+    for first, end in maps:
+        yield Slice(parsed.rows[first].start(), parsed.rows[end - 1].end())
+
+
+def _links_elsewhere(block: InlineBlock, run: InlineRun) -> Iterator[str]:
+    for piece in run.pieces:
+        for match in OTHER_DOCUMENT.finditer(piece.source.read(block.content)) if piece.kind == "close" else ():
+            yield f"its link {match[1]} leads to a heading of another document, which a translation would rename"
+
+
+def _inline_blocks(page: str, parsed: ParsedPage) -> Iterator[InlineBlock]:
+    rows, text, parser, environment, tokens = parsed
+    lines = text.split("\n")
     after: dict[int, int] = {}  # where the next cell of a row is looked for
     for previous, token in pairwise([None, *tokens]):
         if token is None or token.map is None:

@@ -1,14 +1,17 @@
 """SubRip and WebVTT subtitles (.srt, .vtt): lines in cues ↔ sentences to translate, broken again at similar lengths.
 
-Lines of one cue are joined unless one ends a sentence or the next begins with a speaker's dash. The last line of a cue
-and the first of the next are joined where a sentence clearly goes on: nothing ends it, and a small letter follows, or a
-comma is between them. Everything around the words stays: numbers, times, settings, dashes, notes, tags around a line.
-A translation is broken at the blanks that part it most like its source. A line longer than `MAX_LINE`, and than every
-line of the file, is broken in lines of similar length.
+Lines of one cue are joined unless one ends a sentence or another speaker begins: with a dash, a name and a colon, a
+voice or a colour. The last line of a cue and the first of the next are joined where a sentence clearly goes on: nothing
+ends it, and a small letter follows, or a comma is between them. A line that is shown in the next cue again, as captions
+roll up, is read once. Everything around the words stays: numbers, times, settings, dashes, names in capitals, notes,
+tags around a line. Times inside a line belong to words of the source and are left out of a translation. A translation
+is broken at the blanks that part it most like its source. A line longer than `MAX_LINE`, and than every line of the
+file, is broken in lines of similar length.
 """
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
@@ -34,18 +37,41 @@ _CODE = rf"{TAG}|{_BREAKS}"
 _RUBY = r"<ruby\b[^<>\r\n]*+>[^\r\n]{0,300}?</ruby\s*+>"  # a word with its reading, which belongs to it
 _TOKEN = re.compile(rf"{_RUBY}|({_CODE}|[\s♪♫#]++)|[^\s♪♫#<{{\\]++|[<{{\\]")
 _DASHES = re.compile(r"[-–—‐](?![-–—‐\d])|>>+")
+# Who speaks, or what is heard, before the words of a line.
+_NAME = r"[^\W\d_][\w.'’&-]*+"
+_LABEL = re.compile(rf"({_NAME}(?: [\w.'’&#-]++){{0,3}}:|[\[(][^\[\]()<>\n]{{1,40}}[\])]:?)(?:\s|{_CODE})+(?=\S)")
+_VOICE = r"<(?:v|c|font)[.\s][^<>\r\n]*>"
+# Where another voice or colour begins inside a line.
+_NEXT_VOICE = re.compile(rf"(?<=>)[ \t]*(?=<v[.\s])|(?<=</font>)[ \t]*(?={_VOICE})|(?<=</c>)[ \t]*(?={_VOICE})")
+_VOICES = re.compile(rf"({_VOICE})|</(v|c|font)>")
+_TIMES, _PLAIN_TAG = re.compile(r"<[\d:.]+>"), re.compile("</?c>")
 
 _Span = tuple[int, int]
 
 
+class Words(NamedTuple):
+    """Characters `start` to `end` of the file, all in one line. `is_new`: another speaker begins."""
+
+    start: int
+    end: int
+    is_new: bool
+
+
 class CueLine(NamedTuple):
-    """The words of one line of cue number `cue`, which begins at `time`: characters `start` to `end` of the file."""
+    """The words of a line of cue number `cue`, which begins at `time`, and where the same are shown again.
+
+    `voice` is the tag of the voice or colour that they begin in, `last_voice` that they end in. Cues with nothing new
+    are not counted.
+    """
 
     cue: int
     time: str
     start: int
     end: int
-    has_dash: bool  # before it: another speaker begins
+    is_new: bool
+    voice: str
+    last_voice: str
+    repeats: list[Words]
 
 
 def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
@@ -57,11 +83,12 @@ def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def subtitle_document(
-    encoded: EncodedText, cues: Iterable[tuple[str, int, int]], *, is_markup: bool = False
+    encoded: EncodedText, cues: Iterable[tuple[str, int, int]], *, is_markup: bool = False, language: Edit | None = None
 ) -> Document:
     """The document whose units are the sentences in some cues: of each cue, its time and the characters of its text.
 
-    With `is_markup` the format is one of markup, in which "<" and "&" begin something.
+    With `is_markup` the format is one of markup, in which "<" and "&" begin something. `language` is an edit of the
+    language that a translated file says.
     """
     text = encoded.text
     sentences = [_Sentence(text, group, is_markup) for group in _joined(text, list(_cue_lines(text, cues)))]
@@ -69,35 +96,95 @@ def subtitle_document(
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         pairs = zip(sentences, translations, strict=True)
-        return encoded.replaced(
-            replacement for sentence, new in pairs if new for replacement in sentence.replacements(new, limit)
-        )
+        edits = [replacement for sentence, new in pairs if new for replacement in sentence.replacements(new, limit)]
+        return encoded.replaced([*edits, language] if edits and language else edits)
 
     return Document(tuple(sentence.unit for sentence in sentences), write)
 
 
 def _cue_lines(text: str, cues: Iterable[tuple[str, int, int]]) -> Iterator[CueLine]:
-    for cue, (time, start, end) in enumerate(cues):
+    cue = 0
+    shown: dict[str, CueLine] = {}  # the lines of the cue before
+    for time, start, end in cues:
+        lines: dict[str, CueLine] = {}
+        voices = _voices(text, start, end)
+        has_news = False
         for line in _LINE.finditer(text, start, end):
-            words, has_dash = _words(line)
-            if words and has_words(_marked(text[slice(*words)]).text):
-                yield CueLine(cue, time, *words, has_dash)
+            for words in _line_words(line):
+                content = " ".join(_marked(text[words.start : words.end]).text.split())
+                if not has_words(content):
+                    continue
+                if content in shown:
+                    lines[content] = shown[content]
+                    shown[content].repeats.append(words)
+                    continue
+                voice, last_voice = (_voice_at(voices, at) for at in words[:2])
+                lines[content] = CueLine(cue, time, *words, voice, last_voice, [])
+                has_news = True
+                yield lines[content]
+        shown = lines
+        cue += has_news
 
 
-def _words(line: re.Match[str]) -> tuple[_Span | None, bool]:
+def _voices(text: str, start: int, end: int) -> list[tuple[int, str]]:
+    """Where a voice or colour begins or ends in a cue, and the innermost one from there on."""
+    opened: list[str] = []
+    changes = [(start, "")]
+    for tag in _VOICES.finditer(text, start, end):
+        if tag[1]:
+            opened.append(tag[1])
+        elif opened:
+            opened.pop()
+        changes.append((tag.end(), opened[-1] if opened else ""))
+    return changes
+
+
+def _voice_at(voices: Sequence[tuple[int, str]], at: int) -> str:
+    return voices[bisect_right(voices, at, key=lambda change: change[0]) - 1][1]
+
+
+def _line_words(line: re.Match[str]) -> Iterator[Words]:
+    """The words of a line: of each voice in it, and of a label before them, if that is not in capitals."""
+    starts = [line.start(), *(match.end() for match in _NEXT_VOICE.finditer(line.string, line.start(), line.end()))]
+    for start, end in pairwise([*starts, line.end()]):
+        words = _words(line.string, start, end)
+        if words is None:
+            continue
+        words = words._replace(is_new=words.is_new or start > line.start())
+        label = _LABEL.match(line.string, words.start, words.end)
+        name = label[1] if label else ""
+        if label and _is_label(name):
+            if not name.isupper():
+                yield Words(words.start, label.end(1), True)
+            words = Words(label.end(), words.end, True)
+        yield words
+
+
+def _is_label(name: str) -> bool:
+    return name[0] in "[(" or all(not word[0].isalpha() or word[0].isupper() for word in name.split())
+
+
+def _words(text: str, line_start: int, line_end: int) -> Words | None:
     """The characters of a line without dashes, blanks, notes and tags around them; and whether there was a dash."""
     start = end = -1
     has_dash = False
-    for token in _TOKEN.finditer(line.string, line.start(), line.end()):
+    for token in _TOKEN.finditer(text, line_start, line_end):
         if token[1]:
             continue
         first = token.start()
-        if start < 0 and not has_dash and (dash := _DASHES.match(line.string, first, line.end())):
+        if start < 0 and not has_dash and (dash := _DASHES.match(text, first, line_end)):
             has_dash, first = True, dash.end()
         if first < token.end():
             start = first if start < 0 else start
             end = token.end()
-    return ((start, end) if start >= 0 else None), has_dash
+    if start < 0:
+        return None
+    inside = text[start:end]
+    if _TIMES.search(inside):  # the tags around words with times go with these
+        tags = _PLAIN_TAG.findall(inside)
+        start -= 3 if tags[:1] == ["</c>"] and text.startswith("<c>", start - 3, start) else 0
+        end += 4 if tags[-1:] == ["<c>"] and text.startswith("</c>", end) else 0
+    return Words(start, end, has_dash)
 
 
 def _joined(text: str, lines: Sequence[CueLine]) -> Iterator[list[CueLine]]:
@@ -113,8 +200,8 @@ def _joined(text: str, lines: Sequence[CueLine]) -> Iterator[list[CueLine]]:
 
 
 def _continues(text: str, line: CueLine, after: CueLine) -> bool:
-    words, next_words = text[line.start : line.end], text[after.start : after.end]
-    if after.has_dash or SENTENCE_END.search(words):
+    words, next_words = (_without_times(text[one.start : one.end]) for one in (line, after))
+    if after.is_new or line.last_voice != after.voice or SENTENCE_END.search(words):
         return False
     if line.cue == after.cue:
         return len(_LINE_END.findall(text, line.end, after.start)) == 1
@@ -123,7 +210,13 @@ def _continues(text: str, line: CueLine, after: CueLine) -> bool:
 
 
 def _marked(text: str, is_markup: bool = False) -> MarkedText:
-    return take_out_codes(text, is_markup=is_markup, breaks=_BREAKS)
+    return take_out_codes(_without_times(text), is_markup=is_markup, breaks=_BREAKS)
+
+
+def _without_times(words: str) -> str:
+    """Words without the times when each of them is shown, and the tags around those that come later."""
+    plain, count = _TIMES.subn("", words)
+    return _PLAIN_TAG.sub("", plain) if count else words
 
 
 class _Sentence:
@@ -147,15 +240,16 @@ class _Sentence:
         spans = split_like(new.text, self.lengths)
         if spans:
             for line, span in zip(self.lines, spans, strict=True):
-                yield Edit(line.start, line.end, self._written(new, span, limit))
+                yield from _shown(line, line.start, self._written(new, span, limit))
             return
         # Fewer words than lines: every cue shows them all, in its first line, as an empty cue would show nothing.
+        whole = self._written(new, (0, len(new.text)), limit)
         for _, group in groupby(self.lines, key=lambda line: line.cue):
             first, *others = group
-            yield Edit(first.start, first.end, self._written(new, (0, len(new.text)), limit))
+            yield from _shown(first, first.start, whole)
             for before, line in pairwise([first, *others]):
                 markup = re.findall(_CODE, self.text[before.end : line.start])
-                yield Edit(before.end, line.end, "".join(markup))
+                yield from _shown(line, before.end, "".join(markup), again=whole)
 
     def _written(self, new: MarkedText, span: _Span, limit: int) -> str:
         """A part of a translation in the least lines that keep to the limit, with its tags."""
@@ -169,6 +263,12 @@ class _Sentence:
         return self.newline.join(
             new.written(new.text[first:last], _marks_between(new.marks, new.text, first, last)) for first, last in lines
         )
+
+
+def _shown(line: CueLine, start: int, content: str, again: str = "") -> Iterator[Edit]:
+    """What stands in a line from some character on, and without tags, or `again`, where it is shown once more."""
+    yield Edit(start, line.end, content)
+    yield from (Edit(one.start, one.end, again or re.sub(_CODE, "", content)) for one in line.repeats)
 
 
 def _marks_between(marks: Sequence[Mark], text: str, start: int, end: int) -> list[Mark]:
@@ -228,20 +328,24 @@ def read_srt_document(data: bytes, options: DocumentOptions) -> Document:
     return subtitle_document(encoded, cues)
 
 
+_HEADER_LANGUAGE = re.compile(r"[^\r\n]*(?:(?:\r\n|\r|\n)(?!Language:)[^\r\n]+)*(?:\r\n|\r|\n)Language:[ \t]*([^\s]+)")
 _BLANK_LINE = re.compile(r"(?>\r\n|\r|\n)(?=\r|\n)")
 
 
 def read_vtt_document(data: bytes, options: DocumentOptions) -> Document:
     """The sentences of subtitles; see `subtitles` for how they are joined and broken.
 
-    Notes, styles, regions and the names of cues stay. Refuses a file that does not begin with WEBVTT.
+    Notes, styles, regions and the names of cues stay; a `Language` becomes the target language. Refuses a file that
+    does not begin with WEBVTT.
     """
     encoded = decode_text(data, options.encoding)
     text = encoded.text
     if not re.match(r"WEBVTT(?![^\s])", text):
         raise DocumentError("is no WebVTT file: it does not begin with WEBVTT")
+    language = _HEADER_LANGUAGE.match(text) if options.target_language else None
+    edit = Edit(*language.span(1), options.target_language) if language else None
     cues = []
     for time, start, end in find_cues(text):
         blank = _BLANK_LINE.search(text, start, end)
         cues.append((time, start, blank.start() if blank else end))
-    return subtitle_document(encoded, cues, is_markup=True)
+    return subtitle_document(encoded, cues, is_markup=True, language=edit)

@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ...data.headings import HEAD_ROWS
 from ...errors import DocumentError
+from .columns import ColumnCell, Columns, column_document, find_columns
 from .encoded_text import Edit, EncodedText, decode_text, line_numbers
-from .string_unit import StringUnit, is_same_in_all_languages
-from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
+from .unit import Document, DocumentOptions
 
 _Cell = tuple[int, int]  # its characters, with quotation marks
 _Row = list[_Cell]
@@ -59,66 +60,47 @@ class TableStyle(NamedTuple):
         return '"' + text.replace('"', '""') + '"' if needs_marks else text
 
 
-class _Columns(NamedTuple):
-    """Columns by their place, counted from 0: the one to translate, and the one for the translations."""
-
-    source: int
-    target: int
-    heading: str | None  # of a new column, if the table has headings
-    first_row: int  # 1 after a row of headings
-
-
 def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOptions) -> Document:
     """The document whose units are in the cells of `options.column`; one whose cell of `options.into` is full is kept.
 
-    A column is the name in the first row, or a number counted from 1 in a table without names. A new column becomes the
-    last, and a row with more cells than the first is refused by its line. A blank line stays as it is, as does a row
-    that is too short to have the column.
+    A column is a name in one of the first rows, or a number or letter in a table without names. A new column becomes
+    the last, and a row with more cells than the headings is refused by its line. A blank line stays as it is, as does a
+    row that is too short to have the column.
     """
     text = encoded.text
     rows = list(style.rows(text))
-    width = len(rows[0]) if rows else 0
-    columns = _find_columns([style.read(text[slice(*cell)]) for cell in rows[0]] if rows else [], options)
-    wide = next((row for row in rows if len(row) > width), None)
-    if wide and columns.target >= width:
+    columns = find_columns([[style.read(text[slice(*cell)]) for cell in row] for row in rows[:HEAD_ROWS]], options)
+    top = rows[max(0, columns.first_row - 1)]
+    wide = next((row for row in rows if len(row) > len(top)), None)
+    if wide and columns.target >= len(top):
         (line,) = line_numbers(text, [wide[0][0]])
+        row = "the first row" if columns.first_row < 2 else "the row of headings"
         raise DocumentError(
-            f"has {len(wide)} cells in line {line}, but {width} in the first row, so that a new column would not be "
-            "below its heading; mend that line, or leave out --into"
+            f"has {len(wide)} cells in line {line}, but {len(top)} in {row}, so that a new column would not be below "
+            "its heading; mend that line, or leave out --into"
         )
     body = [row for row in rows[columns.first_row :] if columns.source < len(row) and text[row[0][0] : row[-1][1]]]
-    cells = [text[slice(*row[columns.source])] for row in body]
-    strings = [StringUnit(style.read(cell), numbers=options.numbers) for cell in cells]
-    existing = [_existing(text, row, columns, style) for row in body]
-    lines = line_numbers(text, (row[0][0] for row in body))
-    units = [
-        TranslationUnit(text=string.string, key=f"line {line}", translation=there)
-        if there
-        else string.unit(f"line {line}")
-        if string.has_words
-        else None
-        for string, there, line in zip(strings, existing, lines, strict=True)
+    cells = [
+        ColumnCell(style.read(text[slice(*row[columns.source])]), _existing(text, row, columns, style), f"line {line}")
+        for row, line in zip(body, line_numbers(text, (row[0][0] for row in body)), strict=True)
     ]
 
-    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
-        if not any(translations):
+    def write(texts: Sequence[str | None]) -> bytes:
+        if not any(texts):
             return encoded.replaced(())
-        remaining = iter(translations)
         replacements: list[Edit] = []
-        if columns.target >= width and columns.heading is not None:
-            replacements.append(_in_column(rows[0], columns.target, style.write(columns.heading, ""), style))
-        for row, cell, string, unit in zip(body, cells, strings, units, strict=True):
-            new = string.string if unit is None and is_same_in_all_languages(string.string) else None
-            if unit and (translation := next(remaining)) and unit.translation is None:
-                new = string.translated(translation)
+        if columns.target >= len(top) and columns.heading is not None:
+            replacements.append(_in_column(top, columns.target, style.write(columns.heading, ""), style))
+        for row, new in zip(body, texts, strict=True):
             if new is not None or columns.target >= len(row):
-                replacements.append(_in_column(row, columns.target, style.write(new or "", cell), style))
+                previous = text[slice(*row[columns.source])]
+                replacements.append(_in_column(row, columns.target, style.write(new or "", previous), style))
         return encoded.replaced(replacements)
 
-    return Document(tuple(unit for unit in units if unit), write)
+    return column_document(cells, write, numbers=options.numbers)
 
 
-def _existing(text: str, row: _Row, columns: _Columns, style: TableStyle) -> str:
+def _existing(text: str, row: _Row, columns: Columns, style: TableStyle) -> str:
     if columns.target == columns.source or columns.target >= len(row):
         return ""
     return style.read(text[slice(*row[columns.target])]).strip()
@@ -130,30 +112,6 @@ def _in_column(row: _Row, column: int, cell: str, style: TableStyle) -> Edit:
         return Edit(*row[column], cell)
     end = row[-1][1]
     return Edit(end, end, style.delimiter * (column - len(row) + 1) + cell)
-
-
-def _find_columns(first: Sequence[str], options: DocumentOptions) -> _Columns:
-    names = [name.strip() for name in first]
-    if not options.column:
-        raise DocumentError(
-            f"is a table with the columns {', '.join(names) or 'none'}; say which to translate with --column, "
-            "by name, or by number if it has no names"
-        )
-    if options.column.isdecimal():
-        source = int(options.column) - 1
-        target = int(options.into) - 1 if options.into.isdecimal() else source
-        if options.into and not options.into.isdecimal():
-            raise DocumentError(
-                f"has no names of columns if --column is a number; --into {options.into} must be one too"
-            )
-        if not (0 <= source < len(names) and 0 <= target <= len(names)):
-            raise DocumentError(f"has {len(names)} columns, counted from 1; --column or --into is none of them")
-        return _Columns(source, target, None, 0)
-    if options.column not in names:
-        raise DocumentError(f'has no column "{options.column}"; it has {", ".join(names) or "none"}')
-    into = options.into or options.column
-    target = names.index(into) if into in names else len(names)
-    return _Columns(names.index(options.column), target, into, 1)
 
 
 _DECLARED = re.compile(r'"?sep=([,;:|\t])"?(?:\r\n?|\n)', re.IGNORECASE)

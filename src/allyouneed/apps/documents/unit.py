@@ -112,7 +112,8 @@ class DocumentOptions:
     table is translated, and its translation goes to the column `into`, or takes its place; a column is a name or a
     number. Of a JSON document, only strings whose path matches one of `keys` are translated (`menu.*.title`); without
     any, all are. `tags` are rules for those of HTML. With `numbers` a text without a letter is translated too, such as
-    a date in digits.
+    a date in digits. What a document marks as text of another language than `source_language`, or than its own, is not
+    translated.
     """
 
     target_language: str = ""
@@ -122,6 +123,7 @@ class DocumentOptions:
     keys: tuple[str, ...] = ()
     tags: TagRules = NO_RULES
     numbers: bool = False
+    source_language: str = ""
 
 
 class LeftOutText(NamedTuple):

@@ -70,7 +70,8 @@ async def translate_deepl(request: Request, server: Server) -> JSONResponse:
     refuse_unsupported(body)
     terms = await read_terms(server, client, body, source, target)
     server.access.charge(client, cost=len(texts), characters=sum(map(len, texts)))
-    sources = [source] * len(texts) if source else [one.language for one in await detect_sources(server, texts, target)]
+    detected = [] if source else await detect_sources(server, texts, target, how.markup)
+    sources = [one.language for one in detected] or [source] * len(texts)
     answers = await translate_each(
         server, how.prepared(texts), sources, target, TranslationOptions(glossary=terms), markup=how.markup,
         split_sentences=how.split_sentences,

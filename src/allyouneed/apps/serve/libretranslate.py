@@ -55,9 +55,9 @@ async def translate_texts(request: Request, server: Server) -> JSONResponse:
         glossary=checked_terms(body.glossary, server.config),
     )
     server.access.charge(client, cost=len(texts), characters=sum(map(len, texts)))
-    detected = await detect_sources(server, texts, target) if is_auto else []
-    sources = sources or [one.language for one in detected]
     markup = Markup() if body.format == "html" else None
+    detected = await detect_sources(server, texts, target, markup) if is_auto else []
+    sources = sources or [one.language for one in detected]
     answers = await translate_each(server, texts, sources, target, options, markup=markup)
     return JSONResponse(_describe(body, answers, detected))
 

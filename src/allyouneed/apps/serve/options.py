@@ -29,7 +29,7 @@ class ServeConfig(Checked):
 
     max_loaded_memory: int = setting(0, "MiB of all weights; 0: no limit", COUNT_OR_NONE)
     device: str = setting("auto", "auto, cpu, cuda or mps")
-    precision: str = setting("auto", "float32, int8 or auto")
+    precision: str = setting("auto", "auto, float32, int8, or bfloat16 on a GPU")
     workers: int = setting(0, "batches at once; 0: one a core", COUNT_OR_NONE)
 
     max_queue: int = setting(1000, "texts that wait; more are refused", COUNT)

@@ -65,18 +65,29 @@ class Markup:
     rules: TagRules = NO_RULES
     keep_lines: bool = False
 
-    def read(self, text: str, key: ModelKey) -> Document:
-        """The units of a text to translate from and into the languages of `key`."""
+    def read(self, text: str, key: ModelKey | None = None) -> Document:
+        """The units of a text to translate from and into the languages of `key`, if these are known."""
         if self.kind == "xml":
             return read_xml_text(text, self.rules, keep_lines=self.keep_lines)
-        options = DocumentOptions(target_language=key.target, encoding="utf-8", tags=self.rules)
+        source, target = key or ("", "")
+        options = DocumentOptions(target, "utf-8", tags=self.rules, source_language=source)
         # Zero bytes are dropped, as from plain texts; `read_document` would refuse them.
         return read_document(text.replace("\0", "").encode(), "html", options, name="the text")
 
 
-async def detect_sources(server: ServerState, texts: list[str], target: str) -> list[Detection]:
-    """What to translate each text from, as `Detector.find_source` tells it."""
-    return await asyncio.to_thread(lambda: [server.detector.find_source(text, target) for text in texts])
+async def detect_sources(
+    server: ServerState, texts: list[str], target: str, markup: Markup | None = None
+) -> list[Detection]:
+    """What to translate each text from, as `Detector.find_source` tells it, by what is translated of it.
+
+    Tags, addresses and scripts are in no language; that they are made of English words must not count.
+    """
+
+    def detect(text: str) -> Detection:
+        read = text if markup is None else "\n".join(unit.text for unit in markup.read(text).units)
+        return server.detector.find_source(read, target)
+
+    return await asyncio.to_thread(lambda: [detect(text) for text in texts])
 
 
 async def translate_each(

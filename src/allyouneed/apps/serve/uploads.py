@@ -98,7 +98,9 @@ def check_upload(
     name = safe_name(filename)
     if (kind := document_format(name)) is None:
         raise Refusal(400, "Invalid request: file format not supported")
-    options = DocumentOptions(target, body.encoding, body.column, body.into, numbers=body.numbers)
+    options = DocumentOptions(
+        target, body.encoding, body.column, body.into, numbers=body.numbers, source_language=source
+    )
     return UploadedDocument(name, kind, content, options, source)
 
 

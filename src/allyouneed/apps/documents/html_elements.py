@@ -1,0 +1,130 @@
+"""The elements of a page: where each ends, and which are marked as text of another language."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from ...language_tags import primary_language
+from .html_tokens import Token, is_empty_tag, tag_attributes
+
+VOID = frozenset({
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
+})  # fmt: skip
+# Elements that may have no end tag, and the tags that end them.
+_IMPLIED_ENDS = {
+    name: frozenset(ending.split())
+    for names, ending in (
+        ("li", "li"),
+        ("dt dd", "dt dd"),
+        ("td th", "td th tr tbody thead tfoot"),
+        ("tr", "tr tbody thead tfoot"),
+        ("rt rp", "rt rp rb rtc"),
+        ("option", "option optgroup"),
+        ("optgroup", "optgroup"),
+        ("p", "address article aside blockquote center details dialog dir div dl dd dt fieldset figcaption figure "
+         "footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p pre search section summary "
+         "table ul xmp"),
+    )
+    for name in names.split()
+}  # fmt: skip
+_ENDING = frozenset[str]().union(*_IMPLIED_ENDS.values())
+_CONTAINERS = frozenset(
+    ["ul", "ol", "menu", "dl", "table", "ruby", "select", "button", "object"]
+)  # no end goes through
+_DEPTH = 64  # open elements that a tag may end; deeper ones would take quadratic time
+_ROOTS = frozenset(["html", "body"])
+_UNKNOWN = frozenset(["", "und", "mul", "mis"])
+
+
+class Elements(NamedTuple):
+    """For each token: after which one its element ends, if it is a start tag, and the language it is marked with.
+
+    What has no other mark than that of the page, `root`, has none.
+    """
+
+    ends: Sequence[int]
+    languages: Sequence[str]
+    root: frozenset[str]
+
+
+def find_elements(page: str, tokens: Sequence[Token]) -> Elements:
+    """The elements of a page; an end tag that is missing is added as HTML says."""
+    ends = [len(tokens)] * len(tokens)
+    languages: list[str] = []
+    root = set[str]()
+    opened: list[tuple[int, str, str]] = []  # the token, name and language of each element
+    counts = Counter[str]()
+
+    def close(number: int, end: int) -> None:
+        for index, name, _ in opened[number:]:
+            ends[index] = end
+            counts[name] -= 1
+        del opened[number:]
+
+    for index, token in enumerate(tokens):
+        if token.kind == "start" and token.name in _ENDING:
+            while (ended := _ended(opened, token.name)) is not None:
+                close(ended, index)
+        language = opened[-1][2] if opened else ""
+        if token.kind == "start":
+            marked = _language(page, token)
+            if marked is not None and token.name in _ROOTS:
+                root.add(marked)
+            elif marked is not None:
+                language = marked
+            if token.name in VOID or is_empty_tag(page, token):
+                ends[index] = index + 1
+            else:
+                opened.append((index, token.name, language))
+                counts[token.name] += 1
+        languages.append(language)
+        if token.kind == "end" and counts[token.name]:
+            numbers = range(len(opened) - 1, -1, -1)
+            number = next(number for number in numbers if opened[number][1] == token.name)
+            start = opened[number][0]
+            close(number, index)
+            ends[start] = index + 1
+    return Elements(ends, languages, frozenset(root))
+
+
+def _ended(opened: Sequence[tuple[int, str, str]], name: str) -> int | None:
+    """The number of the innermost open element that a start tag ends; None if it ends none."""
+    for number in islice(range(len(opened) - 1, -1, -1), _DEPTH):
+        inner = opened[number][1]
+        if name in _IMPLIED_ENDS.get(inner, ()):
+            return number
+        if inner in _CONTAINERS:
+            return None
+    return None
+
+
+def _language(page: str, token: Token) -> str | None:
+    if "lang" not in page[token.start : token.end].lower():
+        return None
+    values = tag_attributes(page, token)
+    return next((values[name].value.strip() for name in ("lang", "xml:lang") if name in values), None)
+
+
+def own_languages(tokens: Sequence[Token], elements: Elements, source: str, target: str) -> set[str]:
+    """The languages that a page is in: `source` and what its root says, else that of most of its characters.
+
+    A page that says it is in the target language has not been told otherwise yet, if the source is another one.
+    """
+    own = {primary_language(language) for language in (source, *elements.root)} - _UNKNOWN
+    if primary_language(source) not in ("", primary_language(target)):
+        own.discard(primary_language(target))
+    if own:
+        return own
+    sizes = Counter[str]()
+    for token, language in zip(tokens, elements.languages, strict=True):
+        if token.kind == "text":
+            sizes[primary_language(language)] += token.end - token.start
+    return {language for language, _ in sizes.most_common(1)}
+
+
+def is_foreign(language: str, own: Collection[str]) -> bool:
+    """Whether a text that is marked with a language stays as it is."""
+    code = re.split("[-_]", language.lower())[0]
+    return code not in _UNKNOWN and code not in own

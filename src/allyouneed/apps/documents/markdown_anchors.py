@@ -1,0 +1,126 @@
+"""Links to headings of the same Markdown document: their anchors are made of the words of the headings.
+
+Programs make them in different ways; the way of a document is the one in which most of its links lead to a heading.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile, pairwise
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from markdown_it.token import Token
+
+from .encoded_text import Edit, Slice
+
+_EXPLICIT = re.compile(r"#([^\s{}]+)")
+_HTML_ID = re.compile(r"<[^<>]*?\s(?:id|name)\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
+_LINK = re.compile(r"\]\(\s*<?#([^\s()<>]+)|(?<=\]:)\s*<?#([^\s<>]+)|\bhref\s*=\s*[\"']?#([^\"'\s<>]+)", re.IGNORECASE)
+# A link to a heading of another Markdown document.
+OTHER_DOCUMENT = re.compile(r"\]\(\s*<?(?![A-Za-z][\w+.-]+:)([^\s()<>#]+\.(?:md|mdx|markdown)#[^\s()<>]+)")
+
+
+class Heading(NamedTuple):
+    """The words of a heading, and the anchor that is written behind it, if there is one."""
+
+    text: str
+    anchor: str
+
+
+class Anchor(NamedTuple):
+    """A link to an anchor of the same document, and where that is written."""
+
+    name: str
+    place: Slice
+
+
+def find_headings(tokens: Sequence[Token]) -> list[Heading]:
+    """The headings of a page that has been parsed."""
+    headings = []
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open":
+            children = inline.children or []
+            explicit = "".join(child.content for child in children if child.type == "attributes")
+            anchor = _EXPLICIT.search(explicit)
+            headings.append(Heading("".join(map(_shown_text, children)).strip(), anchor[1] if anchor else ""))
+    return headings
+
+
+def _shown_text(token: Token) -> str:
+    if token.type in ("softbreak", "hardbreak"):
+        return " "
+    return token.content if token.type in ("text", "text_special", "code_inline", "opaque") else ""
+
+
+def find_anchors(page: str, places: Iterable[Slice]) -> Iterator[Anchor]:
+    """The links to anchors in some parts of a page: ends of links, tags, definitions."""
+    for place in places:
+        for match in _LINK.finditer(page, *place):
+            span = next(match.span(number) for number in (1, 2, 3) if match[number] is not None)
+            yield Anchor(unquote(page[slice(*span)]), Slice(*span))
+
+
+def moved_anchors(
+    page: str, anchors: Sequence[Anchor], headings: Sequence[Heading], new_headings: Sequence[Heading]
+) -> list[Edit]:
+    """The edits of a page after which its links lead to the headings again, whose words are others now."""
+    fixed = {unquote(match[1]) for match in _HTML_ID.finditer(page)}
+    fixed |= {heading.anchor for heading in headings}
+    wanted = [anchor for anchor in anchors if anchor.name not in fixed]
+    if not wanted or len(headings) != len(new_headings):
+        return []
+
+    def targets(way: "_Way") -> Mapping[str, str]:
+        return dict(zip(_names(headings, way), _names(new_headings, way), strict=True))
+
+    new_names = max(map(targets, _WAYS), key=lambda names: sum(anchor.name in names for anchor in wanted))
+    return [
+        Edit(*anchor.place, quote(new) if "%" in page[slice(*anchor.place)] else new)
+        for anchor in wanted
+        if (new := new_names.get(anchor.name)) and new != anchor.name
+    ]
+
+
+class _Way(NamedTuple):
+    """How a program makes an anchor of a heading, and what it puts before the number of one that is there already."""
+
+    name: Callable[[str], str]
+    mark: str
+
+
+def _names(headings: Sequence[Heading], way: _Way) -> list[str]:
+    """The anchors of headings, each once."""
+    used = set[str]()
+    names = []
+    for heading in headings:
+        first = heading.anchor or way.name(heading.text)
+        name, number = first, 0
+        while name in used or not name:
+            number += 1
+            name = f"{first}{way.mark}{number}"
+        used.add(name)
+        names.append(name)
+    return names
+
+
+def _is_in_name(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LMN" or character in "_- "
+
+
+def _github(text: str) -> str:
+    return "".join(filter(_is_in_name, text.lower())).replace(" ", "-")
+
+
+def _python_markdown(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+def _pandoc(text: str) -> str:
+    kept = "".join(character for character in text.lower() if _is_in_name(character) or character == ".")
+    letters = dropwhile(lambda character: not character.isalpha(), re.sub(r"\s+", "-", kept))
+    return "".join(letters) or "section"
+
+
+_WAYS = (_Way(_github, "-"), _Way(_python_markdown, "_"), _Way(_pandoc, "-"))

@@ -1,0 +1,182 @@
+"""Spreadsheets (.xlsx): a column is translated in its own cells, or into another column, as in a table of text.
+
+Only the cells that get a translation are written, as texts within the sheet; formulas, formats, widths, other sheets
+and all else stay. A new cell has the format of the one that it translates.
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import cast
+
+from lxml import etree
+
+from ...archive import Archive
+from ...data.headings import HEAD_ROWS
+from ...data.workbook import WORKBOOK, cell_position, column_letters, sheet_parts
+from ...errors import DocumentError
+from ...safe_xml import only_xml
+from .columns import ColumnCell, Columns, column_document, find_columns
+from .unit import Document, DocumentOptions
+
+_STRINGS = "xl/sharedStrings.xml"
+_FORMATS_LOST = ("formats within the cell are lost",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """A sheet: its part of the archive, the elements of its rows, and the cells of each by their columns."""
+
+    name: str
+    part: str
+    root: etree._Element
+    rows: list[tuple[etree._Element, dict[int, etree._Element]]]
+    strings: Sequence[etree._Element]
+
+    def text(self, row: int, column: int) -> str:
+        """The text of a cell; of a formula its last result; empty if it has none."""
+        cell = self.rows[row][1].get(column)
+        return "" if cell is None else _cell_text(cell, self.strings)
+
+    def head(self) -> list[list[str]]:
+        """The texts of the first rows, all of one length."""
+        rows = range(min(HEAD_ROWS, len(self.rows)))
+        width = max((column + 1 for row in rows for column in self.rows[row][1] if self.text(row, column)), default=0)
+        return [[self.text(row, column) for column in range(width)] for row in rows]
+
+
+def read_xlsx_document(data: bytes, options: DocumentOptions) -> Document:
+    """The cells of `options.column` in each sheet that has a column of this name, or in the first sheet.
+
+    One whose cell of `options.into` is full is kept, as is a formula that would be replaced.
+    """
+    archive = Archive(data)
+    if WORKBOOK not in archive.names:
+        raise DocumentError("is no .xlsx file: it has no workbook")
+    strings = list(archive.read_xml(_STRINGS).iterchildren("{*}si")) if _STRINGS in archive.names else []
+    parts = {name: part for name, part in sheet_parts(archive).items() if part in archive.names}
+    sheets = [_read_sheet(archive, name, part, strings) for name, part in parts.items()]
+    chosen = list(_choose_columns([sheet for sheet in sheets if sheet.rows], options))
+    places = [(sheet, columns, row) for sheet, columns in chosen for row in _body(sheet, columns)]
+    cells = [_column_cell(sheet, columns, row) for sheet, columns, row in places]
+
+    def write(texts: Sequence[str | None]) -> bytes:
+        if not any(texts):
+            return data
+        changed: dict[str, etree._Element] = {}
+        copies = {sheet.part: _copied(sheet) for sheet, _ in chosen}
+        for sheet, columns in chosen:
+            if columns.heading and columns.first_row and not sheet.text(columns.first_row - 1, columns.target):
+                _put(copies[sheet.part], columns, columns.first_row - 1, columns.heading)
+        for (sheet, columns, row), text in zip(places, texts, strict=True):
+            if text is not None and text != sheet.text(row, columns.target):
+                _put(copies[sheet.part], columns, row, text)
+                changed[sheet.part] = copies[sheet.part].root
+        return archive.replaced({part: _serialized(root) for part, root in changed.items()})
+
+    return column_document(cells, write, numbers=options.numbers)
+
+
+def _choose_columns(sheets: Sequence[_Sheet], options: DocumentOptions) -> Iterator[tuple[_Sheet, Columns]]:
+    """The sheets with a column of the name, else the first one with that of the number or letter."""
+    named = [sheet for sheet in sheets if options.column and any(options.column in row for row in sheet.head())]
+    for sheet in named or sheets[:1]:
+        yield sheet, find_columns(sheet.head(), options, letters=True)
+    if not sheets:
+        raise DocumentError("has no cell with text")
+
+
+def _body(sheet: _Sheet, columns: Columns) -> Iterator[int]:
+    for row in range(columns.first_row, len(sheet.rows)):
+        cell = sheet.rows[row][1].get(columns.source)
+        is_formula = cell is not None and columns.source == columns.target and cell.find("{*}f") is not None
+        if sheet.text(row, columns.source) and not is_formula:
+            yield row
+
+
+def _column_cell(sheet: _Sheet, columns: Columns, row: int) -> ColumnCell:
+    is_replaced = columns.target == columns.source
+    cell = sheet.rows[row][1][columns.source]
+    lost = _FORMATS_LOST if is_replaced and _has_formats(cell, sheet.strings) else ()
+    key = f"{sheet.name}!{cell.get('r')}"
+    existing = "" if is_replaced else sheet.text(row, columns.target).strip()
+    return ColumnCell(sheet.text(row, columns.source), existing, key, lost)
+
+
+def _read_sheet(archive: Archive, name: str, part: str, strings: Sequence[etree._Element]) -> _Sheet:
+    return _with_rows(name, part, archive.read_xml(part), strings)
+
+
+def _copied(sheet: _Sheet) -> _Sheet:
+    return _with_rows(sheet.name, sheet.part, deepcopy(sheet.root), sheet.strings)
+
+
+def _with_rows(name: str, part: str, root: etree._Element, strings: Sequence[etree._Element]) -> _Sheet:
+    """The sheet; rows and cells that do not say where they are get their places written in."""
+    rows: list[tuple[etree._Element, dict[int, etree._Element]]] = []
+    number = 0
+    for row in root.iterfind("{*}sheetData/{*}row"):
+        number = int(row.get("r") or number + 1)
+        cells: dict[int, etree._Element] = {}
+        column = -1
+        for cell in row.iterchildren("{*}c"):
+            column = cell_position(cell.get("r") or f"{column_letters(column + 1)}{number}")[1]
+            cell.set("r", f"{column_letters(column)}{number}")
+            cells[column] = cell
+        row.set("r", str(number))
+        rows.append((row, cells))
+    return _Sheet(name, part, root, rows, strings)
+
+
+def _cell_text(cell: etree._Element, strings: Sequence[etree._Element]) -> str:
+    kind, value = cell.get("t"), cell.findtext("{*}v") or ""
+    if kind == "s":
+        return _string_text(strings[int(value)]) if value.isdecimal() and int(value) < len(strings) else ""
+    if kind == "inlineStr":
+        return _string_text(cell.find("{*}is"))
+    return value if kind in (None, "n", "str") else ""
+
+
+def _string_text(string: etree._Element | None) -> str:
+    """The text of a string, of all its formats, without the readings of Japanese words."""
+    if string is None:
+        return ""
+    texts = (text for child in string.iterchildren("{*}t", "{*}r") for text in child.iter("{*}t"))
+    return "".join(text.text or "" for text in texts)
+
+
+def _has_formats(cell: etree._Element, strings: Sequence[etree._Element]) -> bool:
+    value = cell.findtext("{*}v") or ""
+    string = strings[int(value)] if cell.get("t") == "s" and value.isdecimal() else cell.find("{*}is")
+    return string is not None and len(list(string.iterchildren("{*}r"))) > 1
+
+
+def _put(sheet: _Sheet, columns: Columns, row: int, text: str) -> None:
+    """Write a text into the target column of a row, as a text of the sheet itself."""
+    element, cells = sheet.rows[row]
+    source, cell = cells[columns.source], cells.get(columns.target)
+    namespace = etree.QName(source).namespace
+    if cell is None:
+        cell = etree.Element(source.tag, r=f"{column_letters(columns.target)}{element.get('r')}")
+        if style := source.get("s"):
+            cell.set("s", style)
+        after = [other for column, other in cells.items() if column < columns.target]
+        element.insert(element.index(after[-1]) + 1 if after else 0, cell)
+        element.attrib.pop("spans", "")  # the columns of the row, which programs find themselves
+        cells[columns.target] = cell
+    for child in list(cell):
+        cell.remove(child)
+    for name in ("cm", "vm"):  # what a formula had
+        cell.attrib.pop(name, "")
+    cell.set("t", "inlineStr")
+    string = etree.SubElement(cell, f"{{{namespace}}}is")
+    content = etree.SubElement(string, f"{{{namespace}}}t")
+    content.set("{http://www.w3.org/XML/1998/namespace}space", "preserve")
+    content.text = only_xml(text)
+
+
+def _serialized(root: etree._Element) -> bytes:
+    part, tree = io.BytesIO(), root.getroottree()
+    tree.write(part, encoding="UTF-8", xml_declaration=True, standalone=cast(bool, tree.docinfo.standalone))
+    return part.getvalue()
