@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from allyouneed.config import ModelConfig
 from allyouneed.decode import BeamOptions, SearchLimits, beam_search, greedy_search
-from allyouneed.errors import ConfigError, InputError
+from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
 from allyouneed.translator.array_step import ArrayStep
 from allyouneed.translator.definition import DefinitionEngine, top_continuations
@@ -208,15 +208,6 @@ def test_an_ensemble_search_finds_the_sentence_that_the_mean_makes_most_likely(s
     ((result,),) = beam_search(engine.start([[1]]), limits(4), BeamOptions(beam=64, alpha=0.0))
     assert (*result.ids, 1) == best
     assert result.log_probability == pytest.approx(log_probability(best), abs=1e-5)
-
-
-def test_changed_weights_are_refused() -> None:
-    model = make_model()
-    engine = DefinitionEngine(model)
-    with torch.no_grad():
-        model.projection.table.mul_(2)
-    with pytest.raises(InputError, match="weights of the model have changed"):
-        engine.start(SOURCES)
 
 
 def test_bfloat16_is_for_a_gpu_and_unknown_precisions_are_refused() -> None:

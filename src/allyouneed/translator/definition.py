@@ -15,11 +15,10 @@ from torch import Tensor
 from ..data.batch import pad
 from ..decode import Continuation
 from ..device import has_fast_bfloat16, using_threads
-from ..errors import ConfigError, InputError
+from ..errors import ConfigError
 from ..nn import Transformer
 from .engine import Precision
 from .likelihood import eval_copy
-from .weight_versions import WeightVersions
 
 FOLDS = 16  # of a row of log-probabilities, before the best are searched
 FEW = 7 / 8  # of the sentences: as long as more are left, moving their memories takes longer than computing all
@@ -28,8 +27,7 @@ FEW = 7 / 8  # of the sentences: as long as more are left, moving their memories
 class DefinitionEngine:
     """An `Engine` that calls `Transformer.decode` with its KV cache.
 
-    In float32 it shares the weights of the model; in bfloat16, for a GPU, it has a copy. Refuses to begin a search once
-    the weights of the model have changed.
+    In float32 it shares the weights of the model; in bfloat16, for a GPU, it has a copy.
     """
 
     def __init__(self, model: Transformer, precision: str = "auto") -> None:
@@ -39,7 +37,6 @@ class DefinitionEngine:
             raise ConfigError(f'precision "bfloat16" needs a GPU that computes with it; the model is on {self.device}')
         self.config = model.config
         self.precision: Precision = "bfloat16" if is_fast and precision != "float32" else "float32"
-        self._versions = WeightVersions(model)
         self.model = eval_copy(model)
         if self.precision == "bfloat16":
             self.model = deepcopy(self.model).to(torch.bfloat16)
@@ -53,8 +50,6 @@ class DefinitionEngine:
         self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
     ) -> DefinitionStep:
         """As in `Engine`."""
-        if self._versions.have_changed():
-            raise InputError("the weights of the model have changed since its engine was made; make a new Translator")
         return DefinitionStep(self, sources, banned_ids, renormalize)
 
 
