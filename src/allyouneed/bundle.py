@@ -284,6 +284,10 @@ class UnreadBundle(Bundle):
             stored = _read_weights(self.folder, Checksums(self.folder))
         return stored
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The folder, for a pickle; the process that reads it loads the same bundle again."""
+        return _load_again, (self.folder, self.weights_digest)
+
     def _require_unchanged(self) -> None:
         if Checksums(self.folder).digest(WEIGHTS_FILE) != self.weights_digest:
             raise BundleError(f"{self.folder} was written anew since it was loaded; load it again")
@@ -304,6 +308,13 @@ class UnreadBundle(Bundle):
     @classmethod
     def _verified_model(cls, folder: Path, checksums: Checksums, sizes: ModelConfig, _: Any) -> Any:
         return sizes, _read_weights(folder, checksums)
+
+
+def _load_again(folder: Path, weights_digest: str) -> UnreadBundle:
+    bundle = UnreadBundle.load(folder)
+    if bundle.weights_digest != weights_digest:
+        raise BundleError(f"{folder} was written anew since it was loaded; load it again")
+    return bundle
 
 
 def _read_weights(folder: Path, checksums: Checksums) -> dict[str, memoryview[Any]]:

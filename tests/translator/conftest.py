@@ -5,6 +5,15 @@ import pytest
 from allyouneed.bundle import Bundle
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.translator.definition import DefinitionEngine
+
+
+@pytest.fixture
+def by_nn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `nn/` translate, whatever other engine there is."""
+    monkeypatch.setattr(
+        "allyouneed.translator.translator.make_engine", lambda bundles, _: DefinitionEngine(bundles[0].model)
+    )
 
 
 @pytest.fixture

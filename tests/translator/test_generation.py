@@ -22,6 +22,7 @@ from allyouneed.translator.generation import TranslationGenerator
 from untrained import TEXTS, loud
 
 
+@pytest.mark.usefixtures("by_nn")
 def test_a_search_is_computed_by_one_thread(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that waits for its share of a small product keeps a core busy, and others waiting."""
     translator = Translator(bundle).using(batch_size=64)

@@ -51,6 +51,7 @@ def test_texts_are_numbered_from_0_whatever_their_window(bundle: Bundle, monkeyp
     assert [number for number, some in enumerate(flags) if "cancelled" in some] == [5]
 
 
+@pytest.mark.usefixtures("by_nn")
 def test_a_text_cancelled_during_its_search_leaves_the_batch(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
     call = DefinitionStep.__call__
@@ -65,6 +66,7 @@ def test_a_text_cancelled_during_its_search_leaves_the_batch(bundle: Bundle, mon
     assert rows == [3, 3, 2, 2, 2, 2]
 
 
+@pytest.mark.usefixtures("by_nn")
 def test_nothing_is_computed_for_a_text_cancelled_before_its_batch(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ def test_what_cannot_be_translated_is_refused_and_not_taken_for_cancelled(bundle
         list(translator.translations(["j", "d"], glossary={"d": "abcdefghij" * 2}, is_cancelled={0}.__contains__))
 
 
+@pytest.mark.usefixtures("by_nn")
 def test_what_would_be_one_batch_is_divided_among_the_threads(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
     start = DefinitionEngine.start

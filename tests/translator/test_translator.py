@@ -101,6 +101,22 @@ def test_aligning_hooks_nothing_that_others_see(bundle: Bundle, monkeypatch: pyt
     assert set(hooked) == {False}
 
 
+def test_weights_that_have_changed_are_refused(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    translator("abc")
+    with torch.no_grad():
+        bundle.model.projection.table.mul_(2)
+    for work in (
+        lambda: translator("abc"),
+        lambda: list(translator.stream("abc")),
+        lambda: list(translator.score([("a", "b")])),
+    ):
+        with pytest.raises(InputError, match="weights of the model have changed"):
+            work()
+    assert Translator(bundle)("abc")
+
+
+@pytest.mark.usefixtures("by_nn")
 def test_a_model_of_numbers_that_are_none_is_named_as_the_reason(bundle: Bundle) -> None:
     torch.nn.init.constant_(bundle.model.projection.table, torch.nan)
     with pytest.raises(InputError, match="no translation of 'abc', because the model's log-probabilities are not num"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,11 +15,10 @@ from torch import Tensor
 from ..data.batch import pad
 from ..decode import Continuation
 from ..device import has_fast_bfloat16, using_threads
-from ..errors import ConfigError, InputError
+from ..errors import ConfigError
 from ..nn import Transformer
 from .engine import Precision
 from .likelihood import eval_copy
-from .weight_versions import WeightVersions
 
 FOLDS = 16  # of a row of log-probabilities, before the best are searched
 FEW = 7 / 8  # of the sentences: as long as more are left, moving their memories takes longer than computing all
@@ -27,8 +27,7 @@ FEW = 7 / 8  # of the sentences: as long as more are left, moving their memories
 class DefinitionEngine:
     """An `Engine` that calls `Transformer.decode` with its KV cache.
 
-    In float32 it shares the weights of the model; in bfloat16, for a GPU, it has a copy. Refuses to begin a search once
-    the weights of the model have changed.
+    In float32 it shares the weights of the model; in bfloat16, for a GPU, it has a copy.
     """
 
     def __init__(self, model: Transformer, precision: str = "auto") -> None:
@@ -38,7 +37,6 @@ class DefinitionEngine:
             raise ConfigError(f'precision "bfloat16" needs a GPU that computes with it; the model is on {self.device}')
         self.config = model.config
         self.precision: Precision = "bfloat16" if is_fast and precision != "float32" else "float32"
-        self._versions = WeightVersions(model)
         self.model = eval_copy(model)
         if self.precision == "bfloat16":
             self.model = deepcopy(self.model).to(torch.bfloat16)
@@ -52,8 +50,6 @@ class DefinitionEngine:
         self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
     ) -> DefinitionStep:
         """As in `Engine`."""
-        if self._versions.have_changed():
-            raise InputError("the weights of the model have changed since its engine was made; make a new Translator")
         return DefinitionStep(self, sources, banned_ids, renormalize)
 
 
@@ -78,7 +74,7 @@ class DefinitionStep:
         self._model, self._device, self._renormalize = engine.model, engine.device, renormalize
         self._banned = torch.tensor(list(banned_ids), dtype=torch.int64, device=self._device)
         source = pad([list(ids) for ids in sources], engine.config.pad_id).to(self._device)
-        with using_threads(1 if self._device.type == "cpu" else 0):
+        with self._threads():
             self._memory = self._model.encode(source)
         self._cache = self._model.new_cache()
         self._sentences = list(range(len(sources)))  # the row of the memory of each hypothesis
@@ -110,11 +106,15 @@ class DefinitionStep:
         for row, parent, token in zip(self._rows, parents, tokens, strict=True):
             chosen[row], last[row] = parent, token
         selection, newest = torch.tensor([chosen, last], device=self._device)
-        with using_threads(1 if self._device.type == "cpu" else 0):
+        with self._threads():
             self._cache.select(selection, kept)
             logits = self._model.decode(newest[:, None], self._memory, self._cache)[:, 0]  # (N, 1, V) → (N, V)
             self._log_probabilities = self._normalized(logits)
         self._restrictions = []
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """One thread on a CPU: one that waits for its share of a small product keeps a core busy."""
+        return using_threads(1 if self._device.type == "cpu" else 0)
 
     def _normalized(self, logits: Tensor) -> Tensor:
         """Log-probabilities in float32, minus infinity for banned ids."""
@@ -153,7 +153,8 @@ class DefinitionStep:
         log_probabilities = self._log_probabilities
         if rows != list(range(len(log_probabilities))):
             log_probabilities = log_probabilities[torch.tensor(rows, device=self._device)]
-        best, places = top_continuations(before, log_probabilities.view(len(asked), width, -1), count)
+        with self._threads():
+            best, places = top_continuations(before, log_probabilities.view(len(asked), width, -1), count)
         size = log_probabilities.size(-1)
         return [
             sorted(

@@ -25,6 +25,7 @@ from .segments import Segment, encode_texts
 from .text_splitter import SplitTexts, Terms, TextSplitter, as_glossary
 from .texts import checked_pairs, checked_prefixes, checked_texts
 from .translation import Scored, Translation
+from .weight_versions import WeightVersions
 
 if TYPE_CHECKING:
     from ..nn import Transformer
@@ -64,6 +65,9 @@ class Translator:
         self.decode = decode or bundle.decode
         warn_of_another_definition(self.bundles)
         self.engine: Engine = make_engine(self.bundles, precision)
+        # An unread bundle has no model that could be trained on.
+        read = [one for one in self.bundles if not isinstance(one, UnreadBundle)]
+        self._weight_versions = [WeightVersions(one.model) for one in read]
         self._glossary = Glossary({})
         self._prepare()
 
@@ -149,6 +153,10 @@ class Translator:
             unknown=self.source_tokenizer.unk_id,
         )
 
+    def _refuse_changed_weights(self) -> None:
+        if any(versions.have_changed() for versions in self._weight_versions):
+            raise InputError("the weights of the model have changed since its engine was made; make a new Translator")
+
     def __call__(self, text: str) -> str:
         """The translation of one text; an empty one stays empty."""
         return self.translate([text])[0]
@@ -233,6 +241,7 @@ class Translator:
         Arguments are those of `translations`, and the same is refused. A segment keeps its prefix, its glossary and
         `is_cancelled` (called with the index of its text in `texts`), so segments of several calls may share a batch.
         """
+        self._refuse_changed_weights()
         return self._splitter.split(
             texts,
             prefix=prefix,
@@ -312,6 +321,7 @@ class Translator:
         A target token outside the vocabulary has minus infinity, because no search writes it, unless
         `replace_unknown` is set.
         """
+        self._refuse_changed_weights()
         pairs, longest = checked_pairs(pairs), self.engine.config.max_length
         first = 1
         while batch := list(islice(pairs, self.decode.batch_size)):
