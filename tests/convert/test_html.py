@@ -1,6 +1,7 @@
-"""The exported page: its JavaScript in V8, beside our model and search; and the page in a browser."""
+"""The exported page: what runs in it, in V8 next to our engine and search; and the page in a browser."""
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,20 +11,24 @@ from typing import Any
 import pytest
 import torch
 from axe_core_python.sync_playwright import Axe
+from torch import Tensor
 
 from allyouneed import Translator
 from allyouneed.apps.convert import html
-from allyouneed.apps.convert.exports import ExportPrecision, export_bundle
-from allyouneed.apps.convert.html import WEB, HTMLFolder
+from allyouneed.apps.convert.exports import banned_ids, export_bundle
+from allyouneed.apps.convert.html import HTMLFolder
+from allyouneed.apps.explain import recorded_attention
 from allyouneed.config import DecodeConfig
 from allyouneed.errors import ExportError
-from allyouneed.nn import Transformer
+from allyouneed.native.engine import NativeEngine, Precision
+from allyouneed.nn import MultiHeadAttention, Transformer
+from allyouneed.nn.attention import attention
+from allyouneed.nn.weights import weight_buffers
 from allyouneed.text.sentencepiece import SentencePieceModel, make_tokenizer
 from allyouneed.text.vocabulary import load_vocabulary
 from allyouneed.younger import build_model
 from bundles import make_bundle
 from chromium_page import open_page
-from docs_programs import program
 from foreign_tokenizers import foreign_tokenizers
 from marian_checkpoints import ENGLISH, ITALIAN, train_spm
 
@@ -74,7 +79,7 @@ TRANSLATE_ALL = """async ([library, bundle, weights, texts]) => {
     onmessage = ({ data }) => {
       const translator = new Translator(JSON.parse(data.bundle), data.weights);
       const translations = data.texts.map((text) => translator.translate(text).hypotheses[0].text);
-      postMessage([translator.model.kernels.name, ...translations]);
+      postMessage(translations);
     };`;
   const worker = new Worker(URL.createObjectURL(new Blob([code])));
   const answer = new Promise((resolve) => { worker.onmessage = ({ data }) => resolve(data); });
@@ -94,18 +99,72 @@ def test_greedy_translations_in_chromium_are_ours_token_for_token(
     file = tmp_path / "index.html"
     parts = dict(re.findall(r'<script type="[^"]+" id="(\w+)">(.*?)</script>', file.read_text(), re.DOTALL))
     with open_page(file) as page:
-        kernels, *translations = page.evaluate(
-            TRANSLATE_ALL, [parts["library"], parts["bundle"], parts["weights"], texts]
-        )
+        translations = page.evaluate(TRANSLATE_ALL, [parts["library"], parts["bundle"], parts["weights"], texts])
     greedy = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False)
-    assert kernels == "WebAssembly"
     assert translations == greedy.translate(texts)
 
 
+@pytest.mark.parametrize("sizes", [{}, *SIZES], ids=str)
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_the_page_has_the_log_probabilities_of_a_cpu_to_the_bit(
+    tmp_path: Path, precision: Precision, sizes: dict[str, Any]
+) -> None:
+    bundle = make_bundle(**sizes)
+    with torch.no_grad():  # a row of zeros, and one of numbers that are nearly none
+        weight = bundle.model.get_submodule("decoder.layers.0.feed_forward.inner").get_parameter("weight")
+        weight[3], weight[4] = 0, 1e-13 * weight[4]
+    html.write_html(bundle, tmp_path, precision)
+    page = HTMLFolder(tmp_path)
+    step = NativeEngine(bundle.model.config, weight_buffers(bundle.model), precision).start(
+        [[10, 1, 2, 3, 11]], banned_ids=banned_ids(bundle)
+    )
+    found = page.evaluate(
+        """(() => {
+            const step = translator.model.start([10, 1, 2, 3, 11]);
+            return [[[0], [10]], [[0, 0], [4, 5]], [[1, 0, 1], [6, 6, 2]]].map(([hypotheses, tokens]) => {
+                step.next(hypotheses, tokens);
+                return tokens.map((_, n) => [...step.logProbabilities(n)]);
+            });
+        })()"""
+    )
+    page.close()
+    for rows, (hypotheses, tokens) in zip(found, [([0], [10]), ([0, 0], [4, 5]), ([1, 0, 1], [6, 6, 2])], strict=True):
+        step(hypotheses, tokens)
+        expected = step.log_probabilities().tolist()
+        assert [[-math.inf if value is None else value for value in row] for row in rows] == expected
+
+
+@pytest.mark.parametrize("sizes", [{}, *SIZES], ids=str)
+def test_the_page_shows_the_attention_that_the_model_computes(tmp_path: Path, sizes: dict[str, Any]) -> None:
+    bundle = make_bundle(**sizes)
+    html.write_html(bundle, tmp_path, "float32")
+    page = HTMLFolder(tmp_path)
+    result = page.evaluate("translator.translate('abcd', { beam: 2, numbers: true, maxLength: 6 })")
+    page.close()
+    tokenizer = bundle.source_tokenizer
+    steps = result["hypotheses"][0]["steps"]
+    pieces = tokenizer.pieces(range(len(tokenizer)))
+    target = [tokenizer.sos_id, *(pieces.index(step["piece"]) for step in steps[:-1])]
+    with torch.no_grad(), recorded_attention(bundle.model) as seen:
+        bundle.model(torch.tensor([tokenizer.encode("abcd")]), torch.tensor([target]))
+    for name, weights in seen.items():
+        if name.startswith("encoder"):
+            torch.testing.assert_close(torch.tensor(result["encoderAttention"][name]), weights[0], atol=1e-5, rtol=0)
+            continue
+        for position, step in enumerate(steps):
+            row = torch.tensor(step["attention"][name])
+            torch.testing.assert_close(row, weights[0, :, position, : row.shape[1]], atol=1e-5, rtol=0)
+            numbers = {part: torch.tensor(rows) for part, rows in step["numbers"][name].items()}
+            heads = len(row)
+            query, key = (numbers[part].unflatten(-1, (heads, -1)).transpose(0, 1) for part in ("query", "key"))
+            scores = (query @ key.transpose(1, 2))[:, 0] / math.sqrt(query.shape[-1])
+            torch.testing.assert_close(scores.softmax(-1), row, atol=1e-5, rtol=0)
+            assert numbers["value"].shape == (row.shape[1], heads * (sizes.get("d_v") or 8))
+
+
 @pytest.mark.parametrize("sizes", [{}, SIZES[-1]], ids=str)
-@pytest.mark.parametrize("precision", ["float16", "int8"])
-def test_rounded_weights_come_close(tmp_path: Path, precision: str, sizes: dict[str, Any]) -> None:
-    proof = export_bundle(make_bundle(**sizes), tmp_path / "out", to="html", precision=precision, sentences=5)
+def test_rounded_weights_come_close(tmp_path: Path, sizes: dict[str, Any]) -> None:
+    proof = export_bundle(make_bundle(**sizes), tmp_path / "out", to="html", precision="int8", sentences=5)
     assert 1e-5 < proof.mean_difference < 0.1
 
 
@@ -116,91 +175,91 @@ def test_every_model_can_be_a_page(tmp_path: Path, sizes: dict[str, Any]) -> Non
     assert proof.max_difference < 1e-4
 
 
-def test_a_switch_of_the_page_turns_its_part_off(tmp_path: Path) -> None:
-    bundle = make_bundle()
-    html.write_html(bundle, tmp_path, "float32")
-    page = HTMLFolder(tmp_path)
-    source = bundle.source_tokenizer.encode("abcd")
-
-    def first_step(switches: str) -> list[float]:
-        script = f"""(() => {{
-            const switches = {{ ...ALL_ON, {switches} }};
-            const state = translator.model.start(translator.model.encode({source}, switches));
-            return Array.from(translator.model.decode([10, 1, 2], state, switches).logProbabilities.slice(0, 10));
-        }})()"""
-        return list(page.evaluate(script))
-
-    usual = first_step("")
-    for switches in (
-        "positions: false",
-        "scaling: false",
-        "causal: false",
-        "headsOff: new Set(['encoder.layers.0.attention:1'])",
-    ):
-        assert first_step(switches) != usual, switches
-    with torch.no_grad():  # a head that is switched off writes nothing: its columns of the output map are 0
-        bundle.model.get_submodule("encoder.layers.0.attention.output").get_parameter("weight")[:, 8:] = 0
-        logits = bundle.model(torch.tensor([source]), torch.tensor([[10, 1, 2]]))[0, -1]
-    logits[[10, 12]] = -torch.inf
-    expected = logits.log_softmax(-1)[:10].tolist()
-    assert first_step("headsOff: new Set(['encoder.layers.0.attention:1'])") == pytest.approx(expected, abs=1e-5)
-    page.close()
+SWITCHES = {
+    "nothing": "",
+    "positions": "positions: false",
+    "scaling": "scaling: false",
+    "causal mask": "causal: false",
+    "heads": "headsOff: new Set(['encoder.layers.0.attention:1', 'decoder.layers.2.cross_attention:0'])",
+}
 
 
-@pytest.mark.parametrize("sizes", SIZES[1:], ids=str)
-def test_without_positions_the_page_adds_and_rotates_nothing(tmp_path: Path, sizes: dict[str, Any]) -> None:
+def switch_off(part: str, model: Transformer, monkeypatch: pytest.MonkeyPatch) -> Transformer:
+    """The same in PyTorch."""
+    if part == "positions":
+        added = "learned" if model.config.positions == "learned" else "sinusoidal"
+        plain = build_model(replace(model.config, positions=added)).eval()
+        plain.load_state_dict(model.state_dict())
+        for name, table in [*plain.named_parameters(), *plain.named_buffers()]:
+            if name.endswith("position.encoding"):
+                table.data.zero_()
+        return plain
+    if part == "scaling":
+
+        def unscaled(query: Tensor, *others: Tensor, dropout: float) -> Tensor:
+            return attention(query * math.sqrt(query.shape[-1]), *others, dropout=dropout)
+
+        monkeypatch.setattr(MultiHeadAttention, "attention", staticmethod(unscaled))
+    if part == "causal mask":
+        everyone = torch.ones(3, 3, dtype=torch.bool)
+        monkeypatch.setattr("allyouneed.nn.transformer.causal_mask", lambda *_, **__: everyone)
+    if part == "heads":
+        for name, is_last in (("encoder.layers.0.attention", True), ("decoder.layers.2.cross_attention", False)):
+            columns = model.get_submodule(name).output.weight.data.chunk(2, 1)[is_last]  # type: ignore[union-attr]
+            columns.zero_()
+    return model
+
+
+@pytest.mark.parametrize("sizes", [{}, *SIZES], ids=str)
+@pytest.mark.parametrize("part", SWITCHES)
+def test_a_switch_of_the_page_turns_its_part_off(
+    part: str, sizes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bundle = make_bundle(**sizes)
     html.write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
 
-    def last_step(positions: str) -> list[float]:
-        """The log-probabilities of the letters after three tokens, the last two of which are decoded together."""
+    def letters(switches: str) -> list[float]:
+        """The log-probabilities of the letters after three tokens, of which the second and the third differ in one."""
         script = f"""(() => {{
-            const switches = {{ ...ALL_ON, positions: {positions} }};
-            const start = translator.model.start(translator.model.encode([10, 1, 2, 3, 11], switches));
-            const {{ state }} = translator.model.decode([10], start, switches);
-            return Array.from(translator.model.decode([1, 2], state, switches).logProbabilities.slice(0, 10));
+            const step = translator.model.start([10, 1, 2, 3, 11], {{ ...ALL_ON, {switches} }});
+            step.next([0], [10]);
+            step.next([0, 0], [3, 1]);
+            step.next([1, 0], [2, 2]);
+            return [...step.logProbabilities(0).slice(0, 10)];
         }})()"""
         return list(page.evaluate(script))
 
-    def expected(model: Transformer) -> list[float]:
-        with torch.no_grad():
-            logits = model(torch.tensor([[10, 1, 2, 3, 11]]), torch.tensor([[10, 1, 2]]))[0, -1]
-        logits[[10, 12]] = -torch.inf
-        return list(logits.log_softmax(-1)[:10].tolist())
-
-    assert last_step("true") == pytest.approx(expected(bundle.model), abs=1e-5)
-    plain = build_model(replace(bundle.model.config, positions="sinusoidal")).eval()
-    plain.load_state_dict(bundle.model.state_dict())
-    for side in ("source", "target"):
-        plain.get_buffer(f"{side}_position.encoding").zero_()
-    assert last_step("false") == pytest.approx(expected(plain), abs=1e-5)
-    assert last_step("false") != pytest.approx(last_step("true"), abs=1e-3)
+    usual, found = letters(""), letters(SWITCHES[part])
     page.close()
+    with torch.no_grad():
+        model = switch_off(part, bundle.model, monkeypatch)
+        logits = model(torch.tensor([[10, 1, 2, 3, 11]]), torch.tensor([[10, 1, 2]]))[0, -1]
+    logits[list(banned_ids(bundle))] = -torch.inf
+    assert found == pytest.approx(logits.log_softmax(-1)[:10].tolist(), abs=1e-5)
+    assert (part == "nothing") == (found == pytest.approx(usual, abs=1e-3))
 
 
-@pytest.mark.parametrize(("precision", "width"), [("float32", 16), ("int8", 16), ("int8", 12), ("float32", 12)])
-def test_products_in_webassembly_and_in_javascript_agree(
-    tmp_path: Path, precision: ExportPrecision, width: int
-) -> None:
-    bundle = make_bundle(d_model=width)  # 12 is no multiple of 8, so that JavaScript multiplies some of the matrices
-    html.write_html(bundle, tmp_path, precision)
+def test_a_beam_without_the_causal_mask_has_the_totals_of_its_hypotheses_alone(tmp_path: Path) -> None:
+    html.write_html(make_bundle(), tmp_path, "float32")
     page = HTMLFolder(tmp_path)
-    assert page.evaluate("translator.model.kernels.name") == "WebAssembly"
-    usual = page.log_probabilities([10, 1, 2, 3, 11], [10, 4, 5, 6, 11])
-    page.evaluate("translator.model.kernels.instructions = null")
-    assert page.evaluate("translator.model.kernels.name") == "JavaScript"
-    plain = page.log_probabilities([10, 1, 2, 3, 11], [10, 4, 5, 6, 11])
-    page.close()
-    assert usual != plain  # or else WebAssembly has not been called
-    assert usual == pytest.approx(plain, abs=1e-5)
-
-
-def test_the_bytes_of_the_kernels_are_those_of_their_source() -> None:
-    assembler = program("wasm")
-    assert (WEB / "kernels.wasm").read_bytes() == assembler.assemble((WEB / "kernels.wat").read_text()), (
-        "run docs/make/wasm.py"
+    page.evaluate("globalThis.switches = { causal: false }")
+    result = page.evaluate("translator.translate('abcj', { beam: 3, maxLength: 5, switches })")
+    gains = page.evaluate(
+        """(() => {
+            const ids = search(translator.model, translator.source.encode("abcj"), {
+              beam: 3, maxLength: 5, switches: { ...ALL_ON, causal: false },
+            }).hypotheses[0].steps.map(({ token }) => token);
+            const step = translator.model.start(translator.source.encode("abcj"), { ...ALL_ON, causal: false });
+            return ids.map((id, i) => {
+                step.next([0], [i ? ids[i - 1] : 10]);
+                return step.logProbabilities(0)[id];
+            });
+        })()"""
     )
+    page.close()
+    steps = result["hypotheses"][0]["steps"]
+    assert [math.log(step["probability"]) for step in steps] == pytest.approx(gains)
 
 
 def test_a_blank_text_has_no_hypotheses(tmp_path: Path) -> None:
@@ -309,7 +368,7 @@ def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
         page.select_option("#layer", "encoder.layers.0.attention")
         assert page.locator("#matrix tbody tr").count() == 4  # <sos> a b <eos>
         assert page.locator("#candidates tr.kept").count() == 4  # the beam
-        assert "products in WebAssembly" in str(page.text_content("#loading"))
+        assert "MB of memory" in str(page.text_content("#loading"))
         page.fill("#input", " ")
         page.wait_for_selector("#empty:not([hidden])")
         assert page.locator("section:visible").count() == 3  # without steps and attention

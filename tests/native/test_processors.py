@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from allyouneed.native.build import FOLDER, ZIG, build
+from allyouneed.native.build import FOLDER, MODULE, ZIG, build, build_module
 from recordings import CONFIGS, random_weights, record_search, write_recording
 
 pytestmark = pytest.mark.slow
@@ -73,3 +73,9 @@ def test_another_processor_and_compiler_give_the_same_bits(
     for lines, bits in zip(replayed([*target.runner, str(program)], recordings), expected, strict=True):
         assert {found for _, found in lines} == {bits}
         assert [name for name, _ in lines][-len(target.sets) :] == target.sets
+
+
+def test_the_module_for_browsers_is_that_of_the_sources(tmp_path: Path) -> None:
+    build_module(tmp_path / "engine.wasm")
+    same = (tmp_path / "engine.wasm").read_bytes() == MODULE.read_bytes()
+    assert same, "run: python src/allyouneed/native/build.py wasm (with the ziglang of constraints.txt)"

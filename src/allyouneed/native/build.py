@@ -16,6 +16,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 LIBRARY = FOLDER / "libengine.so"  # under this name on every system
+MODULE = FOLDER / "engine.wasm"  # the same for browsers
 
 # Contraction would fuse a product with a sum, whose rounding depends on the processor.
 FLAGS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-g0"]
@@ -99,6 +100,18 @@ def build(
     return [*known, "plain"]
 
 
+def build_module(output: Path = MODULE) -> None:
+    """Compile the module for browsers, which imports nothing. The same version of zig gives the same bytes anywhere."""
+    exported = ["--export-dynamic", "--export=malloc", "--export=free", "--strip-all"]
+    build(
+        output,
+        compiler=ZIG,
+        machine="wasm32",
+        flags=["-target", "wasm32-wasi"],
+        link_flags=["-mexec-model=reactor", *(f"-Wl,{option}" for option in exported)],
+    )
+
+
 def _run(command: Sequence[str]) -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
@@ -106,4 +119,7 @@ def _run(command: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    print(LIBRARY, *build())
+    if sys.argv[1:] == ["wasm"]:
+        build_module()
+    else:
+        print(LIBRARY, *build())

@@ -5,6 +5,20 @@
 
 #include "decoder.h"
 
+/* The position of a row: the newest, but in a target without the causal mask, whose rows are all its positions. */
+static int position_of(const Search *search, int row) {
+    return search->model->config.acausal ? row % search->length : search->length - 1;
+}
+
+/* Where the keys and values are that a row attends to at position t: those of its ancestor there, or without the causal
+   mask of a row of this step. */
+static const float *cached_at(const Search *search, int layer, int row, int t, int width) {
+    const int acausal = search->model->config.acausal;
+    const CachedPosition *position = search->cache + (acausal ? search->length - 1 : t);
+    const int cached = acausal ? row - row % search->length + t : search->ancestors[(size_t)row * search->length + t];
+    return position->key_value + ((size_t)layer * position->rows + cached) * width;
+}
+
 /* Self-attention to the positions so far: the newest keys and values go to the cache, and each hypothesis finds those of
    its own past there. */
 static void attend_to_past(const Search *search, Workspace *w, int layer, const float *input) {
@@ -20,20 +34,20 @@ static void attend_to_past(const Search *search, Workspace *w, int layer, const 
     apply(model, w, &attention->key_value, input, d_stride, rows, w->key_value, kv_stride);
     for (int n = 0; n < rows; n++) {
         float *key_value = w->key_value + (size_t)n * kv_stride;
-        adjust_heads(model, w, w->query + (size_t)n * q_stride, attention->query_gain, newest);
-        adjust_heads(model, w, key_value, attention->key_gain, newest);
+        adjust_heads(model, w, w->query + (size_t)n * q_stride, attention->query_gain, position_of(search, n));
+        adjust_heads(model, w, key_value, attention->key_gain, position_of(search, n));
         memcpy(cached + (size_t)n * (keys + values), key_value, sizeof(float) * (keys + values));
+        note(model, w, w->query + (size_t)n * q_stride, keys);
+        note(model, w, key_value, keys + values);
     }
     for (int n = 0; n < rows; n++) {
-        const int *ancestors = search->ancestors + (size_t)n * search->length;
-        for (int t = 0; t <= newest; t++) {
-            const CachedPosition *position = search->cache + t;
-            w->cached[t] = position->key_value + ((size_t)layer * position->rows + ancestors[t]) * (keys + values);
-        }
-        for (int h = 0; h < c->heads; h++)
+        for (int t = 0; t <= newest; t++) w->cached[t] = cached_at(search, layer, n, t, keys + values);
+        for (int h = 0; h < c->heads; h++) {
             model->kernels->attend_rows(w->query + (size_t)n * q_stride + h * c->d_k, w->cached, h * c->d_k,
                                         keys + h * c->d_v, search->length, c->d_k, c->d_v, w->scores,
                                         w->attended + (size_t)n * v_stride + h * c->d_v);
+            note(model, w, w->scores, search->length);
+        }
     }
     apply(model, w, &attention->output, w->attended, v_stride, rows, w->result, d_stride);
 }
@@ -46,15 +60,18 @@ static void attend_to_memory(const Search *search, Workspace *w, int layer, cons
     const int q_stride = round_up(c->heads * c->d_k, PANEL), v_stride = round_up(values, PANEL);
 
     apply(model, w, &attention->query, input, d_stride, rows, w->query, q_stride);
+    for (int n = 0; n < rows; n++) note(model, w, w->query + (size_t)n * q_stride, c->heads * c->d_k);
     for (int n = 0; n < rows; n++) {
         const Memory *memory = search->memory + search->sentence[n];
         const size_t head = (size_t)round_up(memory->length, 16) * c->d_k;
-        for (int h = 0; h < c->heads; h++)
+        for (int h = 0; h < c->heads; h++) {
             model->kernels->attend_memory(w->query + (size_t)n * q_stride + h * c->d_k,
                                           memory->keys + ((size_t)layer * c->heads + h) * head,
                                           memory->values + (size_t)layer * memory->length * values + h * c->d_v, values,
                                           memory->length, c->d_k, c->d_v, w->scores,
                                           w->attended + (size_t)n * v_stride + h * c->d_v);
+            note(model, w, w->scores, memory->length);
+        }
     }
     apply(model, w, &attention->output, w->attended, v_stride, rows, w->result, d_stride);
 }
@@ -65,7 +82,7 @@ void decode(const Search *search, Workspace *w, const int32_t *tokens, float *lo
     const int rows = search->rows, d_stride = round_up(c->d_model, PANEL);
 
     for (int n = 0; n < rows; n++)
-        embed(model, w, model->target_table, model->target_positions, tokens[n], search->length - 1,
+        embed(model, w, model->target_table, model->target_positions, tokens[n], position_of(search, n),
               w->x + (size_t)n * d_stride);
     for (int l = 0; l < c->decoder_layers; l++) {
         const Block *block = model->decoder + l;

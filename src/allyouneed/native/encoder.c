@@ -23,15 +23,19 @@ static void attend(const Model *model, Workspace *w, const Attention *attention,
         for (int t = 0; t < length; t++) {
             adjust_heads(model, w, w->query + (size_t)(first + t) * q_stride, attention->query_gain, t);
             adjust_heads(model, w, w->key_value + (size_t)(first + t) * kv_stride, attention->key_gain, t);
+            note(model, w, w->query + (size_t)(first + t) * q_stride, keys);
+            note(model, w, w->key_value + (size_t)(first + t) * kv_stride, keys + c->heads * c->d_v);
         }
         for (int h = 0; h < c->heads; h++) {
             const float *key = w->key_value + (size_t)first * kv_stride + h * c->d_k;
             const float *value = w->key_value + (size_t)first * kv_stride + keys + h * c->d_v;
             keys_to_columns(key, kv_stride, length, c->d_k, w->columns);
-            for (int t = first; t < first + length; t++)
+            for (int t = first; t < first + length; t++) {
                 model->kernels->attend_memory(w->query + (size_t)t * q_stride + h * c->d_k, w->columns, value, kv_stride,
                                               length, c->d_k, c->d_v, w->scores,
                                               w->attended + (size_t)t * v_stride + h * c->d_v);
+                note(model, w, w->scores, length);
+            }
         }
     }
     apply(model, w, &attention->output, w->attended, v_stride, rows, w->result, d_stride);
@@ -45,9 +49,11 @@ static void remember(const Model *model, Workspace *w, int layer, int first, Mem
     for (int h = 0; h < c->heads; h++)
         keys_to_columns(w->key_value + (size_t)first * kv_stride + h * c->d_k, kv_stride, memory->length, c->d_k,
                         memory->keys + ((size_t)layer * c->heads + h) * head);
-    for (int t = 0; t < memory->length; t++)
-        memcpy(memory->values + ((size_t)layer * memory->length + t) * values,
-               w->key_value + (size_t)(first + t) * kv_stride + keys, sizeof(float) * values);
+    for (int t = 0; t < memory->length; t++) {
+        const float *key_value = w->key_value + (size_t)(first + t) * kv_stride;
+        memcpy(memory->values + ((size_t)layer * memory->length + t) * values, key_value + keys, sizeof(float) * values);
+        note(model, w, key_value, keys + values);
+    }
 }
 
 static int encode_some(const Model *model, Workspace *w, const int32_t *ids, const int32_t *lengths, int sentences, int rows,

@@ -31,6 +31,8 @@ typedef struct {
     int32_t rotary;         /* queries and keys of self-attention are rotated */
     int32_t query_key_norm; /* queries and keys of self-attention are normalized in each head */
     int32_t int8;           /* linear maps in int8 */
+    int32_t acausal;        /* for readers: the target has no causal mask, see `search_step` */
+    int32_t watched;        /* for readers: a search keeps what `search_seen` returns */
 } Config;
 
 typedef struct Model Model;
@@ -50,11 +52,19 @@ PUBLIC Search *search_new(const Model *model, const int32_t *ids, const int32_t 
                           const int32_t *banned, int banned_count, int renormalize, int *error);
 PUBLIC void search_free(Search *search);
 
-/* Make N hypotheses: hypothesis n is `hypotheses[n]` of the step before continued with `tokens[n]`. */
+/* Make N hypotheses: hypothesis n is `hypotheses[n]` of the step before continued with `tokens[n]`. Without the causal mask
+   every step computes all positions anew: the rows of a hypothesis are its tokens so far, and its last row has what may
+   come next. */
 PUBLIC int search_step(Search *search, const int32_t *hypotheses, const int32_t *tokens, int rows);
 
 /* The log-probabilities of the next token, (N, V); rows are `*stride` numbers apart. */
 PUBLIC float *search_log_probabilities(Search *search, int *stride);
+
+/* What a watched search of one sentence attended to, as it was computed. After `search_new`, for each layer of the encoder:
+   S times a query (H · K) and a key and value (H · K + H · Kv), and weights (H, S, S); then for each layer of the decoder
+   S times a key and value of the memory. After a step, for each layer: N times a query, key and value, weights
+   (N, H, positions), N times a query to the memory, and weights (N, H, S). */
+PUBLIC const float *search_seen(const Search *search);
 
 /* Change those of one hypothesis: multiply, then leave only `forced` (−1: all) and take away `banned`, unless nothing would
    be left. */

@@ -100,8 +100,6 @@ class NativeEngine:
     """A model in C, as an `Engine`. Refuses weights whose names or shapes are not those of the config."""
 
     def __init__(self, config: ModelConfig, weights: Mapping[str, memoryview[Any]], precision: Precision) -> None:
-        if precision == "int8" and not fits_int8(config):
-            raise ConfigError(f"int8 is for inputs of at most {LARGEST_INT8_INPUT} numbers; use float32")
         library = load_library()
         assert library is not None, "the caller asks `load_library` first"
         self.config = config
@@ -227,7 +225,9 @@ def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memor
 
 
 def as_structure(config: ModelConfig, precision: Precision) -> Config:
-    """Write a config as C has it."""
+    """Write a config as C has it. Refuses int8 for inputs whose sums would not fit."""
+    if precision == "int8" and not fits_int8(config):
+        raise ConfigError(f"int8 is for inputs of at most {LARGEST_INT8_INPUT} numbers; use float32")
     d_k = config.d_k or config.d_model // config.heads
     d_v = config.d_v or config.d_model // config.heads
     return Config(

@@ -7,6 +7,7 @@
 
 int workspace_reserve(Workspace *w, const Config *c, int rows, int length, size_t columns);
 void workspace_free(Workspace *w);
+void note(const Model *model, Workspace *w, const float *numbers, int count);
 
 void embed(const Model *model, Workspace *w, const float *table, const float *learned, int id, int position, float *x);
 void apply(const Model *model, Workspace *w, const Linear *map, const float *x, int x_stride, int rows, float *y,

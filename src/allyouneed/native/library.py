@@ -27,6 +27,7 @@ from .build import LIBRARY
 FIELDS = (
     "vocab_size", "target_vocab_size", "d_model", "d_ff", "heads", "d_k", "d_v", "encoder_layers", "decoder_layers",
     "max_length", "activation", "norm_first", "sinusoidal", "rotary", "query_key_norm", "int8",
+    "acausal", "watched",
 )  # fmt: skip
 
 IDS = POINTER(c_int32)

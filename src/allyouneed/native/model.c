@@ -25,9 +25,10 @@ static const Kernels *const KNOWN[] = {
     &kernels_neon,
 #endif
 #ifdef HAVE_WASM
-    &kernels_wasm,
-#endif
+    &kernels_wasm, /* alone: a page has no use for bytes that it never runs */
+#else
     &kernels_plain,
+#endif
 };
 
 #if defined(__x86_64__)

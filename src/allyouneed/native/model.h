@@ -55,6 +55,9 @@ typedef struct {
     size_t columns_size;
     const float **cached; /* where the keys and values of each position are */
     float *turn;          /* sines and cosines of one late position */
+    float *seen;          /* what a watched search keeps */
+    size_t seen_size, seen_room;
+    int seen_failed;
 } Workspace;
 
 /* A sentence as the decoder attends to it, of all its layers:

@@ -43,6 +43,7 @@ Search *search_new(const Model *model, const int32_t *ids, const int32_t *length
         if (bad_ids(next, lengths[s], c->vocab_size)) goto failed;
     }
     *error = encode(model, &search->workspace, ids, lengths, sentences, search->memory);
+    if (search->workspace.seen_failed) *error = NO_MEMORY;
     if (*error == OK) return search;
 
 failed:
@@ -108,7 +109,9 @@ int search_step(Search *search, const int32_t *hypotheses, const int32_t *tokens
 
     if (bad_ids(tokens, rows, c->target_vocab_size)) return BAD_ID;
     if (rows < 1 || bad_ids(hypotheses, rows, search->rows)) return BAD_HYPOTHESIS;
+    if (c->acausal && rows % (search->length + 1)) return BAD_HYPOTHESIS;
     if (search->length == c->max_length) return TOO_LONG;
+    search->workspace.seen_size = 0;
     if (size > search->log_probabilities_size) {
         free(search->log_probabilities);
         search->log_probabilities_size = size;
@@ -130,8 +133,10 @@ int search_step(Search *search, const int32_t *hypotheses, const int32_t *tokens
         for (int b = 0; b < search->banned_count; b++) row[search->banned[b]] = -INFINITY;
         if (search->renormalize) search->model->kernels->log_softmax(row, c->target_vocab_size);
     }
-    return OK;
+    return search->workspace.seen_failed ? NO_MEMORY : OK;
 }
+
+const float *search_seen(const Search *search) { return search->workspace.seen; }
 
 float *search_log_probabilities(Search *search, int *stride) {
     *stride = stride_of(search);

@@ -1,8 +1,9 @@
 /* Room for the numbers of a pass. */
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "model.h"
+#include "layers.h"
 
 static int largest(int a, int b) { return a > b ? a : b; }
 
@@ -44,8 +45,24 @@ int workspace_reserve(Workspace *w, const Config *c, int rows, int length, size_
     return error;
 }
 
+/* Keep numbers for the reader of a watched search. */
+void note(const Model *model, Workspace *w, const float *numbers, int count) {
+    if (!model->config.watched || w->seen_failed) return;
+    if (w->seen_size + count > w->seen_room) {
+        const size_t room = 2 * w->seen_room + count;
+        float *seen = realloc(w->seen, sizeof(float) * room);
+        w->seen_failed = !seen;
+        if (!seen) return;
+        w->seen = seen;
+        w->seen_room = room;
+    }
+    memcpy(w->seen + w->seen_size, numbers, sizeof(float) * count);
+    w->seen_size += count;
+}
+
 void workspace_free(Workspace *w) {
     void *buffers[] = {w->x,      w->normed,      w->query,  w->key_value, w->attended, w->hidden, w->result,
-                       w->levels, w->level_scale, w->scores, w->columns,   w->cached,   w->turn};
+                       w->levels, w->level_scale, w->scores, w->columns,   w->cached,   w->turn,
+                       w->seen};
     for (size_t b = 0; b < sizeof buffers / sizeof *buffers; b++) free(buffers[b]);
 }

@@ -22,6 +22,7 @@ from ...errors import ConfigError, ExportError, InputError, require_extra
 from ...export_limits import exportable, unexpressed_settings
 from ...files import folder_written_whole, to_json, write_whole
 from ...translator.definition import DefinitionEngine
+from ...translator.engine import pick_precision
 from ...translator.likelihood import eval_copy, target_log_probabilities
 
 ExportPrecision = Literal["float32", "float16", "int8"]
@@ -30,7 +31,6 @@ TIE = 1e-3  # nats
 PROOF_LENGTH = 64  # tokens of a translation, `<eos>` included
 TOLERANCE = 2e-3  # nats, of the log-probability of a token
 CLOSE = 0.2  # nats, on average, where the weights are rounded to int8 or float16
-LARGE = 2_000_000  # parameters from which an HTML page in float16 would have more than some 5 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +39,25 @@ class ExportFormat:
 
     The extra of the same name installs its libraries.
 
-    The first precision is chosen if none is asked for, or `precision_of_large` for a model of `LARGE` parameters.
+    The first precision is chosen if none is asked for, or with `as_on_cpu` the one with which a CPU translates.
     """
 
     program: str  # what runs the export
     folder: str  # the class of an exported folder at work in it
     libraries: tuple[str, ...]
     precisions: tuple[ExportPrecision, ...]
-    precision_of_large: ExportPrecision | None = None
+    as_on_cpu: bool = False
 
     def choose_precision(self, config: ModelConfig) -> ExportPrecision:
         """The precision of a model of this size if none is asked for."""
-        is_large = config.weight_bytes > 4 * LARGE
-        return self.precision_of_large if is_large and self.precision_of_large else self.precisions[0]
+        return pick_precision(config) if self.as_on_cpu else self.precisions[0]
 
 
 FORMATS = {  # module of this room: its format
     "ctranslate2": ExportFormat("CTranslate2", "CTranslate2Folder", ("ctranslate2",), ("float32", "float16", "int8")),
     "onnx": ExportFormat("onnxruntime", "ONNXFolder", ("onnxruntime", "onnxscript"), ("float32",)),
     "huggingface": ExportFormat("transformers", "MarianFolder", ("transformers",), ("float32", "float16")),
-    "html": ExportFormat(
-        "the page", "HTMLFolder", ("py_mini_racer",), ("float16", "float32", "int8"), precision_of_large="int8"
-    ),
+    "html": ExportFormat("the page", "HTMLFolder", ("py_mini_racer",), ("float32", "int8"), as_on_cpu=True),
 }
 
 

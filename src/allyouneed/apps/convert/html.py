@@ -1,9 +1,9 @@
-"""A bundle → one HTML file that translates in any browser, offline: weights, tokenizer and search in plain JavaScript.
+"""A bundle → one HTML file that translates in any browser, offline: weights, tokenizer, search, and the model in C.
 
-In `web/`, `transformer.js` is Figure 1, `search.js` greedy and beam search, and `kernels.wat` the products of
-matrices in WebAssembly; `tokenizer.js` is the vocabulary, with the normalizers of `characters.js` and the models of
-`subwords.js`. `translator.js` joins them and says how to use them, in the exported page, `page.*`, or in any other.
-The proof runs the JavaScript of the written file in V8.
+The model is that of `native/`, compiled to WebAssembly, so a page translates as a CPU does in the same precision, to
+the bit. In `web/`, `engine.js` calls it and `search.js` has greedy and beam search; `tokenizer.js` is the vocabulary,
+with the normalizers of `characters.js` and the models of `subwords.js`. `translator.js` joins them and says how to
+use them, in the exported page, `page.*`, or in any other. The proof runs the JavaScript of the written file in V8.
 """
 
 import json
@@ -18,32 +18,21 @@ import torch
 from torch import Tensor
 
 from ...bundle import Bundle
-from ...nn import EncoderBlock
+from ...native.build import MODULE
+from ...native.engine import Precision, as_structure, list_weights
+from ...native.library import FIELDS
 from ...nn.weights import weights
-from ...younger.query_key_norm import EPS
-from .exports import ExportPrecision, banned_ids
+from .exports import banned_ids
 
 WEB = Path(__file__).with_name("web")
-_MODEL = (
-    "d_model", "heads", "encoder_layers", "decoder_layers", "activation", "norm", "positions", "max_length",
-)  # fmt: skip
 _DECODE = (
     "alpha", "length_penalty", "patience", "length_ratio", "extra_length", "min_length", "min_ratio",
     "no_repeat_ngram_size", "renormalize_logits",
 )  # fmt: skip
-LIBRARY = (
-    "kernels.js",
-    "weights.js",
-    "characters.js",
-    "subwords.js",
-    "tokenizer.js",
-    "transformer.js",
-    "search.js",
-    "translator.js",
-)
+LIBRARY = ("engine.js", "characters.js", "subwords.js", "tokenizer.js", "search.js", "translator.js")
 
 
-def write_html(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+def write_html(bundle: Bundle, folder: Path, precision: Precision) -> None:
     """Write `index.html`."""
     model = web_model(bundle, precision)
     title = _title(bundle)
@@ -85,13 +74,14 @@ class HTMLFolder:
         """As in `ConvertedModel`."""
         gains = self._compare(
             f"""(() => {{
-                let state = translator.model.start(translator.model.encode({source}));
+                const step = translator.model.start({source});
                 const target = {target};
-                return target.slice(1).map((token, i) => {{
-                    const step = translator.model.decode([target[i]], state);
-                    state = step.state;
-                    return step.logProbabilities[token];
+                const gains = target.slice(1).map((token, i) => {{
+                    step.next([0], [target[i]]);
+                    return step.logProbabilities(0)[token];
                 }});
+                step.free();
+                return gains;
             }})()"""
         )
         return cast(list[float], gains)
@@ -131,17 +121,17 @@ class WebModel:
     weights: str
 
 
-def web_model(bundle: Bundle, precision: ExportPrecision) -> WebModel:
+def web_model(bundle: Bundle, precision: Precision) -> WebModel:
     """A bundle for the JavaScript of `library`; the JSON may stand in a `<script>`."""
-    index, blob, shared = _pack(bundle, precision)
-    text = json.dumps(_describe(bundle, index, shared), ensure_ascii=False, separators=(",", ":"))
+    index, blob = _pack(bundle, precision)
+    text = json.dumps(_describe(bundle, precision, index), ensure_ascii=False, separators=(",", ":"))
     return WebModel(text.replace("<", "\\u003c"), b64encode(blob).decode())
 
 
 def web_library() -> str:
     """The JavaScript of the model: one script that defines `Translator` and touches no page."""
-    instructions = b64encode((WEB / "kernels.wasm").read_bytes()).decode()
-    return "\n".join([f'const KERNELS = "{instructions}";', *(read_web_file(name) for name in LIBRARY)])
+    module = b64encode(MODULE.read_bytes()).decode()
+    return "\n".join([f'const ENGINE = "{module}";', *(read_web_file(name) for name in LIBRARY)])
 
 
 def read_web_file(name: str) -> str:
@@ -149,15 +139,13 @@ def read_web_file(name: str) -> str:
     return (WEB / name).read_text(encoding="utf-8")
 
 
-def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str]) -> dict[str, Any]:
+def _describe(bundle: Bundle, precision: Precision, index: list[dict[str, Any] | None]) -> dict[str, Any]:
     """What the page has to know, as JSON."""
     model, decode, target = bundle.model.config, bundle.decode, bundle.target_tokenizer
-    first = cast(EncoderBlock, bundle.model.encoder.layers[0])
+    sizes = as_structure(model, precision)
     limit = min(model.max_length, decode.max_length or model.max_length)
     config = {
-        **{name: getattr(model, name) for name in _MODEL},
-        "norm_eps": first.attention_residual.norm.eps,
-        "query_key_norm_eps": EPS,
+        "sizes": {name: getattr(sizes, name) for name in FIELDS},
         "sos_id": target.sos_id,
         "eos_id": target.eos_id,
         "banned_ids": list(banned_ids(bundle)),
@@ -169,22 +157,25 @@ def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str
         "config": config,
         "normalization": asdict(bundle.normalization),
         "tensors": index,
-        "shared": shared,
         "source_tokenizer": json.loads(bundle.source_tokenizer.to_json()),
         "target_tokenizer": None if joint else json.loads(target.to_json()),
     }
 
 
-def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Round weights (out, in) to int8 of the same shape, with scales (out,): weight ≈ scale · int8."""
-    scale = weight.abs().amax(1).clamp_(min=1e-12) / 127
-    return (weight / scale[:, None]).round_().to(torch.int8), scale
+def _quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Round weights (out, in) to int8 as linear.c does. Returns them with the largest size of each row, 127 levels."""
+    largest = weight.abs().amax(1).clamp_(min=1e-12)
+    return (weight / (largest / 127)[:, None]).round_().to(torch.int8), largest
 
 
-def _pack(bundle: Bundle, precision: ExportPrecision) -> tuple[list[dict[str, Any]], bytes, dict[str, str]]:
-    """All weights as one block of bytes, where each is in it, and the names of those that are stored as another."""
+def _pack(bundle: Bundle, precision: Precision) -> tuple[list[dict[str, Any] | None], bytes]:
+    """Write all weights as one block of bytes, in the order of the engine. Returns where each is, too.
+
+    In int8 the matrices of linear maps are levels; embeddings stay exact, as on a CPU.
+    """
     stored = weights(bundle.model)
-    index, blob = [], bytearray()
+    index: list[dict[str, Any] | None] = []
+    blob = bytearray()
 
     def append(tensor: Tensor) -> int:
         blob.extend(bytes(-len(blob) % 4))
@@ -192,16 +183,16 @@ def _pack(bundle: Bundle, precision: ExportPrecision) -> tuple[list[dict[str, An
         blob.extend(tensor.numpy().tobytes())
         return offset
 
-    for name, tensor in stored.items():
-        entry: dict[str, Any] = {"name": name, "shape": list(tensor.shape), "dtype": "float32"}
-        if tensor.dim() == 2 and precision == "int8" and not name.endswith("position.encoding"):
-            numbers, scales = quantize(tensor)
-            entry |= {"dtype": "int8", "offset": append(numbers), "scales": append(scales)}
-        elif precision == "float32":
-            entry["offset"] = append(tensor)
+    for weight in list_weights(bundle.model.config):
+        if not weight:
+            index.append(None)
+            continue
+        tensor = stored[weight.name].float()
+        entry: dict[str, Any] = {"name": weight.name, "shape": list(weight.shape)}
+        if precision == "int8" and weight.name.endswith((".weight", "projection.table")):
+            levels, largest = _quantize(tensor)
+            entry |= {"offset": append(levels), "largest": append(largest)}
         else:
-            entry |= {"dtype": "float16", "offset": append(tensor.to(torch.float16))}
+            entry["offset"] = append(tensor)
         index.append(entry)
-    table = "target_embedding.table" if "target_embedding.table" in stored else "source_embedding.table"
-    shared = {"target_embedding.table": table, "projection.table": table}
-    return index, bytes(blob), {name: original for name, original in shared.items() if name not in stored}
+    return index, bytes(blob)

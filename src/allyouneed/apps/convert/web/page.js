@@ -9,8 +9,7 @@ onmessage = ({ data }) => {
   try {
     if (data.bundle) {
       translator = new Translator(JSON.parse(data.bundle), data.weights);
-      const { name, buffer } = translator.model.kernels;
-      postMessage({ loaded: performance.now() - started, name, bytes: buffer.byteLength, layers: translator.layers });
+      postMessage({ loaded: performance.now() - started, bytes: translator.memory, layers: translator.layers });
     } else {
       const result = translator.translate(data.text, data.options);
       postMessage({ number: data.number, text: data.text, result, milliseconds: performance.now() - started });
@@ -49,8 +48,7 @@ worker.onmessage = ({ data }) => {
   busy = false;
   if (data.loaded !== undefined) {
     const megabytes = (data.bytes / 1e6).toFixed(1);
-    element("loading").textContent =
-      `Loaded in ${Math.round(data.loaded)} ms: ${megabytes} MB of memory, products in ${data.name}.`;
+    element("loading").textContent = `Loaded in ${Math.round(data.loaded)} ms: ${megabytes} MB of memory.`;
     build(data.layers);
     return request();
   }

@@ -5,47 +5,63 @@ const NO_RULES = { min_length: 0, min_ratio: 0, no_repeat_ngram_size: 0 };
 // Ids of a source → hypotheses, the best first: { ids, total, score, finished, steps }, each step with its token, its
 // log-probability, the five likeliest tokens and the attention weights; and `beam`: for each step of the search its
 // candidates, the best first: { token, total, parent, fate }. `parent` counts those that the step before has kept.
+// The loop is that of decode/beam.py, and with a beam of 1 that of decode/greedy.py.
 function search(model, source, options) {
-  const { beam = 1, switches = ALL_ON, temperature = 1 } = options;
-  const encoded = model.encode(source, switches);
-  const maxLength = options.maxLength ?? maxTargetLength(model.config, source.length);
-  const minLength = Math.min(minTargetLength(model.config, source.length), maxLength);
-  const { sos_id: sos, eos_id: eos } = model.config;
-  let active = [{ ids: [], total: 0, state: model.start(encoded), steps: [] }];
+  const step = model.start(source, options.switches);
+  try {
+    return { ...searchWith(step, model.config, source.length, options), encoderAttention: step.encoderAttention };
+  } finally {
+    step.free();
+  }
+}
+
+function searchWith(step, config, sourceLength, { beam = 1, temperature = 1, numbers = false, maxLength }) {
+  maxLength ??= maxTargetLength(config, sourceLength);
+  const minLength = Math.min(minTargetLength(config, sourceLength), maxLength);
+  const { sos_id: sos, eos_id: eos } = config;
+  let active = [{ ids: [], total: 0, steps: [] }];
+  let [hypotheses, tokens] = [[0], [sos]];
   const ended = [];
   const history = [];
   for (let length = 1; length <= maxLength; length++) {
-    const tooShort = length < minLength ? [eos] : [];
-    const candidates = active.flatMap((hypothesis) => continuations(model, hypothesis, beam, { sos, switches, temperature, tooShort }));
-    candidates.sort((one, other) => other.total - one.total);
+    step.next(hypotheses, tokens);
+    if (temperature !== 1) step.soften(temperature);
+    active.forEach(({ ids }, n) => {
+      step.restrict(n, repeating(ids, config.decode.no_repeat_ngram_size));
+      if (length < minLength) step.restrict(n, [eos]);
+    });
+    const candidates = step.best(active.map(({ total }) => total), 2 * beam);
+    const tops = active.map((_, n) => step.best(active.map((_, other) => (other === n ? 0 : -Infinity)), 5));
+    const continued = ({ hypothesis, token, total }) => {
+      const { ids, steps } = active[hypothesis];
+      const top = tops[hypothesis].map((one) => ({ token: one.token, logProbability: one.total }));
+      const logProbability = step.logProbabilities(hypothesis)[token];
+      const seen = { attention: step.attention[hypothesis], numbers: numbers ? step.numbers[hypothesis] : undefined };
+      return { ids: [...ids, token], total, steps: [...steps, { token, logProbability, top, ...seen }] };
+    };
     const kept = [];
     history.push(
-      candidates.slice(0, 2 * beam).map((candidate, rank) => {
-        const { token, total, parent } = candidate;
+      candidates.map((candidate, rank) => {
+        const { token, total, hypothesis } = candidate;
         let fate = "dropped";
         if (token !== eos && kept.length < beam) {
           fate = "kept";
           kept.push(candidate);
         } else if (token === eos && rank < beam) {
           fate = "ended";
-          ended.push(hypothesisFrom(candidate, parent.ids, length, model.config, true));
+          ended.push(hypothesisFrom({ ...continued(candidate), ids: active[hypothesis].ids }, length, config, true));
         }
-        return { token, total, parent: active.indexOf(parent), fate };
+        return { token, total, parent: hypothesis, fate };
       }),
     );
-    active = kept.map((candidate) => ({
-      ids: [...candidate.parent.ids, candidate.token],
-      total: candidate.total,
-      state: candidate.state,
-      steps: candidate.steps,
-    }));
-    if (!active.length || isDecided(ended, active[0].total, length, maxLength, beam, model.config)) break;
-    if (length === maxLength && !ended.length) {
-      ended.push(...active.map((one) => hypothesisFrom(one, one.ids, length, model.config, false)));
-    }
+    active = kept.map(continued);
+    hypotheses = kept.map(({ hypothesis }) => hypothesis);
+    tokens = kept.map(({ token }) => token);
+    if (!active.length || isDecided(ended, active[0].total, length, maxLength, beam, config)) break;
+    if (length === maxLength && !ended.length) ended.push(...active.map((one) => hypothesisFrom(one, length, config, false)));
   }
   ended.sort((one, other) => other.finished - one.finished || other.score - one.score);
-  return { hypotheses: ended, encoderAttention: encoded.seen, beam: history };
+  return { hypotheses: ended, beam: history };
 }
 
 function maxTargetLength(config, sourceLength) {
@@ -63,37 +79,7 @@ function repeating(ids, n) {
   return n ? ids.slice(n - 1).filter((_, i) => ids.slice(i, i + n - 1).join() === latest) : [];
 }
 
-// The values without those of the banned tokens; a ban of every token is ignored.
-function without(values, banned) {
-  const left = banned.length ? values.map((value, token) => (banned.includes(token) ? -Infinity : value)) : values;
-  return left.some((value) => value > -Infinity) ? left : values;
-}
-
-function continuations(model, hypothesis, beam, { sos, switches, temperature, tooShort }) {
-  const tokens = [sos, ...hypothesis.ids];
-  // Without the causal mask earlier positions see later tokens, so every step computes all positions anew.
-  const { logProbabilities, state, seen } = switches.causal
-    ? model.decode(tokens.slice(-1), hypothesis.state, switches)
-    : model.decode(tokens, { ...hypothesis.state, caches: hypothesis.state.caches.map(() => [[], []]), length: 0 }, switches);
-  const likely = temperature === 1 ? logProbabilities : logSoftmax(logProbabilities.map((v) => v / temperature), []);
-  const values = without(without(likely, repeating(hypothesis.ids, model.config.decode.no_repeat_ngram_size)), tooShort);
-  const best = highest(values, Math.max(2 * beam, 5));
-  const top = best.slice(0, 5).map((token) => ({ token, logProbability: values[token] }));
-  const attention = Object.fromEntries(Object.entries(seen).map(([name, heads]) => [name, heads.map((rows) => rows.at(-1))]));
-  const numbers = switches.numbers && Object.fromEntries(Object.entries(seen).map(([name, heads]) => [name, heads.numbers]));
-  return best
-    .slice(0, 2 * beam)
-    .filter((token) => values[token] > -Infinity)
-    .map((token) => ({
-      token,
-      parent: hypothesis,
-      total: hypothesis.total + values[token],
-      state: switches.causal ? state : hypothesis.state,
-      steps: [...hypothesis.steps, { token, logProbability: values[token], top, attention, numbers }],
-    }));
-}
-
-function hypothesisFrom({ total, steps }, ids, length, config, finished) {
+function hypothesisFrom({ ids, total, steps }, length, config, finished) {
   return { ids, total, score: total / lengthPenalty(length, config), finished, steps };
 }
 
@@ -103,21 +89,9 @@ function lengthPenalty(length, { decode: { alpha, length_penalty: kind } }) {
 
 // Whether no active hypothesis is likely to beat the best ended one. A total only falls, so its best possible score is
 // that of ending at the longest length, or at the next step once as many hypotheses have ended as the beam is wide.
+// Greedy search ends with its first.
 function isDecided(ended, bestActive, length, maxLength, beam, config) {
-  if (!ended.length) return false;
+  if (!ended.length || beam === 1) return ended.length > 0;
   const last = ended.length >= beam * config.decode.patience ? length + 1 : maxLength;
   return Math.max(...ended.map((one) => one.score)) >= bestActive / lengthPenalty(last, config);
-}
-
-// The indices of the highest values, the highest first; of equal ones the lower index.
-function highest(values, count) {
-  const best = [];
-  for (let i = 0; i < values.length; i++) {
-    if (best.length === count && values[i] <= values[best[count - 1]]) continue;
-    let at = best.length;
-    while (at > 0 && values[best[at - 1]] < values[i]) at--;
-    best.splice(at, 0, i);
-    if (best.length > count) best.pop();
-  }
-  return best;
 }

@@ -1,4 +1,4 @@
-// The model in JavaScript: text → text. No file of this library touches a page, so it runs in a worker as well.
+// The model in a page: text → text. No file of this library touches a page, so it runs in a worker as well.
 //
 //   const translator = new Translator(bundle, weights);   // what the exporter wrote: parsed JSON, and base64 text
 //   const { hypotheses } = translator.translate("a text", { beam: 4 });
@@ -15,8 +15,9 @@
 //   source            pieces of the text, with <sos> and <eos>
 //   hypotheses        the best first: { text, score, finished, steps }; `finished` is false where one was cut off
 //     steps           for each token { piece, probability, top: [{ piece, probability, chosen }], attention }, where `top`
-//                     has the five likeliest tokens, and attention[layer][head][key] says what this step attends to, and with `numbers` also numbers[layer].query, .key and .value:
-//                     rows for all heads, the last query being that of this step
+//                     has the five likeliest tokens, and attention[layer][head][key] says what this step
+//                     attends to, and with `numbers` also numbers[layer].query, .key and .value: rows for all heads, of
+//                     the query that of this step; without the causal mask there are none
 //   beam              for each step of the search its candidates, the best first: { piece, total, parent, fate }; `total`
 //                     is a log-probability, `parent` counts those kept in the step before, and `fate` is "kept" (goes
 //                     on), "ended" (a hypothesis) or "dropped"
@@ -25,26 +26,31 @@
 // Error with a sentence for readers.
 
 class Translator {
-  // `options` are those of Kernels: { simd: false } computes without WebAssembly.
-  constructor(bundle, weights, options = {}) {
+  constructor(bundle, weights) {
     this.config = bundle.config;
-    this.model = new Transformer(bundle.config, loadWeights(bundle, weights, options));
+    this.model = new Model(bundle, weights);
     this.source = new Tokenizer(bundle.source_tokenizer, bundle.normalization);
     this.target = bundle.target_tokenizer ? new Tokenizer(bundle.target_tokenizer, bundle.normalization) : this.source;
   }
 
   // Every attention sublayer, from the first of the encoder to the last of the decoder: { name, title, heads }.
   get layers() {
-    return attentionLayers(this.config);
+    return attentionLayers(this.config.sizes);
+  }
+
+  // The bytes that the model takes, and the searches so far.
+  get memory() {
+    return this.model.made.engine.c.memory.buffer.byteLength;
   }
 
   translate(text, options = {}) {
     if (!text.trim()) return { source: [], hypotheses: [], beam: [], encoderAttention: {} };
     const ids = this.source.encode(text.replace(/^\ufeff/, "")); // a byte order mark is no text
-    if (ids.length > this.config.max_length) {
-      throw new Error(`the text has ${ids.length} tokens; the model reads at most ${this.config.max_length}`);
+    const { max_length: longest } = this.config.sizes;
+    if (ids.length > longest) {
+      throw new Error(`the text has ${ids.length} tokens; the model reads at most ${longest}`);
     }
-    const switches = { ...ALL_ON, ...options.switches, numbers: options.numbers };
+    const switches = { ...ALL_ON, ...options.switches };
     switches.headsOff = new Set(switches.headsOff);
     const { hypotheses, beam, encoderAttention } = search(this.model, ids, { ...options, switches });
     const likely = ({ token, logProbability }) => ({ piece: this.target.piece(token), probability: Math.exp(logProbability) });

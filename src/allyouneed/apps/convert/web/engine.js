@@ -1,0 +1,264 @@
+// The model in C (native/), compiled to WebAssembly; and what a search asks of it, as decode/step.py says.
+//
+// `switches` turn parts off, to see what breaks: { positions, scaling, causal, headsOff: Set of "layer name:head" }. A model
+// without a part is made anew, with other sizes or other weights.
+
+const ALL_ON = { positions: true, scaling: true, causal: true, headsOff: new Set() };
+
+class Model {
+  constructor({ config, tensors }, base64) {
+    this.config = config;
+    this.tensors = tensors;
+    this.stored = decodeBase64(base64).buffer;
+    this.module = new WebAssembly.Module(decodeBase64(ENGINE));
+    this.made = {}; // the newest engine
+    this.withSwitches(ALL_ON);
+  }
+
+  // Encode the ids of a source → the Step of one search.
+  start(ids, switches = ALL_ON) {
+    return new Step(this.withSwitches(switches), ids, this.config);
+  }
+
+  withSwitches(switches) {
+    const name = JSON.stringify({ ...switches, headsOff: [...switches.headsOff] });
+    if (this.made.name !== name) {
+      this.made = {}; // before there is memory for the next
+      this.made = { name, engine: new Engine(this.module, ...this.without(switches)) };
+    }
+    return this.made.engine;
+  }
+
+  // The sizes of native/library.py and the weights of native/engine.py, in their orders; null for one that is not there.
+  without({ positions, scaling, causal, headsOff }) {
+    const sizes = { ...this.config.sizes, acausal: Number(!causal), watched: 1 };
+    if (!positions) sizes.sinusoidal = sizes.rotary = 0;
+    const normed = new Set(this.tensors.map((tensor) => tensor?.name).filter((name) => name?.endsWith(".query_gain")));
+    const weights = this.tensors.map((tensor) => {
+      if (!tensor || (!positions && tensor.name.endsWith("_position.encoding"))) return null;
+      const [, layer, part] = /(.*?)\.([^.]*(?:\.weight|\.bias)?)$/.exec(tensor.name);
+      const isScaled = normed.has(`${layer}.query_gain`) ? part === "query_gain" : part.startsWith("query.");
+      const off = part === "output.weight" ? [...headsOff].filter((head) => head.startsWith(`${layer}:`)) : [];
+      const write = (numbers) => {
+        this.read(tensor, numbers);
+        if (!scaling && isScaled) numbers.forEach((number, i) => (numbers[i] = number * Math.sqrt(sizes.d_k)));
+        for (const head of off) silence(numbers, Number(head.split(":")[1]), sizes);
+      };
+      return { count: tensor.shape.reduce((product, size) => product * size), write };
+    });
+    return [sizes, weights];
+  }
+
+  // A weight of the file into `numbers`. Levels become numbers from which C computes the same levels and the same scales.
+  read({ shape: [rows, columns], offset, largest }, numbers) {
+    if (largest === undefined) return numbers.set(new Float32Array(this.stored, offset, numbers.length));
+    const levels = new Int8Array(this.stored, offset, numbers.length);
+    new Float32Array(this.stored, largest, rows).forEach((limit, row) => {
+      const scale = Math.fround(limit / 127);
+      for (let i = row * columns; i < (row + 1) * columns; i++) {
+        numbers[i] = Math.abs(levels[i]) === 127 ? Math.sign(levels[i]) * limit : levels[i] * scale;
+      }
+    });
+  }
+}
+
+// A head writes nothing if its columns of the output map are 0.
+function silence(numbers, head, { heads, d_v: width }) {
+  for (let i = head * width; i < numbers.length; i += heads * width) numbers.fill(0, i, i + width);
+}
+
+// An instance of the module, which has one model in a memory of its own.
+class Engine {
+  constructor(module, sizes, weights) {
+    this.sizes = sizes;
+    this.c = new WebAssembly.Instance(module).exports;
+    this.c._initialize();
+    const addresses = weights.map((weight) => (weight ? this.allocate(4 * weight.count) : 0));
+    weights.forEach((weight, i) => weight?.write(this.view(Float32Array, addresses[i], weight.count)));
+    const error = new Int32Array(1);
+    this.model = this.call("model_new", Int32Array.from(Object.values(sizes)), Uint32Array.from(addresses), 0, error);
+    requireOk(error[0]);
+    addresses.forEach((address) => this.c.free(address));
+  }
+
+  allocate(bytes) {
+    return this.c.malloc(bytes + 1) || requireOk(1);
+  }
+
+  // Numbers in the memory; whatever allocates may detach the view.
+  view(Numbers, address, count) {
+    return new Numbers(this.c.memory.buffer, address, count);
+  }
+
+  // Call a function, which may read and change arrays.
+  call(name, ...values) {
+    const addresses = values.map((value) => (ArrayBuffer.isView(value) ? this.allocate(value.byteLength) : value));
+    const arrays = values.map((value, i) => [value, addresses[i]]).filter(([value]) => ArrayBuffer.isView(value));
+    for (const [array, address] of arrays) this.view(array.constructor, address, array.length).set(array);
+    const result = this.c[name](...addresses);
+    for (const [array, address] of arrays) {
+      array.set(this.view(array.constructor, address, array.length));
+      this.c.free(address);
+    }
+    return result;
+  }
+}
+
+const ERRORS = { 1: "there is not enough memory", 4: "the text is longer than the model reads or writes" };
+
+function requireOk(error) {
+  if (error) throw new Error(ERRORS[error] ?? `the engine refuses this with error ${error}`);
+}
+
+// One search of one sentence. What was attended to is read after each step; see `search_seen` of engine.h.
+class Step {
+  constructor(engine, ids, { banned_ids: banned, decode }) {
+    this.engine = engine;
+    this.source = ids.length;
+    this.written = [[]]; // the tokens of each hypothesis, with the start token
+    const error = new Int32Array(1);
+    const [source, length] = [Int32Array.from(ids), Int32Array.of(ids.length)];
+    const options = [Int32Array.from(banned), banned.length, Number(decode.renormalize_logits)];
+    this.search = engine.call("search_new", engine.model, source, length, 1, ...options, error);
+    requireOk(error[0]);
+    this.encoderAttention = this.readEncoder();
+  }
+
+  // New hypotheses: hypothesis n is `hypotheses[n]` of the step before, continued with `tokens[n]`.
+  next(hypotheses, tokens) {
+    this.written = tokens.map((token, n) => [...this.written[hypotheses[n]], token]);
+    const { acausal } = this.engine.sizes;
+    const rows = acausal ? this.written.flat() : tokens;
+    const before = acausal ? rows.map(() => 0) : hypotheses;
+    requireOk(this.engine.call("search_step", this.search, Int32Array.from(before), Int32Array.from(rows), rows.length));
+    this.readDecoder(hypotheses, rows.length);
+  }
+
+  // The row of a hypothesis that has its newest token; without the causal mask each has a row for every token.
+  row(hypothesis) {
+    return this.engine.sizes.acausal ? (hypothesis + 1) * this.written[0].length - 1 : hypothesis;
+  }
+
+  // Ban tokens in one hypothesis, unless nothing would be left.
+  restrict(hypothesis, banned) {
+    if (!banned.length) return;
+    const ids = [new Int32Array(0), 0, 1, Int32Array.from(banned), banned.length, -1];
+    requireOk(this.engine.call("search_restrict", this.search, this.row(hypothesis), ...ids));
+  }
+
+  // The `count` most likely continuations of hypotheses with these totals, the best first.
+  best(totals, count) {
+    const { acausal, target_vocab_size: vocabulary } = this.engine.sizes;
+    const rows = new Float64Array(this.row(totals.length - 1) + 1).fill(-Infinity);
+    totals.forEach((total, n) => (rows[this.row(n)] = total));
+    const room = Math.min(count, totals.length * vocabulary);
+    const [found, total] = [new Int32Array(rows.length), new Float64Array(room)];
+    const [row, token] = [new Int32Array(room), new Int32Array(room)];
+    if (this.engine.call("search_best", this.search, rows, room, found, total, row, token) < 0) requireOk(1);
+    const hypothesis = (i) => (acausal ? Math.floor(row[i] / this.written[0].length) : row[i]);
+    return times(found[0], (i) => ({ total: total[i], hypothesis: hypothesis(i), token: token[i] }));
+  }
+
+  logProbabilities(hypothesis) {
+    const stride = new Int32Array(1);
+    const first = this.engine.call("search_log_probabilities", this.search, stride);
+    const { target_vocab_size: vocabulary } = this.engine.sizes;
+    return this.engine.view(Float32Array, first + 4 * stride[0] * this.row(hypothesis), vocabulary);
+  }
+
+  // Divide all logits by a temperature.
+  soften(temperature) {
+    for (let n = 0; n < this.written.length; n++) {
+      const row = this.logProbabilities(n);
+      const sum = row.reduce((total, value) => total + Math.exp(value / temperature), 0);
+      row.forEach((value, i) => (row[i] = value / temperature - Math.log(sum)));
+    }
+  }
+
+  // The numbers that the engine has kept, so many at each call.
+  reader() {
+    let address = this.engine.c.search_seen(this.search);
+    return (count) => {
+      const numbers = this.engine.view(Float32Array, address, count).slice();
+      address += 4 * count;
+      return numbers;
+    };
+  }
+
+  // The rows of one layer: queries, keys and values.
+  takeRows(take, count) {
+    const { heads, d_k: k, d_v: v } = this.engine.sizes;
+    const rows = times(count, () => [take(heads * k), take(heads * k), take(heads * v)]);
+    return { query: rows.map((row) => row[0]), key: rows.map((row) => row[1]), value: rows.map((row) => row[2]) };
+  }
+
+  // Weights by layer, [head][query][key]; `numbers` has the queries, keys and values, a row each for all heads.
+  readEncoder() {
+    const { heads, d_k: k, d_v: v, encoder_layers: encoder, decoder_layers: decoder } = this.engine.sizes;
+    const take = this.reader();
+    const seen = {};
+    for (let i = 0; i < encoder; i++) {
+      const numbers = this.takeRows(take, this.source);
+      const weights = times(heads, () => times(this.source, () => take(this.source)));
+      seen[`encoder.layers.${i}.attention`] = Object.assign(weights, { numbers });
+    }
+    this.memory = times(decoder, () => {
+      const rows = times(this.source, () => [take(heads * k), take(heads * v)]);
+      return { key: rows.map((row) => row[0]), value: rows.map((row) => row[1]) };
+    });
+    this.past = [times(decoder, () => ({ key: [], value: [] }))]; // of each hypothesis, in each layer
+    return seen;
+  }
+
+  // For each hypothesis `attention` by layer, [head][key], of its newest position; and `numbers`, which a target without
+  // the causal mask has none of.
+  readDecoder(hypotheses, rows) {
+    const { heads, d_k: k, decoder_layers: layers, acausal } = this.engine.sizes;
+    const length = this.written[0].length;
+    const take = this.reader();
+    this.attention = hypotheses.map(() => ({}));
+    this.numbers = hypotheses.map(() => ({}));
+    const past = hypotheses.map(() => []);
+    for (let i = 0; i < layers; i++) {
+      const layer = `decoder.layers.${i}`;
+      const { query, key, value } = this.takeRows(take, rows);
+      const ownWeights = times(rows, () => times(heads, () => take(length)));
+      const crossQuery = times(rows, () => take(heads * k));
+      const crossWeights = times(rows, () => times(heads, () => take(this.source)));
+      hypotheses.forEach((before, n) => {
+        const row = this.row(n);
+        this.attention[n][`${layer}.self_attention`] = ownWeights[row];
+        this.attention[n][`${layer}.cross_attention`] = crossWeights[row];
+        if (acausal) return;
+        const { key: keys, value: values } = this.past[before][i];
+        past[n].push({ key: [...keys, key[n]], value: [...values, value[n]] });
+        this.numbers[n][`${layer}.self_attention`] = { query: [query[n]], ...past[n][i] };
+        this.numbers[n][`${layer}.cross_attention`] = { query: [crossQuery[n]], ...this.memory[i] };
+      });
+    }
+    if (!acausal) this.past = past;
+  }
+
+  free() {
+    this.engine.c.search_free(this.search);
+  }
+}
+
+const times = (count, make) => Array.from({ length: count }, (_, i) => make(i));
+
+function decodeBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const values = new Uint8Array(128);
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (let value = 0; value < 64; value++) values[letters.charCodeAt(value)] = value;
+  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
+  const bytes = new Uint8Array((text.length / 4) * 3 - padding);
+  for (let i = 0, to = 0; i < text.length; i += 4, to += 3) {
+    const b = values[text.charCodeAt(i + 1)];
+    const c = values[text.charCodeAt(i + 2)];
+    bytes[to] = (values[text.charCodeAt(i)] << 2) | (b >> 4);
+    bytes[to + 1] = (b << 4) | (c >> 2); // past the end of the array nothing is written
+    bytes[to + 2] = (c << 6) | values[text.charCodeAt(i + 3)];
+  }
+  return bytes;
+}
