@@ -13,8 +13,7 @@ import torch
 from ..bundle import Bundle
 from ..config import Recipe
 from ..data.pairs import Pair
-from ..errors import ConfigError, TrainingError
-from ..fast.selection import SlowerEngineWarning
+from ..errors import ConfigError, SlowerEngineWarning, TrainingError
 from ..files import followed
 from ..nn import Transformer
 from ..train.averaging import swapped_weights

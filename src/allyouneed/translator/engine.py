@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 
 from ..config import ModelConfig
 from ..decode import Step
-from ..errors import ConfigError
+from ..errors import ConfigError, SlowerEngineWarning
 from ..native.definition import is_as_compared
 from ..native.engine import NativeEngine, fits_int8
 from ..native.engine import Precision as NativePrecision
@@ -56,10 +56,6 @@ class Engine(Protocol):
         `banned_ids` have a probability of 0; with `renormalize` the others share what they had.
         """
         ...
-
-
-class SlowerEngineWarning(UserWarning):
-    """Another engine translates than was asked for."""
 
 
 def make_engine(models: Sequence[Bundle | Transformer], precision: str = "auto") -> Engine:
