@@ -123,7 +123,7 @@ def test_the_page_has_the_log_probabilities_of_a_cpu_to_the_bit(
             const step = translator.model.start([10, 1, 2, 3, 11]);
             return [[[0], [10]], [[0, 0], [4, 5]], [[1, 0, 1], [6, 6, 2]]].map(([hypotheses, tokens]) => {
                 step.next(hypotheses, tokens);
-                return tokens.map((_, n) => [...step.logProbabilities(n)]);
+                return tokens.map((_, n) => step.logProbabilities(n).slice());
             });
         })()"""
     )
@@ -152,9 +152,9 @@ def test_the_page_shows_the_attention_that_the_model_computes(tmp_path: Path, si
             torch.testing.assert_close(torch.tensor(result["encoderAttention"][name]), weights[0], atol=1e-5, rtol=0)
             continue
         for position, step in enumerate(steps):
-            row = torch.tensor(step["attention"][name])
+            row = torch.tensor(step["attention"][name], dtype=torch.float32)
             torch.testing.assert_close(row, weights[0, :, position, : row.shape[1]], atol=1e-5, rtol=0)
-            numbers = {part: torch.tensor(rows) for part, rows in step["numbers"][name].items()}
+            numbers = {part: torch.tensor(rows, dtype=torch.float32) for part, rows in step["numbers"][name].items()}
             heads = len(row)
             query, key = (numbers[part].unflatten(-1, (heads, -1)).transpose(0, 1) for part in ("query", "key"))
             scores = (query @ key.transpose(1, 2))[:, 0] / math.sqrt(query.shape[-1])
@@ -226,7 +226,7 @@ def test_a_switch_of_the_page_turns_its_part_off(
             step.next([0], [10]);
             step.next([0, 0], [3, 1]);
             step.next([1, 0], [2, 2]);
-            return [...step.logProbabilities(0).slice(0, 10)];
+            return step.logProbabilities(0).slice(0, 10);
         }})()"""
         return list(page.evaluate(script))
 

@@ -105,7 +105,8 @@ class HTMLFolder:
 
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression, by way of JSON; `translator` is the page's."""
-        return json.loads(str(self._engine.eval(f"JSON.stringify({expression})")))
+        as_lists = "(_, value) => (ArrayBuffer.isView(value) ? [...value] : value)"
+        return json.loads(str(self._engine.eval(f"JSON.stringify({expression}, {as_lists})")))
 
 
 def _title(bundle: Bundle) -> str:

@@ -159,6 +159,7 @@ class Step {
     return times(found[0], (i) => ({ total: total[i], hypothesis: hypothesis(i), token: token[i] }));
   }
 
+  // Of all tokens; the next step writes over them.
   logProbabilities(hypothesis) {
     const stride = new Int32Array(1);
     const first = this.engine.call("search_log_probabilities", this.search, stride);
