@@ -1,4 +1,4 @@
-"""Loading time and time of a translation of an exported page in Chromium, with WebAssembly and without.
+"""Loading time and time of a translation of an exported page in Chromium.
 
     python benchmarks/web_page.py DIR "a text" [--rounds 12]
 
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-MEASURE = """async ([library, bundle, weights, text, beam, rounds, simd]) => {
+MEASURE = """async ([library, bundle, weights, text, beam, rounds]) => {
   const code = library + `
-    onmessage = ({ data: { bundle, weights, text, beam, rounds, simd } }) => {
+    onmessage = ({ data: { bundle, weights, text, beam, rounds } }) => {
       const times = [performance.now()];
-      const translator = new Translator(JSON.parse(bundle), weights, { simd });
+      const translator = new Translator(JSON.parse(bundle), weights);
       times.push(performance.now());
       let result;
       for (let i = 0; i < rounds; i++) {
@@ -30,7 +30,7 @@ MEASURE = """async ([library, bundle, weights, text, beam, rounds, simd]) => {
     };`;
   const worker = new Worker(URL.createObjectURL(new Blob([code])));
   const answer = new Promise((resolve) => { worker.onmessage = ({ data }) => resolve(data); });
-  worker.postMessage({ bundle, weights, text, beam, rounds, simd });
+  worker.postMessage({ bundle, weights, text, beam, rounds });
   const { times, tokens } = await answer;
   worker.terminate();
   return [tokens, ...times];
@@ -38,7 +38,7 @@ MEASURE = """async ([library, bundle, weights, text, beam, rounds, simd]) => {
 
 
 def main() -> None:
-    """Print a row for each search and each way to multiply."""
+    """Print a row for each search."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("text")
@@ -50,14 +50,13 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         tab = browser.new_page()
-        for simd in (True, False):
-            for beam in (1, 4):
-                model = [parts["library"], parts["bundle"], parts["weights"]]
-                tokens, load, first, *times = tab.evaluate(MEASURE, [*model, options.text, beam, options.rounds, simd])
-                print(
-                    f"{'WebAssembly' if simd else 'JavaScript '}  beam {beam}  loaded in {load:4.0f} ms  "
-                    f"{tokens} tokens: first {first:5.0f} ms, then {statistics.median(times):5.0f} ms"
-                )
+        for beam in (1, 4):
+            model = [parts["library"], parts["bundle"], parts["weights"]]
+            tokens, load, first, *times = tab.evaluate(MEASURE, [*model, options.text, beam, options.rounds])
+            print(
+                f"beam {beam}  loaded in {load:4.0f} ms  "
+                f"{tokens} tokens: first {first:5.0f} ms, then {statistics.median(times):5.0f} ms"
+            )
         browser.close()
 
 

@@ -76,7 +76,9 @@ def write_recording(
 ) -> None:
     """Write what `replay.c` reads."""
     listed = list_weights(config)
-    parts = [bytes(as_structure(config, precision)), struct.pack("i", len(listed))]
+    structure = as_structure(config, precision)
+    structure.watched = True  # so that the sanitizers see that, too
+    parts = [bytes(structure), struct.pack("i", len(listed))]
     for weight in listed:
         numbers = weights[weight.name].tobytes() if weight else b""
         parts += [struct.pack("i", len(numbers) // 4), numbers]

@@ -39,7 +39,7 @@ def scripts(name: str) -> list[str]:
 
 def model_script() -> str:
     """The script of the model, as a global `translator`."""
-    model = web_model(Bundle.load(DATE_MODEL), "float32")
+    model = web_model(Bundle.load(DATE_MODEL), "int8")
     return f'{web_library()}\nglobalThis.translator = new Translator({model.bundle}, "{model.weights}");\n'
 
 

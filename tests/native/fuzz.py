@@ -12,9 +12,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from allyouneed.config import ModelConfig
 from allyouneed.errors import AllYouNeedError
+from allyouneed.native import engine as native_engine
 from allyouneed.native import library
-from allyouneed.native.engine import NativeEngine
+from allyouneed.native.engine import NativeEngine, Precision, as_structure
 from recordings import random_weights
+
+AS_STRUCTURE = as_structure
 
 
 def random_config(rng: random.Random) -> ModelConfig:
@@ -52,11 +55,25 @@ def damage(weights: dict[str, memoryview[Any]], rng: random.Random) -> dict[str,
     return weights | {name: memoryview(numbers.tobytes()).cast("f", weights[name].shape or ())}
 
 
+def switch(rng: random.Random) -> library.Config:
+    """Let the next engine be watched, or without the causal mask, or neither. Returns its switches."""
+    switches = library.Config(watched=rng.random() < 0.5, acausal=rng.random() < 0.2)
+
+    def as_structure(config: ModelConfig, precision: Precision) -> library.Config:
+        structure = AS_STRUCTURE(config, precision)
+        structure.watched, structure.acausal = switches.watched, switches.acausal
+        return structure
+
+    vars(native_engine)["as_structure"] = as_structure
+    return switches
+
+
 def run(rng: random.Random) -> None:
     config = random_config(rng)
     weights = random_weights(config, rng.randrange(1000))
     if rng.random() < 0.3:
         weights = damage(weights, rng)
+    switches = switch(rng)
     engine = NativeEngine(config, weights, rng.choice(["float32", "int8"]))
 
     def ids(size: int, count: int) -> list[int]:
@@ -69,8 +86,10 @@ def run(rng: random.Random) -> None:
     step = engine.start(sources, banned_ids=ids(config.effective_target_vocab_size, rng.randrange(3)),
                         renormalize=rng.random() < 0.5)  # fmt: skip
     rows = len(sources)
-    for _ in range(rng.randrange(config.max_length + 2)):
+    for length in range(1, rng.randrange(1, config.max_length + 3)):
         count = rng.randrange(1, 9)
+        if switches.acausal and rng.random() < 0.98:
+            count *= length  # as many rows as tokens
         hypotheses = sorted(ids(rows, count))
         step(hypotheses, ids(config.effective_target_vocab_size, count))
         rows = count

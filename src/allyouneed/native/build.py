@@ -99,13 +99,14 @@ def build(
 
 def build_module(output: Path = MODULE) -> None:
     """Compile the module for browsers, which imports nothing. The same version of zig gives the same bytes anywhere."""
-    exported = ["--export-dynamic", "--export=malloc", "--export=free", "--strip-all"]
+    # A stack of 16 MB, as zig would give it, is memory that a page never uses.
+    options = ["--export-dynamic", "--export=malloc", "--export=free", "--strip-all", "-z,stack-size=262144"]
     build(
         output,
         compiler=ZIG,
         machine="wasm32",
         flags=["-target", "wasm32-wasi"],
-        link_flags=["-mexec-model=reactor", *(f"-Wl,{option}" for option in exported)],
+        link_flags=["-mexec-model=reactor", *(f"-Wl,{option}" for option in options)],
     )
 
 

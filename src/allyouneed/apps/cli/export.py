@@ -35,16 +35,16 @@ def export(
     precision: Annotated[
         WeightPrecision | None,
         typer.Option(
-            help="Of the weights: ctranslate2 and html have all three, huggingface float32 and float16, onnx float32. "
-            "Default: float32; html: float16 for small models, int8 for others."
+            help="Of the weights: ctranslate2 has all three, huggingface float32 and float16, html float32 and int8, "
+            "onnx float32. Default: float32; html: that with which a CPU translates."
         ),
     ] = None,
     sentences: Annotated[int, typer.Option(help="Random sentences for the comparison.", min=1)] = 50,
 ) -> None:
     """Convert a model to another program's format, and compare the translations: in float32 all stay the same.
 
-    The weights are float32, but those of html float16 or int8, unless --precision says otherwise. The other program
-    translates the bundle's probe sentences and random ones, greedily and with the bundle's beam. In float32 its
+    The weights are float32, or int8 in html if the vocabulary is large, unless --precision says otherwise. The other
+    program translates the bundle's probe sentences and random ones, greedily and with the bundle's beam. In float32 its
     translations must be this model's, token for token, and its log-probabilities equal but for rounding; in int8 or
     float16 the log-probabilities may differ by 0.2 nats on average, and the number of equal translations is printed.
     Otherwise nothing is written. The comparison is kept in DIR/proof.json.
