@@ -155,9 +155,9 @@ def test_the_page_shows_the_attention_that_the_model_computes(tmp_path: Path, si
             row = torch.tensor(step["attention"][name], dtype=torch.float32)
             torch.testing.assert_close(row, weights[0, :, position, : row.shape[1]], atol=1e-5, rtol=0)
             numbers = {part: torch.tensor(rows, dtype=torch.float32) for part, rows in step["numbers"][name].items()}
-            heads = len(row)
-            query, key = (numbers[part].unflatten(-1, (heads, -1)).transpose(0, 1) for part in ("query", "key"))
-            scores = (query @ key.transpose(1, 2))[:, 0] / math.sqrt(query.shape[-1])
+            heads, width = len(row), sizes.get("d_k") or 8
+            query, key = (numbers[part].view(-1, heads, width).transpose(0, 1) for part in ("query", "key"))
+            scores = (query @ key.transpose(1, 2))[:, 0] / math.sqrt(width)
             torch.testing.assert_close(scores.softmax(-1), row, atol=1e-5, rtol=0)
             assert numbers["value"].shape == (row.shape[1], heads * (sizes.get("d_v") or 8))
 
@@ -187,8 +187,8 @@ SWITCHES = {
 def switch_off(part: str, model: Transformer, monkeypatch: pytest.MonkeyPatch) -> Transformer:
     """The same in PyTorch."""
     if part == "positions":
-        added = "learned" if model.config.positions == "learned" else "sinusoidal"
-        plain = build_model(replace(model.config, positions=added)).eval()
+        is_learned = model.config.positions == "learned"
+        plain = build_model(model.config if is_learned else replace(model.config, positions="sinusoidal")).eval()
         plain.load_state_dict(model.state_dict())
         for name, table in [*plain.named_parameters(), *plain.named_buffers()]:
             if name.endswith("position.encoding"):
@@ -205,7 +205,7 @@ def switch_off(part: str, model: Transformer, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr("allyouneed.nn.transformer.causal_mask", lambda *_, **__: everyone)
     if part == "heads":
         for name, is_last in (("encoder.layers.0.attention", True), ("decoder.layers.2.cross_attention", False)):
-            columns = model.get_submodule(name).output.weight.data.chunk(2, 1)[is_last]  # type: ignore[union-attr]
+            columns = model.get_parameter(f"{name}.output.weight").data.chunk(2, 1)[is_last]
             columns.zero_()
     return model
 
