@@ -163,10 +163,10 @@ def _describe(bundle: Bundle, precision: Precision, index: list[dict[str, Any] |
     }
 
 
-def _quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Round weights (out, in) to int8 as linear.c does. Returns them with the largest size of each row, 127 levels."""
-    largest = weight.abs().amax(1).clamp_(min=1e-12)
-    return (weight / (largest / 127)[:, None]).round_().to(torch.int8), largest
+def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Round weights (out, in) to int8 as linear.c does, with scales (out,): weight ≈ scale · int8."""
+    scale = weight.abs().amax(1).clamp_(min=1e-12) / 127
+    return (weight / scale[:, None]).round_().to(torch.int8), scale
 
 
 def _pack(bundle: Bundle, precision: Precision) -> tuple[list[dict[str, Any] | None], bytes]:
@@ -191,8 +191,8 @@ def _pack(bundle: Bundle, precision: Precision) -> tuple[list[dict[str, Any] | N
         tensor = stored[weight.name].float()
         entry: dict[str, Any] = {"name": weight.name, "shape": list(weight.shape)}
         if precision == "int8" and weight.name.endswith((".weight", "projection.table")):
-            levels, largest = _quantize(tensor)
-            entry |= {"offset": append(levels), "largest": append(largest)}
+            levels, scales = quantize(tensor)
+            entry |= {"offset": append(levels), "scales": append(scales)}
         else:
             entry["offset"] = append(tensor)
         index.append(entry)

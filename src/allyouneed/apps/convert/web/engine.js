@@ -49,15 +49,13 @@ class Model {
     return [sizes, weights];
   }
 
-  // A weight of the file into `numbers`. Levels become numbers from which C computes the same levels and the same scales.
-  read({ shape: [rows, columns], offset, largest }, numbers) {
-    if (largest === undefined) return numbers.set(new Float32Array(this.stored, offset, numbers.length));
+  // A weight of the file into `numbers`. Of level · scale, C computes the same levels and the same scales: a quotient by 127
+  // in float32, times 127 and divided again, is itself, as a count over all of them has shown.
+  read({ shape: [rows, columns], offset, scales }, numbers) {
+    if (scales === undefined) return numbers.set(new Float32Array(this.stored, offset, numbers.length));
     const levels = new Int8Array(this.stored, offset, numbers.length);
-    new Float32Array(this.stored, largest, rows).forEach((limit, row) => {
-      const scale = Math.fround(limit / 127);
-      for (let i = row * columns; i < (row + 1) * columns; i++) {
-        numbers[i] = Math.abs(levels[i]) === 127 ? Math.sign(levels[i]) * limit : levels[i] * scale;
-      }
+    new Float32Array(this.stored, scales, rows).forEach((scale, row) => {
+      for (let i = row * columns; i < (row + 1) * columns; i++) numbers[i] = levels[i] * scale;
     });
   }
 }
