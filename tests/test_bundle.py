@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 import runs
 from allyouneed import Recipe, fit, recipe_path
-from allyouneed.bundle import Bundle
+from allyouneed.bundle import Bundle, OtherDefinitionWarning, nn_digest
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import BundleError, ConfigError
 from allyouneed.nn import Transformer
@@ -269,3 +269,19 @@ def test_a_bundle_of_two_vocabularies_reads_with_one_and_writes_with_the_other(
     (tmp_path / "tokenizer.target.json").unlink()
     with pytest.raises(BundleError, match="not a complete bundle .*tokenizer.target.json: No such file"):
         Bundle.load(tmp_path)
+
+
+def test_a_model_that_was_made_with_another_definition_says_so(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Bundle.load(saved).definition == nn_digest()
+    Translator.load(saved, device="cpu")  # no warning, which would be an error
+    other = replace(Bundle.load(saved), definition="another")
+    other.save(saved)
+    assert Bundle.load(saved).definition == "another"
+    with pytest.warns(OtherDefinitionWarning, match="another `nn/`"):
+        Translator.load(saved, device="cpu")
+    config = json.loads((saved / "config.json").read_text())
+    del config["definition"]
+    (saved / "config.json").write_text(json.dumps(config))
+    strip_checksums(saved)
+    assert Bundle.load(saved).definition == ""  # of an earlier version, which did not record it
+    Translator.load(saved, device="cpu")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from allyouneed import checksums
 from allyouneed.bundle import Bundle
-from allyouneed.checksums import SUMS, Checksums
+from allyouneed.checksums import SUMS, Checksums, code_digest
 from allyouneed.errors import BundleError
 from allyouneed.files import write_whole
 from bundles import make_bundle, strip_checksums
@@ -132,3 +132,16 @@ def test_a_bundle_that_is_replaced_while_it_is_read_is_read_again(
 
     monkeypatch.setattr(Checksums, "verify", slowly)
     assert not Bundle.load(saved).model.source_embedding.table.any()
+
+
+def test_a_digest_of_code_depends_on_what_computes_alone(tmp_path: Path) -> None:
+    file = tmp_path / "part.py"
+    digests = []
+    for text in (
+        'def f(x):\n    """Return it."""\n    return x  # as it is\n',
+        "def f(x):\n\n    # changed\n    return x\n",
+        "def f(x):\n    return -x\n",
+    ):
+        file.write_text(text)
+        digests.append(code_digest([file]))
+    assert digests[0] == digests[1] != digests[2]

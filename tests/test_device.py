@@ -20,6 +20,7 @@ from allyouneed.device import (
 )
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
+from allyouneed.younger import build_model
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
@@ -97,7 +98,7 @@ def test_a_model_larger_than_memory_is_refused_before_it_is_made() -> None:
     with pytest.raises(
         ConfigError, match=r"the weights of this model would take 1[0-9]{2},[0-9]{3} GB, and this machine"
     ):
-        Transformer(ModelConfig(d_model=2**16, d_ff=2**18, encoder_layers=300, decoder_layers=300))
+        build_model(ModelConfig(d_model=2**16, d_ff=2**18, encoder_layers=300, decoder_layers=300))
 
 
 @pytest.mark.parametrize("sizes", [{}, {"target_vocab_size": 900, "tied_embeddings": "none", "d_k": 3, "d_v": 5}])

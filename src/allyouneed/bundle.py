@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from .checksums import SUMS, Checksums, write_with_checksums
+from .checksums import SUMS, Checksums, code_digest, write_with_checksums
 from .config import DecodeConfig, ModelConfig
 from .config.data_config import LICENSE_NAME
 from .errors import BundleError, ConfigError, DataError, refused
@@ -48,6 +49,12 @@ WEIGHTS_FILE = "weights.safetensors"
 FILES = ("config.json", WEIGHTS_FILE, "tokenizer.json", "tokenizer.target.json")  # that translations depend on
 
 
+@cache
+def nn_digest() -> str:
+    """Compute the digest of the code of `nn/` that computes here."""
+    return code_digest(Path(__file__).parent.joinpath("nn").glob("*.py"))
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Bundle:
     """A model, its vocabularies, the defaults of its search, and some statistics of its training pairs.
@@ -68,6 +75,7 @@ class Bundle:
     normalization: Normalization = field(default_factory=Normalization)  # the form of the text it was trained on
     languages: tuple[str, str] = ("", "")  # of source and target, BCP 47 tags; empty: unknown
     probes: tuple[str, ...] = ()  # some sources that it was validated with; exports are compared on them
+    definition: str = field(default_factory=nn_digest)  # of the `nn/` that it was made with; empty: unknown
 
     @property
     def config(self) -> ModelConfig:
@@ -118,6 +126,7 @@ class Bundle:
             "normalization": asdict(self.normalization),
             "languages": dict(zip(("source", "target"), self.languages, strict=True)),
             "probes": list(self.probes),
+            "definition": self.definition,
             "learned_from": asdict(
                 _LearnedFrom(self.longest_source, self.longest_repetition, self.copy_statistics, self.case_statistics)
             ),
@@ -198,6 +207,7 @@ class Bundle:
             normalization=normalization,
             languages=_languages(folder, config),
             probes=_config_part(folder, config, "probes", tuple[str, ...]),
+            definition=str(config.get("definition", "")),
         )
 
     @classmethod
@@ -340,6 +350,17 @@ def parse_tensors(content: bytes) -> dict[str, memoryview[Any]]:
             part = memoryview(bytes(part))  # numbers are read where they are, so they must be aligned
         tensors[name] = part.cast("f", tuple(shape))
     return tensors
+
+
+class OtherDefinitionWarning(UserWarning):
+    """A model computes by another `nn/` than the one that it was made with."""
+
+
+def warn_of_another_definition(bundles: Sequence[Bundle]) -> None:
+    """Warn once if one of some bundles was made with another `nn/` than computes here."""
+    if any(bundle.definition not in ("", nn_digest()) for bundle in bundles):
+        text = "this model was made with another `nn/` than the one here, so it may translate otherwise than before"
+        warnings.warn(text, OtherDefinitionWarning, stacklevel=1)
 
 
 def split_card(card: str) -> tuple[str, str]:

@@ -65,6 +65,15 @@ class Checksums:
         return self._lines == _read_lines(self.folder)
 
 
+def code_digest(files: Iterable[Path]) -> str:
+    """A digest of the code of Python files, which their comments, docstrings and blank lines do not change."""
+    digest = sha256()
+    for file in sorted(files):
+        code = re.sub(rb'"""(.*?)"""|#[^\n]*', b"", file.read_bytes(), flags=re.DOTALL)
+        digest.update(b"\n".join(line.rstrip() for line in code.splitlines() if line.strip()))
+    return digest.hexdigest()
+
+
 def files_digest(*paths: Path) -> str:
     """A digest of the contents of files."""
     digest = sha256()

@@ -105,7 +105,8 @@ def set_threads(count: int) -> None:
     most = max(MOST_THREADS, THREADS_PER_CORE * cores)
     if count > most:
         raise ConfigError(
-            f"train.threads={count} is too many for the {cores} cores here; expected at most {most}, or 0: one a core"
+            f"train.threads={count} is too many for the {cores} cores here; expected at most {most}, or 0: one "
+            "for each worker"
         )
     if count:
         import torch

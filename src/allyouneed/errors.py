@@ -154,6 +154,10 @@ def require_extra(library: str, what: str, extra: str) -> ModuleType:
         raise MissingExtraError(what, extra) from error
 
 
+class SlowerEngineWarning(UserWarning):
+    """A model is computed by its own code, because the faster computation differs from it or is not there."""
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Whether an error means that memory has run out, on a GPU or on the CPU; imports no torch, whose errors differ."""
     is_named_so = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"

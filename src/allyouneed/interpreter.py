@@ -1,8 +1,10 @@
 """This Python: the libraries that it finds, its versions, and how it is started again for a module of this package."""
 
+import ctypes
 import os
 import platform
 import shlex
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +24,15 @@ def python_command(module: str, *arguments: str) -> list[str]:
     finds_here = not {"", os.getcwd()}.isdisjoint(sys.path)
     warnings = [f"-W{option}" for option in sys.warnoptions]
     return [sys.executable, *([] if finds_here else ["-P"]), *warnings, "-m", module, *arguments]
+
+
+def end_with_parent() -> None:
+    """Let Linux kill this process when the one that started it has ended; even while it is stopped, as by SIGSTOP."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+_PR_SET_PDEATHSIG = 1  # sys/prctl.h
 
 
 def versions() -> str:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +28,12 @@ def primary_language(tag: str) -> str:
     """The language of a tag without its script and region: "pt" of pt-BR; "" if the tag names no language."""
     code = re.split("[-_]", tag.lower())[0]
     return "" if code in ("und", "zxx", "mul", "mis") else code
+
+
+def is_foreign(tag: str, own: Collection[str]) -> bool:
+    """Whether text that is marked with a tag is in another language than those in `own`, or in none (zxx)."""
+    code = re.split("[-_]", tag.lower())[0]
+    return len(code) > 1 and code not in ("und", "mul", "mis") and code not in own  # x-none is no language of Word
 
 
 _RIGHT_TO_LEFT = frozenset(

@@ -1,3 +1,4 @@
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from allyouneed.auto.choice_rules import (
     peak_learning_rate,
     round_to_two_digits,
 )
+from allyouneed.auto.statistics import measure_pairs
+from allyouneed.data.pairs import Pair
 from allyouneed.train.schedule import learning_rate_at
 from runs import TINY, Notebook, read_weights
 
@@ -247,3 +250,16 @@ def test_what_is_set_wrongly_is_refused_before_the_corpus_is_read(tables: dict[s
 def test_a_draft_keeps_what_is_set_of_cleaning() -> None:
     recipe, _ = Draft({"clean": {"max_length_ratio": 9.0}}).complete(SMALL)
     assert recipe.clean.max_length_ratio == 9.0
+
+
+def test_few_sentences_are_a_warning_but_no_few_strings_nor_pairs_for_a_trained_model() -> None:
+    rng = random.Random(0)
+    words = ["".join(rng.choices("aeioulmnrst", k=6)) for _ in range(2_000)]
+    sides = [" ".join(rng.choices(words, k=rng.randint(4, 9))) for _ in range(2_000)]
+    strings = [Pair(f"{n}a", f"{n}b") for n in range(999)]
+    text = Draft({"data": {"vocabulary": "bpe"}}, statistics=measure_pairs(list(map(Pair, sides[::2], sides[1::2]))))
+    assert text.is_exact is False
+    assert "3,000 " in text.warning(3_000)
+    assert text.warning(30_000) == ""
+    assert replace(text, model={"d_model": 64}).warning(3_000) == ""
+    assert replace(text, statistics=measure_pairs(strings)).warning(3_000) == ""

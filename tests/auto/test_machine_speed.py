@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from allyouneed.auto import machine_speed
-from allyouneed.auto.machine_speed import SPEED, describe_speed, measure_speed, recorded_speed
+from allyouneed.auto.machine_speed import SPEED, describe_speed, free_cores, measure_speed, recorded_speed
 from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
@@ -38,6 +38,29 @@ def test_measuring_changes_neither_random_numbers_nor_threads() -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_the_slowest_thread_says_how_many_cores_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    products = {1: [100], 2: [60, 90], 3: [100, 200, 150]}
+    monkeypatch.setattr(machine_speed, "_count_products", lambda threads: products[threads])
+    assert free_cores.__wrapped__(2) == 1.2
+    assert free_cores.__wrapped__(3) == 3.0
+
+
+def test_measuring_cores_leaves_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_speed, "ROUND_SECONDS", 0.001)
+    before = torch.get_num_threads()
+    assert 0 <= free_cores.__wrapped__(2) <= 2
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(("free", "workers"), [(2.0, 2), (1.5, 2), (1.4, 1), (0.4, 1)])
+def test_a_worker_counts_where_it_has_most_of_a_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, workers: int
+) -> None:
+    monkeypatch.setattr(machine_speed, "free_cores", lambda threads: free)
+    monkeypatch.setattr(machine_speed, "measure_speed", lambda minutes, workers: {64: float(workers)})
+    assert recorded_speed(tmp_path, 2, 2) == {64: workers}
+
+
 def test_a_line_says_what_was_measured() -> None:
     assert describe_speed({64: 204_800, 128: 99_000}).endswith(
         "a minute: 204,800 with d_model=64, 99,000 with d_model=128"
@@ -61,6 +84,7 @@ def test_it_is_measured_in_the_precision_of_automatic_settings(monkeypatch: pyte
 def test_a_run_keeps_its_speed_for_the_same_minutes_and_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(machine_speed, "free_cores", float)
     speeds = iter([{64: 5.0}, {64: 2.0}, {64: 3.0}, {64: 4.0}])
     monkeypatch.setattr(machine_speed, "measure_speed", lambda minutes, workers: next(speeds))
     conditions = ((2, 1), (2, 1), (2, 2), (2, 2), (3, 2))

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from allyouneed.apps.cli import app
-from allyouneed.bundle import Bundle
+from allyouneed.bundle import Bundle, OtherDefinitionWarning
 from allyouneed.errors import InputError, OutputError
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
@@ -96,10 +96,18 @@ def test_two_models_are_compared_on_one_page(saved: Path, tmp_path: Path) -> Non
     assert (tmp_path / "both.html").read_text().count('"names":') == 1
 
 
+def test_models_that_were_made_with_different_definitions_say_so(saved: Path, tmp_path: Path) -> None:
+    older = tmp_path / "older"
+    replace(Bundle.load(saved), definition="another").save(older)
+    with pytest.warns(OtherDefinitionWarning):
+        result = CliRunner().invoke(app, ["explain", str(saved), str(older), "abc", "-o", str(tmp_path / "page.html")])
+    assert "older" in next(line for line in result.stderr.splitlines() if "another nn/" in line)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["one", "two", "words"], 'quote a text of several words: allyouneed explain runs/dates "the text"'),
+        (["one", "two", "words"], "'one two words'"),
         (["{saved}", "abc", "--format", "json"], "two models are compared on a page; leave out --format"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 import signal
 import subprocess
@@ -71,6 +72,18 @@ def test_a_run_that_is_stopped_has_translated_and_ends_its_page(
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{training.client.base_url}/health")
     assert (tmp_path / "runs/dates/checkpoint.safetensors").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_whose_page_is_stopped_goes_on_and_ends_it(tmp_path: Path, number: signal.Signals) -> None:
+    training = Training(tmp_path, "train.steps=1000000")
+    (page,) = Path(f"/proc/{training.process.pid}/task/{training.process.pid}/children").read_text().split()
+    os.kill(int(page), signal.SIGSTOP)
+    metrics = tmp_path / "runs/dates/metrics.jsonl"
+    wait_until(lambda: metrics.is_file() and metrics.read_text().count("\n") > 20, training.process)
+    assert training.stop(number) == {signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
+    wait_until(lambda: not Path("/proc", page).exists() or " Z " in Path("/proc", page, "stat").read_text())
 
 
 @pytest.mark.slow

@@ -205,3 +205,43 @@ def test_a_paragraph_of_digits_stays_unless_numbers_are_translated() -> None:
     data, brackets = docx(r("12/5")), FakeTranslator(lambda word: f"({word})")
     assert body(translated(data, "docx", brackets)) == body(data)
     assert body(translated(data, "docx", brackets, numbers=True)) == "<p><r><t>(12/5)</t></r></p>"
+
+
+def lang(code: str) -> str:
+    return f"<w:rPr><w:lang w:val='{code}'/></w:rPr>"
+
+
+STYLES = (
+    f"<w:styles xmlns:w='{W}'><w:docDefaults><w:rPrDefault>{lang('en-US')}</w:rPrDefault></w:docDefaults></w:styles>"
+)
+
+
+def languages(data: bytes, part: str = "word/document.xml") -> list[dict[str, str]]:
+    marks = etree.fromstring(unpacked(data)[part]).iter(f"{{{W}}}lang")
+    return [{str(etree.QName(name).localname): str(value) for name, value in mark.items()} for mark in marks]
+
+
+def test_the_language_of_translated_runs_is_the_target_language() -> None:
+    data = docx(
+        r("one ", lang("en-GB")) + r("two", lang("it-IT")), r("x", lang("x-none")), **{"word/styles.xml": STYLES}
+    )
+    result = translated(data, "docx", target_language="it", source_language="en")
+    assert {mark["val"] for mark in languages(result)} == {"it"}
+    assert languages(result, "word/styles.xml") == [{"val": "it"}]
+    arabic = translated(data, "docx", target_language="ar")
+    assert languages(arabic, "word/styles.xml") == [{"val": "ar", "bidi": "ar"}]
+    assert languages(translated(data, "docx", target_language="ja"), "word/styles.xml")[0]["eastAsia"] == "ja"
+    assert unpacked(translated(data, "docx"))["word/styles.xml"] == STYLES.encode()
+    assert_identity(data, "docx")
+
+
+def test_words_of_a_third_language_stay() -> None:
+    data = docx(
+        r("the old word ") + r("Fernweh ", lang("de-DE")) + r("is one"), r("Das Haus", lang("de")), r("a", lang("en"))
+    )
+    model = FakeTranslator(str.upper)
+    result = translated(data, "docx", model, target_language="it", source_language="en")
+    assert texts(result, "docx")[:2] == ["THE OLD WORD Fernweh IS ONE", "Das Haus"]
+    assert "the old word Fernweh is one" in model.texts
+    assert "Das Haus" not in model.texts
+    assert sorted(mark["val"] for mark in languages(result)) == ["de", "de-DE", "it"]

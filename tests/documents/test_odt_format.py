@@ -130,3 +130,27 @@ def test_a_paragraph_of_digits_stays_unless_numbers_are_translated() -> None:
     data, brackets = odt("12/5"), FakeTranslator(lambda word: f"({word})")
     assert b">12/5<" in unpacked(translated(data, "odt", brackets))["content.xml"]
     assert b"(12/5)" in unpacked(translated(data, "odt", brackets, numbers=True))["content.xml"]
+
+
+FO = 'xmlns:f="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"'
+
+
+def style(name: str, language: str) -> str:
+    return (
+        f'<style:style {FO} style:name="{name}"><style:text-properties f:language="{language}" f:country="XX"/>'
+        "</style:style>"
+    )
+
+
+def test_languages_are_the_target_language_and_a_third_one_stays() -> None:
+    styles = style("En", "en") + style("De", "de") + style("No", "none")
+    data = odt(styles + 'the <t:span t:style-name="De">Fernweh</t:span> is <t:span t:style-name="En">one</t:span>')
+    result = translated(data, "odt", target_language="pt-BR", source_language="en")
+    assert "THE Fernweh IS ONE" in texts(result, "odt")
+    content = unpacked(result)["content.xml"].decode()
+    assert 'f:language="pt" f:country="BR"' in content
+    assert 'f:language="de" f:country="XX"' in content
+    assert 'f:language="none" f:country="XX"' in content
+    hebrew = unpacked(translated(data, "odt", target_language="he"))["content.xml"].decode()
+    assert 'style:language-complex="he"' in hebrew
+    assert_identity(data, "odt")

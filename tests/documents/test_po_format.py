@@ -9,9 +9,11 @@ import polib
 import pytest
 from translate.storage import pypo
 
+from allyouneed.apps.documents import UnitTranslation
 from allyouneed.apps.documents.po_format import parse_plural_forms, plural_rule
 from allyouneed.errors import DocumentError
 from document_checks import translated
+from fake_translator import FakeTranslator
 from unit_models import answer, identity, read, texts, untouched
 
 CATALOGUE = r"""# Comments of the translators.
@@ -279,3 +281,34 @@ def test_the_numbers_of_a_form() -> None:
     plurals = parse_plural_forms(plural_rule("ru") or "")
     assert plurals is not None
     assert plurals.numbers(0)[:4] == [1, 21, 31, 41]
+
+
+def test_apostrophes_of_message_formats_are_doubled_and_read_as_one() -> None:
+    model = FakeTranslator(lambda word: f"l'{word}" if word == "image" else word)
+    messages = b'#, java-format\nmsgid "It isn\'\'t the image {0}"\nmsgstr ""\n'
+    catalogue = translated(messages, "po", model)
+    assert model.texts == ["It isn't the image {0}"]
+    assert b"msgstr \"It isn''t the l''image {0}\"" in catalogue
+    assert b"fuzzy" not in catalogue
+
+
+def test_what_apostrophes_quote_in_a_message_format_is_fuzzy_if_their_number_changes() -> None:
+    messages = b'#, java-format\nmsgid "Write \'{0}\' here {0}"\nmsgstr ""\n'
+    assert b"fuzzy" not in translated(messages, "po")
+    assert b"fuzzy" in translated(messages, "po", FakeTranslator(lambda word: word.replace("here", "l'here")))
+
+
+@pytest.mark.parametrize("flag", [b"", b"#, no-java-format\n", b"#, c-format\n"])
+def test_apostrophes_stay_where_no_flag_says_that_they_quote(flag: bytes) -> None:
+    catalogue = translated(flag + b'msgid "the image"\nmsgstr ""\n', "po", FakeTranslator(lambda word: f"l'{word}"))
+    assert b"msgstr \"l'the l'image\"" in catalogue
+
+
+@pytest.mark.parametrize(
+    ("flag", "message", "translation"),
+    [("c", "of %s and %d", "of %d and %s"), ("scheme", "a ~a file", "a ~s file"), ("sh", "a $name", "a $nome")],
+)
+def test_arguments_that_may_not_fit_their_format_are_fuzzy(flag: str, message: str, translation: str) -> None:
+    document = read("po", f'#, {flag}-format\nmsgid "{message}"\nmsgstr ""\n'.encode())
+    assert b"fuzzy" in document.write([UnitTranslation(translation)])
+    assert b"fuzzy" not in document.write([UnitTranslation(message)])

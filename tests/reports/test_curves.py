@@ -63,11 +63,11 @@ def test_equal_factors_are_equally_far_apart_on_logarithmic_axes() -> None:
 
 
 def test_every_axis_has_its_title() -> None:
-    curves = [Curve("training", [(1, 5.0), (9, 2.0)]), Curve("validation", [(9, 1.0)], 2, right=True)]
-    for kind, svg in drawings(draw_curves("loss", curves, y_title="left", right_title="right", log=True)).items():
+    curves = [Curve("training", [(1, 5.0), (9, 2.0)]), Curve("validation", [(9, 1.0)], 2)]
+    for kind, svg in drawings(draw_curves("loss", curves, y_title="left", log=True)).items():
         titles = [text.text for text in svg.findall("text") if text.get("class") == "axis"]
         end = " (log)" if kind == "logarithmic" else ""
-        assert sorted(filter(None, titles)) == sorted([f"left{end}", "right", f"updates{end}"])
+        assert sorted(filter(None, titles)) == sorted([f"left{end}", f"updates{end}"])
 
 
 def test_the_warm_up_is_shaded_as_far_as_it_went() -> None:

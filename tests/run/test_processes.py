@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from allyouneed import ConfigError, Recipe, TrainConfig, TrainingError, Transformer, fit
+from allyouneed import Recipe, TrainingError, fit
 from allyouneed.bundle import Bundle
-from allyouneed.config import ModelConfig
-from allyouneed.run import worker_count
-from allyouneed.run.worker_count import choose_workers, measured_cores, most_workers
+from allyouneed.run import processes, worker_count
 from allyouneed.train import Update, add_gradients
 from runs import TINY, Notebook, StopAt, eventful, read_weights
 from waiting import PATIENCE, wait_until
@@ -157,9 +155,11 @@ def test_a_stopped_worker_does_not_keep_a_run_from_ending(tmp_path: Path) -> Non
     assert "and saved; resuming continues from there" in errors.splitlines()[-1]
 
 
-def test_no_worker_outlives_a_killed_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_no_worker_outlives_a_killed_run(tmp_path: Path, is_stopped: bool) -> None:
     process = start(tmp_path)
     (worker,) = children_that_train(process.pid)
+    os.kill(worker, signal.SIGSTOP if is_stopped else signal.SIGCONT)
     store = Path(f"/proc/{worker}/cmdline").read_text().split("\0")[3]
     process.kill()
     process.communicate()
@@ -186,59 +186,39 @@ def test_a_module_in_the_current_folder_is_none_of_a_worker_that_a_script_starts
     )
 
 
-def test_auto_starts_workers_where_they_pay() -> None:
-    def count(threads: int = 2, **settings: Any) -> int:
-        config = TrainConfig(**{"steps": 800, "batch_tokens": 800, **settings})
-        return choose_workers(config, dates, threads=threads, is_standard=True, cores=float)[0]
-
-    dates = Transformer(ModelConfig(vocab_size=68, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2))
-    assert count() == 2
-    assert count(threads=64) < 16
-    assert count(threads=1) == 1
-    assert count(steps=100) == 1
-    assert count(steps=40, batch_tokens=100_000) == 1
-    assert count(batch_tokens=50, steps=100_000) == 1
-    assert count(workers=3) == 3
-    with pytest.raises(ConfigError, match="train.workers=3 needs Linux, a CPU as device and the built-in optimizers"):
-        choose_workers(TrainConfig(workers=3), dates, threads=2, is_standard=False)
-
-
-@pytest.mark.parametrize(("free", "count"), [(2.0, 2), (1.5, 2), (1.4, 1), (0.4, 1)])
-def test_a_machine_that_is_busy_with_something_else_has_fewer_workers(free: float, count: int) -> None:
-    dates = Transformer(ModelConfig(vocab_size=68, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2))
-    config = TrainConfig(steps=800, batch_tokens=800)
-    chosen, why = choose_workers(config, dates, threads=2, is_standard=True, cores=lambda threads: free)
-    assert chosen == count
-    assert (f"what is free, {free:g} cores" in why) == (count == 1)
-
-
-def test_of_many_cores_as_many_have_a_worker_as_are_free() -> None:
-    wide = Transformer(ModelConfig(vocab_size=68, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2))
-    config = TrainConfig(steps=800, batch_tokens=8_000)
-    assert choose_workers(config, wide, threads=64, is_standard=True, cores=lambda threads: 12.0)[0] == 16
-
-
-def test_the_slowest_thread_says_how_many_cores_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        worker_count, "_count_products", lambda threads: {1: [100], 2: [60, 90], 3: [100, 200, 150]}[threads]
-    )
-    assert measured_cores.__wrapped__(2) == 1.2
-    assert measured_cores.__wrapped__(3) == 3.0
-
-
-def test_measuring_cores_leaves_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_count, "ROUND_SECONDS", 0.001)
-    before = torch.get_num_threads()
-    assert 0 <= measured_cores.__wrapped__(2) <= 2
-    assert torch.get_num_threads() == before
-
-
-def test_a_run_can_have_a_worker_for_each_thread_those_that_are_set_or_those_of_torchrun(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_run_that_changes_its_processes_ends_with_the_same_bits_when_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert most_workers(TrainConfig(), 8, is_standard=True) == 8
-    assert most_workers(TrainConfig(), 8, is_standard=False) == 1
-    assert most_workers(TrainConfig(workers=3), 8, is_standard=True) == 3
-    monkeypatch.setenv("WORLD_SIZE", "5")
-    monkeypatch.setenv("RANK", "0")
-    assert most_workers(TrainConfig(), 8, is_standard=True) == 5
+    """Windows of two updates; the trial of two processes begins after update 8, and is kept or given up after 12."""
+    changes = {"WINDOW": 0, "FEWEST": 2, "MIN_UPDATE": 1, "CHANGED": 1e-9, "WORTH_SECONDS": -1, "WORTH_WINDOWS": 0}
+    for name, value in changes.items():
+        monkeypatch.setattr(worker_count, name, value)
+    monkeypatch.setattr(worker_count, "available_cores", lambda: 2)
+    recipe = eventful(threads=0, steps=18, optimizer="muon")
+    weights = []
+    for kept, (gain, stops) in enumerate([(float("inf"), (10,)), (0, (7, 15))]):
+        monkeypatch.setattr(worker_count, "GAIN", gain)
+        straight, stopped = tmp_path / f"straight{kept}", tmp_path / f"stopped{kept}"
+        notebook = Notebook()
+        fit(recipe, straight, callback=notebook, evaluate=None)
+        assert [line for line in notebook.lines if line.startswith("workers: on 2 cores")], notebook.lines
+        for step in stops:
+            with pytest.raises(KeyboardInterrupt):
+                fit(recipe, stopped, callback=StopAt(step), evaluate=None, resume=True)
+        fit(recipe, stopped, evaluate=None, resume=True)
+        assert read_weights(stopped) == read_weights(straight)
+        weights.append(read_weights(straight))
+    fit(with_workers(recipe, 1), tmp_path / "one", evaluate=None)
+    assert len({*weights, read_weights(tmp_path / "one")}) == 3  # both have made other updates than one process
+
+
+def test_a_trial_whose_processes_cannot_start_leaves_the_run_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"WINDOW": 0, "FEWEST": 2, "MIN_UPDATE": 1, "WORTH_SECONDS": -1, "WORTH_WINDOWS": 0}.items():
+        monkeypatch.setattr(worker_count, name, value)
+    monkeypatch.setattr(worker_count, "available_cores", lambda: 2)
+    monkeypatch.setattr(processes, "python_command", lambda *_: [sys.executable, "-c", "raise SystemExit(1)"])
+    fit(eventful(threads=0, steps=24), tmp_path / "auto", evaluate=None)
+    fit(eventful(threads=0, steps=24, workers=1), tmp_path / "one", evaluate=None)
+    assert read_weights(tmp_path / "auto") == read_weights(tmp_path / "one")

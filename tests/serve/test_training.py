@@ -1,6 +1,7 @@
 """The page of a run: what it is told, what its folder has, and the model that is served as it learns."""
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import copyfile, copytree
 
@@ -9,6 +10,8 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from allyouneed import fit
+from allyouneed.apps.reports import evaluate_run
+from allyouneed.apps.reports.verdict import Verdict
 from allyouneed.apps.serve.app import assemble
 from allyouneed.apps.serve.models import ModelStore
 from allyouneed.apps.serve.options import ServeConfig
@@ -23,7 +26,8 @@ from serve.live import running
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has ended."""
     folder = tmp_path_factory.mktemp("runs") / "dates"
-    fit(TINY, folder)
+    recipe = replace(TINY, data=replace(TINY.data, test="dates:test"))
+    evaluate_run(fit(recipe, folder), folder, seconds=2)
     return folder
 
 
@@ -107,12 +111,16 @@ def test_a_browser_sees_the_run_and_the_translations_of_the_model_that_it_has_no
         training.tell({
             "state": "finished", "folder": str(run), "step": 12, "steps": 12, "commands": {"Train longer": "train me"},
             "learn_command": "learn me",
+            "verdict": asdict(Verdict.read(run)),
         })  # fmt: skip
         expect(page.locator("#message")).to_be_hidden()
         page.fill("#source", "1845-01-05")
         expect(page.locator("#target-foot")).to_be_visible()
         expect(page.locator("#training-curves figure")).not_to_have_count(0)
         expect(page.locator("#training-commands")).to_contain_text("train me")
+        for line in Verdict.read(run).lines():
+            for words in line.removeprefix("- ").split("  "):
+                expect(page.locator("#training-verdict")).to_contain_text(words.strip())
         expect(page.locator("#training-worst textarea")).to_have_count(0)  # the right translation is known
         expect(page.locator("#training-commands")).not_to_contain_text("learn me")
         page.click("#correct")

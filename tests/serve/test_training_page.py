@@ -1,5 +1,6 @@
 """The process that serves the page of a run, and what it is told."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from allyouneed.apps.serve.training_page import ShownOnPage, TrainingPage
+from allyouneed.interrupts import InterruptRequest
 from allyouneed.run import Validation
 from allyouneed.train import Update
 from runs import Notebook
@@ -40,9 +42,12 @@ def test_it_is_told_once_a_second_how_far_the_run_is_and_of_each_validation() ->
     progress = [news for news in page.news if "loss" in news]
     assert [news["step"] for news in progress] == [11, 15, 19, 23, 27]
     assert progress[-1] == {"step": 27, "steps": 110, "loss": 2.0, "seconds_left": pytest.approx(0.25 * 83)}
-    assert page.news[0] == {"message": "12 pairs"}
+    assert page.news[0] == {"message": "12 pairs", "warnings": []}
     assert page.news[-1] == {"kept": True, "valid_loss": 1.5, "score": {"bleu": 3.0}}
     assert (notebook.lines, len(notebook.validations)) == (["pairs: 12 pairs"], 1)
+    watch.on_message("warning", "few")
+    watch.on_message("pairs", "more")
+    assert page.news[-1]["warnings"] == ["few"]
 
 
 @pytest.mark.slow
@@ -60,6 +65,31 @@ def test_a_page_that_has_failed_never_ends_a_run(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with TrainingPage(corrections=tmp_path / "file/corrections.jsonl", port=0) as page:
         assert page.url() == ""
-        page.wait()
+        page.wait(InterruptRequest())
         for _ in range(3):
             page.tell({"message": "12 pairs"})
+
+
+def test_a_stopped_server_takes_no_time_from_a_run_and_ends_with_it(tmp_path: Path) -> None:
+    """A megabyte is more than a pipe holds."""
+    with TrainingPage(corrections=tmp_path / "corrections.jsonl", port=0) as page:
+        server = page._process
+        server.send_signal(signal.SIGSTOP)
+        for number in range(1_000):
+            page.tell({"message": f"{number} " + 1_000 * "x"})
+    assert server.returncode is not None
+
+
+@pytest.mark.slow
+def test_a_server_that_was_slow_is_told_what_it_has_missed(tmp_path: Path) -> None:
+    with (
+        TrainingPage(corrections=tmp_path / "corrections.jsonl", port=0) as page,
+        httpx.Client(base_url=page.url(), timeout=PATIENCE) as client,
+    ):
+        page._process.send_signal(signal.SIGSTOP)
+        page.tell({"name": "mine"})
+        for step in range(2_000):
+            page.tell({"step": step, "about": 100 * "x"})
+        page._process.send_signal(signal.SIGCONT)
+        wait_until(lambda: client.get("/v1/training").json().get("step") == 1_999)
+        assert client.get("/v1/training").json()["name"] == "mine"

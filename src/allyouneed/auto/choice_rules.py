@@ -77,6 +77,7 @@ STRING_POSITIONS = {"positions": "sinusoidal-rotary"}
 # Chosen for every corpus, if not set.
 ALWAYS = {"optimizer": "muon", "average_checkpoints": 1}
 
+FEW_SENTENCES = 20_000  # pairs of text: with fewer, a model learns their kind of text alone
 # The share to hold out for validation, and again for the test, of at least so many pairs; 40 pairs give 10 and 10.
 HELD_OUT_SHARES = {5_000: 0.02, 1_000: 0.05, 160: 0.1, 0: 0.25}
 

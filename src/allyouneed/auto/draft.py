@@ -14,6 +14,7 @@ from .choice_rules import (
     ALWAYS,
     BATCH_TOKENS,
     EXACT_LENGTH_RATIO,
+    FEW_SENTENCES,
     FINE_TUNING,
     MAX_WARMUP,
     MIN_STEPS,
@@ -145,6 +146,15 @@ class Draft:
             for choice in self.chosen
         )
         return replace(self, tables=tables, chosen=tuple(choice for choice in earlier if choice.settings))
+
+    def warning(self, pairs: int) -> str:
+        """What to know before a run on so many training pairs starts; empty for enough."""
+        if self.model or pairs >= FEW_SENTENCES or not self.statistics or self.is_exact:
+            return ""
+        return (
+            f"{pairs:,} sentence pairs are too few for general translation; a base model helps: allyouneed import "
+            "FOLDER --output models/base, then this command with --init-from models/base"
+        )
 
     def complete(self, corpus: Corpus) -> tuple[Recipe, list[Choice]]:
         """The whole recipe, and each choice that was made for it."""

@@ -5,10 +5,13 @@ What a time budget buys follows from it: how wide a model can be, and how often 
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import median
+from threading import Barrier
 
 import torch
 
@@ -27,11 +30,14 @@ SENTENCES, LENGTH = 32, 33  # a batch of 1,024 tokens to predict
 # WARM_UP updates are not timed; then at least FEWEST are timed, for at least SECONDS.
 WARM_UP, FEWEST, SECONDS = 1, 3, 0.3
 MORE_WORKERS = 0.6  # what each further worker adds to the speed of one: docs/measured/training-speed.md
+# Workers wait for the slowest one: one counts if it has this share of a core, beside what else the machine does.
+CORE_SHARE = 0.75
+ROUNDS, ROUND_SECONDS, SIDE = 5, 0.1, 160  # of the measurement of free cores, whose products are of square matrices
 SPEED = "speed.json"  # in the folder of a run
 
 
 def recorded_speed(folder: Path, minutes: float, workers: int) -> dict[int, float]:
-    """The speed with so many workers that the folder of a run has; measured and written there, if it has none.
+    """The speed with as many of some workers as have a core, which the folder of a run has, or is measured and written.
 
     So what is chosen stays the same when a run that has not begun is started again.
     """
@@ -41,10 +47,42 @@ def recorded_speed(folder: Path, minutes: float, workers: int) -> dict[int, floa
         speed = {int(width): float(tokens) for width, tokens in recorded["tokens_per_minute"].items()}
         if recorded["conditions"] == conditions and min(speed.values()) > 0:
             return speed
-    speed = measure_speed(minutes, workers)
+    speed = measure_speed(minutes, min(workers, max(1, int(free_cores(workers) / CORE_SHARE))) if workers > 1 else 1)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(path, to_json({"conditions": conditions, "tokens_per_minute": speed}) + "\n")
     return speed
+
+
+@cache
+def free_cores(threads: int) -> float:
+    """How many cores this machine has for so many threads at this moment, measured once, within about a second.
+
+    The slowest thread counts, times their number, in what one thread alone computes in the same time.
+    """
+    shares = []
+    with using_threads(1):
+        for _ in range(ROUNDS):
+            (alone,), together = _count_products(1), _count_products(threads)
+            shares.append(threads * min(together) / max(1, alone))
+    return round(min(threads, median(shares)), 1)
+
+
+def _count_products(threads: int) -> list[int]:
+    """How many products of matrices each of some threads computes in `ROUND_SECONDS`, all at the same time."""
+    start = Barrier(threads)
+
+    def count(_: int) -> int:
+        torch.set_num_threads(1)
+        square, done = torch.ones(SIDE, SIDE), 0
+        start.wait()
+        end = time.perf_counter() + ROUND_SECONDS
+        while time.perf_counter() < end:
+            square @ square
+            done += 1
+        return done
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(count, range(threads)))
 
 
 def measure_speed(minutes: float, workers: int, now: Callable[[], float] = time.perf_counter) -> dict[int, float]:

@@ -98,11 +98,11 @@ class TrainConfig(Checked):
     tensorboard: bool = setting(True, "write TensorBoard files too, if TensorBoard is installed")
     seed: int = setting(1, "seed of the initial weights, the order of the pairs, and dropout", SEED)
     threads: int = setting(
-        0, "CPU threads, which the workers divide among them; 0: one for each core", Range(at_least=0, at_most=1_024)
+        0, "CPU threads, which the workers divide among them; 0: one for each worker", Range(at_least=0, at_most=1_024)
     )
     workers: int | Literal["auto"] = setting(
         "auto",
-        "processes that share every batch; auto: one for each thread on a CPU where that pays, else one",
+        "processes that share every batch; auto: on a CPU as many as make the most updates, by their time",
         Range(at_least=1, at_most=1_024),
         paper="8 GPUs",
     )

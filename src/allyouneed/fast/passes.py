@@ -21,6 +21,7 @@ from ..nn import MultiHeadAttention, Projection, Transformer
 from ..nn.dropout import Dropout
 from ..train.gradients import BatchLoss, autocast_dtype, batch_loss
 from .bfloat16_forward import bfloat16_loss, is_supported
+from .comparison import describe_change, varied_ids
 from .loss import loss_of_hidden_states, projected_loss
 from .packed import packed_loss
 from .packed_attention import load_flash
@@ -36,7 +37,7 @@ def choose_loss(model: Transformer, config: TrainConfig) -> tuple[BatchLoss, str
     """The fastest function that equals the definition, and why that is the definition itself, if it is."""
     fast = fast_loss(model, config)
     if reason := find_difference(fast, model, config):
-        return batch_loss, f"{reason}; the model trains by its own forward, more slowly"
+        return batch_loss, f"{describe_change(model)} ({reason})"
     return fast, ""
 
 
@@ -124,13 +125,6 @@ def _find_loss_difference(config: TrainConfig) -> str:
     loss = loss_of_hidden_states(model, model.hidden_states(both.source, both.target_in), both, config)
     right = batch_loss(model, batch, config)
     return "" if torch.isclose(loss, right, rtol=1e-4) else f"the fused loss is {loss:.4f} where train/ has {right:.4f}"
-
-
-def varied_ids(count: int, vocab_size: int, pad_id: int, rng: torch.Generator) -> Tensor:
-    """Draw ids but `pad_id`, (count,): the lowest and the highest, as special tokens are, then random ones."""
-    edges = torch.tensor([*range(vocab_size - 1)[:4], *range(vocab_size - 1)[-4:]], dtype=torch.int64)
-    ids = torch.cat((edges, torch.randint(0, max(1, vocab_size - 1), (count,), generator=rng)))[:count]
-    return ids + (ids >= pad_id)
 
 
 def _small_batch(model: Transformer, seed: int) -> Batch:

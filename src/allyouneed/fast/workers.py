@@ -29,6 +29,9 @@ class Workers:
     def attach(self, model: Transformer, optimizer: Optimizer) -> None:
         """Give all workers the weights of the first, and each its part of the optimizer's state."""
 
+    def detach(self, model: Transformer) -> None:
+        """Leave the group: the weights move back into memory of this process alone."""
+
     def gradients(self, local: Gradients, *, first: int) -> Gradients:
         """The gradients of whole batches, where `local` gives those of this worker's part; from update `first` on.
 
@@ -80,6 +83,10 @@ class WorkerGroup(Workers):
             self._owners = [self.rank] * len(self._parameters)
             self._weights = ReplicatedWeights(self._parameters)
         self._keep_own_state(optimizer)
+
+    def detach(self, model: Transformer) -> None:
+        for parameter in model.parameters():
+            parameter.data = parameter.data.clone()
 
     def gradients(self, local: Gradients, *, first: int) -> Gradients:
         steps = count(first)

@@ -12,10 +12,11 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-LIBRARY = FOLDER / "libengine.so"  # under this name on every system
+LIBRARY = FOLDER / "libengine.bin"  # on every system; Python would take a .so for a module of its own
 
 # Contraction would fuse a product with a sum, whose rounding depends on the processor.
 FLAGS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-g0"]
@@ -41,11 +42,7 @@ def find_compiler() -> list[str] | None:
     for command in (named, ["cc"], ["gcc"], ["clang"]):
         if command and shutil.which(command[0]):
             return command
-    try:
-        import ziglang  # type: ignore[import-not-found]  # noqa: F401
-    except ImportError:
-        return None
-    return ZIG
+    return ZIG if find_spec("ziglang") else None
 
 
 def build(

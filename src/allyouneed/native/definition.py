@@ -5,8 +5,9 @@ is theirs, a process that only translates need not import PyTorch to compare onc
 have passed, `python -m allyouneed.native.definition` notes it anew.
 """
 
-from hashlib import sha256
 from pathlib import Path
+
+from ..checksums import code_digest
 
 PACKAGE = Path(__file__).parents[1]
 NOTED = Path(__file__).with_name("definition.sha256")
@@ -14,10 +15,8 @@ PARTS = ("nn/*.py", "younger/__init__.py", "younger/query_key_norm.py", "younger
 
 
 def definition_digest() -> str:
-    """Compute the SHA-256 of the files that define the model."""
-    files = sorted(path for part in PARTS for path in PACKAGE.glob(part))
-    contents = (f"{path.relative_to(PACKAGE).as_posix()}\n{path.read_text(encoding='utf-8')}" for path in files)
-    return sha256("\n".join(contents).encode()).hexdigest()
+    """Compute the digest of the code of the files that define the model."""
+    return code_digest(path for part in PARTS for path in PACKAGE.glob(part))
 
 
 def is_as_compared() -> bool:

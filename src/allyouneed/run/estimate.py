@@ -116,7 +116,7 @@ def describe_plan(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, 
 
 def _measure(setup: Setup, optimizer: OptimizerFactory) -> float:
     settings = setup.recipe.train
-    batches = setup.data.batches(settings, part=(0, setup.workers))
+    batches = setup.data.batches(settings, part=(0, setup.cores.processes(setup.cores.first)))
     return seconds_per_update(setup.model, batches, settings, optimizer)
 
 

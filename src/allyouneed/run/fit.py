@@ -1,5 +1,6 @@
 """`fit`: from a recipe, or a draft of one, to a run that is started or resumed, and the part of a worker in it."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ..errors import ConfigError
 from ..fast.workers import WorkerGroup
 from ..files import locked, write_whole
 from ..interpreter import environment
-from ..interrupts import catch_interrupts
+from ..interrupts import InterruptRequest, catch_interrupts
 from ..train.averaging import copy_weights
 from ..younger import build_model
 from ..younger.muon import build_optimizer
@@ -26,11 +27,12 @@ from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
 from .estimate import describe_plan, describe_time
 from .log import FrameMaker, RunLog
 from .preparation import find_languages
-from .processes import Task, group_of_torchrun, is_follower, running_workers, was_restarted
+from .processes import Helpers, Task, group_of_torchrun, is_follower, running_workers, was_restarted
 from .run import Run
 from .run_folder import has_run, refuse_a_run, refuse_other_recipe
 from .setup import OptimizerFactory, Setup, set_up
 from .state import TrainState
+from .worker_count import CoreChoice, Cores
 
 
 def run_training(
@@ -76,7 +78,7 @@ def run_training(
             refuse_a_run(output, recipe=recipe)
         settings, starts = preliminary_recipe(recipe).train, not (resume and (output / CHECKPOINT_FILE).exists())
         noted = stopwatch.noted(output / USED_FILE, goes_on=goes_on) if settings.minutes else nullcontext()
-        with noted, using_threads(settings.threads):
+        with noted, using_threads(_first_threads(settings)):
             setup = set_up(
                 recipe, output, callback=callback, evaluate=evaluate, film=film, optimizer_factory=optimizer,
                 stopwatch=stopwatch, report=report, starts=starts, resume=resume,
@@ -106,7 +108,7 @@ def preview_training(
     output, callback, stopwatch = Path(output), callback or SilentCallback(), Stopwatch()
     with locked(output, what=str(output)):
         refuse_a_run(output)
-        with using_threads(preliminary_recipe(recipe).train.threads):
+        with using_threads(_first_threads(preliminary_recipe(recipe).train)):
             setup = set_up(
                 recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=build_optimizer,
                 stopwatch=stopwatch, report=no_report, starts=True, resume=False,
@@ -132,19 +134,20 @@ def _train(setup: Setup, *, starts: bool, changes: list[str]) -> Bundle:
             if of_the_model := [change for change in changes if not change.startswith("train.")]:
                 text += f", and its model keeps its settings: {'; '.join(of_the_model)}"
             setup.callback.on_message("resume", text)
-            with running_workers(1, threads=setup.threads) as workers:
-                workers.from_first(lambda: Task(plan, output, setup.data_folder, setup.threads, is_finished=True))
+            with running_workers(1, threads=1, helpers=Helpers()) as workers:
+                workers.from_first(lambda: Task(plan, output, setup.data_folder, 1, 0, is_finished=True))
             return Bundle.load(output, device=setup.device)
 
+    cores = setup.cores.resumed(state)
     with (
         RunLog(output, tensorboard=plan.train.tensorboard) as log,
         catch_interrupts() as interrupt,
-        using_threads(setup.threads),
-        running_workers(setup.workers, threads=setup.threads) as workers,
+        Helpers() as helpers,
     ):
+        helpers.require(setup.cores.processes(cores), threads=setup.threads_each(cores))
         if not state.step:
             stopwatch.require_time(plan.train)
-        run = Run(setup, state, log, workers)
+        run = Run(setup, state, log, choice=_core_choice(setup, helpers, lambda text: run.message("workers", text)))
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
         data.save(output)
@@ -155,12 +158,38 @@ def _train(setup: Setup, *, starts: bool, changes: list[str]) -> Bundle:
         for topic, text in messages:
             run.message(topic, text)
         setup.report(output, run.message, running=True)
-        workers.from_first(lambda: Task(plan, output, setup.data_folder, setup.threads))
         try:
-            run.train(interrupt)
+            while cores:
+                cores = _train_on(cores, setup, run, helpers, interrupt)
         finally:
             setup.report(output, run.message)
     return Bundle.load(output, device=setup.device)
+
+
+def _train_on(cores: int, setup: Setup, run: Run, helpers: Helpers, interrupt: InterruptRequest) -> int:
+    """Train on so many cores until the run ends (0), or returns another number to go on with."""
+    threads, processes = setup.threads_each(cores), setup.cores.processes(cores)
+    task = Task(setup.recipe, setup.output, setup.data_folder, threads, setup.window)
+    with using_threads(threads), running_workers(processes, threads=threads, helpers=helpers) as workers:
+        workers.from_first(lambda: task)
+        return run.train(workers, interrupt)
+
+
+def _core_choice(setup: Setup, helpers: Helpers, say: Callable[[str], None]) -> CoreChoice | None:
+    """What tries other numbers of cores, if the run may have others."""
+    if not setup.window:
+        return None
+
+    def start(cores: int) -> None:
+        if not setup.cores.by_threads:
+            helpers.start(cores, threads=setup.threads_each(cores))
+
+    return CoreChoice(setup.cores.most, setup.window, start=start, can_start=lambda: not helpers.failed(), say=say)
+
+
+def _first_threads(settings: TrainConfig) -> int:
+    """The threads of a process that prepares a run, as of one that trains alone; 0: PyTorch's choice."""
+    return settings.threads or int(pick_device(settings.device).type == "cpu")
 
 
 def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:
@@ -190,11 +219,11 @@ def follow(optimizer_factory: OptimizerFactory = build_optimizer) -> Path:
     optimizer = optimizer_factory(model, plan.train)
     setup = Setup(
         recipe=plan, output=task.output, data=data, data_folder=task.data_folder, model=model, optimizer=optimizer,
-        languages=find_languages(plan)[0], workers=workers.count, threads=task.threads,
+        languages=find_languages(plan)[0], cores=Cores(workers.count, workers.count, 0, False), window=task.window,
     )  # fmt: skip
     state = load_checkpoint(task.output / CHECKPOINT_FILE, model, optimizer, data=data.identity())
     with using_threads(task.threads), catch_interrupts() as interrupt:
-        Run(setup, state, RunLog(task.output, tensorboard=False), workers).train(interrupt)
+        Run(setup, state, RunLog(task.output, tensorboard=False)).train(workers, interrupt)
     return task.output
 
 

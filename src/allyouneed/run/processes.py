@@ -27,7 +27,7 @@ from torch.distributed.rendezvous import rendezvous
 from ..config import Recipe
 from ..errors import TrainingError
 from ..fast.workers import WorkerGroup, Workers
-from ..interpreter import python_command
+from ..interpreter import end_with_parent, python_command
 
 TIMEOUT = timedelta(hours=12)  # for a validation, during which the other workers wait
 LAST_SECONDS = 10  # for a worker to end
@@ -42,6 +42,7 @@ class Task:
     output: Path
     data_folder: Path
     threads: int
+    window: int  # after so many updates the first worker may choose another number of cores; 0: never
     is_finished: bool = False
 
 
@@ -91,27 +92,105 @@ def has_lost_others(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and "gloo" in str(error)
 
 
+class Helpers:
+    """Processes that start while this one goes on, and become workers of its run when it lets them join."""
+
+    def __init__(self) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> "Helpers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def store(self) -> str:
+        """The file over which the processes of a group meet."""
+        assert self._folder is not None
+        return str(Path(self._folder.name, "store"))
+
+    def start(self, count: int, *, threads: int) -> None:
+        """Start what a group of `count` workers needs beside this process."""
+        self.end()
+        if sys.platform == "linux":
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        self._folder = tempfile.TemporaryDirectory()
+        words = python_command(f"{__package__}.worker_process", self.store, str(count), str(threads))
+        self.processes = [
+            subprocess.Popen(
+                [*words, str(rank)],
+                stdin=subprocess.PIPE,  # it ends when this process does
+                stdout=subprocess.PIPE,  # why a worker has ended
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the first worker, which tells the others
+            )
+            for rank in range(1, count)
+        ]
+
+    def failed(self) -> int:
+        """The number of the first worker that could not start; 0: all have. Waits for them."""
+        for number, process in enumerate(self.processes, 2):
+            if process.stdout is None or process.stdout.readline() != "ready\n":
+                return number
+        return 0
+
+    def require(self, count: int, *, threads: int) -> None:
+        """Start them unless they have been, and refuse to go on without one."""
+        if count == 1 or self.processes or started_by_torchrun():
+            return
+        self.start(count, threads=threads)
+        if number := self.failed():
+            raise TrainingError(
+                f"worker {number} of {count} could not start (its error is above); "
+                "set train.workers=1 to train without it"
+            )
+
+    def wait(self) -> None:
+        """Give the processes a while to end by themselves."""
+        for process in self.processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(LAST_SECONDS)
+
+    def take(self, others: "Helpers") -> None:
+        """Take over the processes of others, which have none then."""
+        self._folder, self.processes = others._folder, others.processes
+        others._folder, others.processes = None, []
+
+    def end(self) -> None:
+        """End the processes; others may be started afterwards."""
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+        self.processes = []
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
 @contextmanager
-def running_workers(count: int, *, threads: int) -> Iterator[Workers]:
-    """The workers of a run, of which this process is the first: `count` that are started, or those of torchrun."""
+def running_workers(count: int, *, threads: int, helpers: Helpers) -> Iterator[Workers]:
+    """The workers of a run, of which this process is the first: those of torchrun, or `count`.
+
+    The others are `helpers`, which are started unless they have been before, and end with the block.
+    """
     if started_by_torchrun():
         yield WorkerGroup()
     elif count == 1:
         yield Workers()
     else:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            _helpers(Path(folder, "store"), count, threads) as helpers,
-            _continued_at_a_signal(helpers),
-        ):
+        helpers.require(count, threads=threads)
+        with Helpers() as joined, _continued_at_a_signal(helpers.processes):
+            joined.take(helpers)
             try:
-                _wait_until_ready(helpers)
-                with process_group(f"file://{folder}/store", rank=0, count=count):
+                with process_group(f"file://{joined.store}", rank=0, count=count):
                     yield WorkerGroup()
             except RuntimeError as error:
-                if reason := _reason(helpers):
+                if reason := _reason(joined.processes):
                     raise TrainingError(reason) from error
                 raise
+            joined.wait()
 
 
 @contextmanager
@@ -165,32 +244,6 @@ def store_for_start(kept: Store, rank: int, count: int) -> Store:
 
 
 @contextmanager
-def _helpers(store: Path, count: int, threads: int) -> Iterator[list["subprocess.Popen[str]"]]:
-    if sys.platform == "linux":
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    words = python_command(f"{__package__}.worker_process", str(store), str(count), str(threads))
-    helpers = [
-        subprocess.Popen(
-            [*words, str(rank)],
-            stdin=subprocess.PIPE,  # it ends when this process does
-            stdout=subprocess.PIPE,  # why a worker has ended
-            text=True,
-            start_new_session=True,  # Ctrl-C is for the first worker, which tells the others
-        )
-        for rank in range(1, count)
-    ]
-    try:
-        yield helpers
-        for helper in helpers:
-            with suppress(subprocess.TimeoutExpired):
-                helper.wait(LAST_SECONDS)
-    finally:
-        for helper in helpers:
-            helper.kill()
-            helper.communicate()
-
-
-@contextmanager
 def _continued_at_a_signal(helpers: "list[subprocess.Popen[str]]") -> Iterator[None]:
     """Inside the block, a signal to this process continues the workers that are stopped (SIGSTOP).
 
@@ -220,15 +273,6 @@ def _continued_at_a_signal(helpers: "list[subprocess.Popen[str]]") -> Iterator[N
         os.close(reader)
 
 
-def _wait_until_ready(helpers: "list[subprocess.Popen[str]]") -> None:
-    for rank, helper in enumerate(helpers, 1):
-        if helper.stdout is None or helper.stdout.readline() != "ready\n":
-            raise TrainingError(
-                f"worker {rank + 1} of {len(helpers) + 1} could not start (its error is above); "
-                "set train.workers=1 to train without it"
-            )
-
-
 def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
     """Why a worker has ended; empty if none has. A worker that ended because it lost another is no reason."""
     for rank, helper in enumerate(helpers, 1):
@@ -243,8 +287,9 @@ def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
     return ""
 
 
-def end_with_parent() -> None:
+def end_with_first() -> None:
     """End this process as soon as the one that started it has ended, or closed its standard input."""
+    end_with_parent()
 
     def wait() -> None:
         os.read(sys.stdin.fileno(), 1)

@@ -26,7 +26,7 @@ from ..fast.passes import choose_loss, made_ahead
 from ..fast.workers import Workers, workers_here
 from ..interrupts import InterruptRequest
 from ..train.averaging import update_ema
-from ..train.gradients import add_gradients
+from ..train.gradients import BatchLoss, add_gradients
 from ..train.loop import Update, updates
 from ..train.schedule import learning_rate_at
 from .budget import Budget
@@ -35,17 +35,19 @@ from .log import RunLog, Speed, course_since_validation, read_plans
 from .setup import Setup
 from .state import MIN_GAIN, Outcome, TrainState, UpdatePlan, all_finite, divergence, rollback
 from .validator import Validator
+from .worker_count import CoreChoice
 
 _Result = TypeVar("_Result")
 
 
 class Due(NamedTuple):
-    """What is to be done after an update: validate, save, and stop for a signal (0: none)."""
+    """What is to be done after an update: validate, save, stop for a signal (0: none), change the number of cores."""
 
     validation: bool
     checkpoint: bool
     signal: int
     is_last: bool
+    cores: int = 0  # with which the run goes on; 0: with those that it has
 
 
 class Run:
@@ -55,18 +57,20 @@ class Run:
     and reports.
     """
 
-    def __init__(self, setup: Setup, state: TrainState, log: RunLog, workers: Workers) -> None:
+    def __init__(self, setup: Setup, state: TrainState, log: RunLog, *, choice: CoreChoice | None = None) -> None:
         self.settings, self.data, self.state = setup.recipe.train, setup.data, state
         self.model, self.optimizer = setup.model, setup.optimizer
         self._runs_ahead = runs_ahead(next(setup.model.parameters()).device)
-        self._callback, self._log, self._workers = setup.callback, log, workers
+        self._callback, self._log, self._workers = setup.callback, log, Workers()
+        self._choice, self._window = choice, setup.window
+        self._loss: BatchLoss | None = None
         self._now = setup.stopwatch.now
         self._start = self._now() - state.seconds
-        self._speed = Speed()
+        self._speed, self._update_began = Speed(), self._now()
         self._unrecorded: list[tuple[Update, Outcome]] = []  # updates that the state has not counted yet
         self._budget, self._checkpoint = Budget(self.settings, setup.stopwatch), setup.output / CHECKPOINT_FILE
         self._validator = Validator(setup, log, self._budget, self._seconds)
-        self._plans = read_plans(setup.output) if workers.rank == 0 and self.settings.minutes else []
+        self._plans = read_plans(setup.output) if self.settings.minutes else []
 
     def message(self, topic: str, text: str) -> None:
         """Pass a line to the callback, and write it to the log."""
@@ -74,9 +78,12 @@ class Run:
             self._callback.on_message(topic, text)
             self._log.message(topic, text)
 
-    def train(self, interrupt: InterruptRequest) -> None:
-        """Train to the end. After a signal, save and raise `Interrupted`."""
-        self._begin()
+    def train(self, workers: Workers, interrupt: InterruptRequest) -> int:
+        """Train to the end, or until others are to train: then returns on how many cores. 0: the run has ended.
+
+        After a signal, save and raise `Interrupted`.
+        """
+        self._begin(workers)
         while not self._is_finished():
             for update in self._updates():
                 signal = self._workers.agree(interrupt.signal or 0)  # and every worker has updated its weights
@@ -87,17 +94,21 @@ class Run:
                     reason = self._validate(update)
                 if reason:
                     self._rollback(reason)
-                elif due.validation or due.checkpoint or due.signal:
+                elif due.validation or due.checkpoint or due.signal or due.cores:
                     self.save()
                     self._after_save(due)
                 if reason or self._is_finished():
                     break
                 if due.signal:
                     self._stop(due.signal)
+                if due.cores:
+                    workers.detach(self.model)
+                    return due.cores
         self._on_first(lambda: self._validator.finish(self.model, self.state))
         self.save()
         if signal := self._workers.agree(interrupt.signal or 0):
             self._stop(signal)
+        return 0
 
     def save(self) -> None:
         """Write the checkpoint, from which a killed run resumes; all workers take part."""
@@ -111,17 +122,28 @@ class Run:
             )
         self._budget.count_save(self.state, begin)
 
-    def _begin(self) -> None:
-        self._workers.attach(self.model, self.optimizer)
-        self._loss, reason = choose_loss(self.model, self.settings)
-        if reason:
-            self.message("model", reason)
+    def _begin(self, workers: Workers) -> None:
+        self._workers, is_first = workers, self._loss is None
+        if self._loss is None:
+            self._loss, reason = choose_loss(self.model, self.settings)
+            if reason:
+                self.message("model", reason)
+                self._validator.expect_slower_engines()
+        else:  # other workers have begun with the checkpoint, and so does this one
+            self.state = load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.data.identity())
+        workers.attach(self.model, self.optimizer)
         self._micro_batches = MicroBatches(partial(add_gradients, loss_of=self._loss), self.state.micro_batches)
         self._set_plan(self._budget.begin)
-        if self._workers.rank == 0 and self.state.step == 0:
-            self._validator.film(self.model, self.state, None)
-        self._callback.on_train_begin(self.state.step, self.state.last_step(self.settings))
+        if is_first:
+            if workers.rank == 0 and self.state.step == 0:
+                self._validator.film(self.model, self.state, None)
+            self._callback.on_train_begin(self.state.step, self.state.last_step(self.settings))
+        self._restart_clocks()
+
+    def _restart_clocks(self) -> None:
+        """Count neither validations nor checkpoints as time of updates."""
         self._speed.restart()
+        self._update_began = self._now()
 
     def _is_finished(self) -> bool:
         return self.state.step >= self.state.last_step(self.settings) or self.state.stopped_early
@@ -129,6 +151,7 @@ class Run:
     def _updates(self) -> Iterator[Update]:
         """The updates after the last one that is done, without end."""
         workers, first = self._workers, self.state.step + 1
+        assert self._loss is not None
         batches = self.data.batches(
             self.settings, skip=self.state.step * self.settings.accumulate_steps, part=(workers.rank, workers.count)
         )
@@ -156,7 +179,11 @@ class Run:
         state.count_outcomes(later=1 if self._runs_ahead else 0)
         if self._workers.rank:
             return
-        self._speed.count(update.tokens * self._workers.count)
+        tokens, now = update.tokens * self._workers.count, self._now()
+        self._speed.count(tokens)
+        if self._choice:
+            self._choice.count(tokens, now - self._update_began)
+        self._update_began = now
         self._budget.count_update(state)
         self._unrecorded.append((update, outcome))
         self._record_outcomes()
@@ -195,11 +222,17 @@ class Run:
         if state.plan and state.plan.until <= state.step < state.plan.steps:
             self._set_plan(budget.plan)
         is_last = state.step >= state.last_step(settings)
-        return Due(validates or is_last, saves, signal, is_last)
+        is_choosing = self._window and state.step % self._window == 0 and not is_last
+        cores = self._workers.from_first(self._choose_cores) if is_choosing else 0
+        return Due(validates or is_last, saves, signal, is_last, cores)
+
+    def _choose_cores(self) -> int:
+        assert self._choice is not None
+        return self._choice.choose(self.state, self.state.last_step(self.settings) - self.state.step)
 
     def _divergence(self, due: Due) -> str:
         """The reason why the run has diverged; empty if it has not. The weights are looked at before they are used."""
-        checks = due.validation or due.checkpoint or due.signal
+        checks = due.validation or due.checkpoint or due.signal or due.cores
         if checks:
             self.state.count_outcomes()
             self._record_outcomes()
@@ -219,12 +252,13 @@ class Run:
 
     def _after_save(self, due: Due) -> None:
         """After the checkpoint of a validation: remove the snapshots that no later one needs."""
+        self._update_began = self._now()
         if not due.validation:
             return
         settings, state = self.settings, self.state
         if self._workers.rank == 0:
             self._validator.remove_old_snapshots(state)
-        self._speed.restart()
+        self._restart_clocks()
         if state.stopped_early:
             self.message(
                 "stopped",
@@ -270,7 +304,7 @@ class Run:
         self._set_plan(self._budget.begin)
         self._workers.attach(self.model, self.optimizer)
         self.save()
-        self._speed.restart()
+        self._restart_clocks()
         self.message(
             "rollback",
             f"{reason} at update {step:,}: back to update {self.state.step:,}, "

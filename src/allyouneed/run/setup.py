@@ -28,7 +28,7 @@ from .callback import WITHOUT_TRANSLATIONS, Evaluator, Reporter, SilentCallback,
 from .log import FrameMaker
 from .preparation import find_languages, prepare_pairs
 from .run_bundle import describe_model
-from .worker_count import choose_workers, most_workers
+from .worker_count import Cores, can_divide, choose_cores, most_workers, window_size
 
 LONGEST_SAMPLE = 60  # characters of each side of the pairs that a message shows
 
@@ -39,8 +39,8 @@ OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 class Setup:
     """What a run in the folder `output` starts with.
 
-    `workers` share every batch, with `threads` each; `messages` are topics and lines. The first worker alone has an
-    evaluator, and a callback that is not silent.
+    `cores` may train it, whose number is chosen between windows of so many updates, if `window` is not 0; `messages`
+    are topics and lines. The first worker alone has an evaluator, and a callback that is not silent.
     """
 
     recipe: Recipe
@@ -50,14 +50,18 @@ class Setup:
     model: Transformer
     optimizer: Optimizer
     languages: tuple[str, str]
-    workers: int
-    threads: int
+    cores: Cores
+    window: int
     callback: TrainingCallback = field(default_factory=SilentCallback)
     evaluate: Evaluator | None = None
     film: FrameMaker | None = None
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
     report: Reporter = no_report
     messages: list[tuple[str, str]] = field(default_factory=list)
+
+    def threads_each(self, cores: int) -> int:
+        """How many threads each process of the run has on so many cores."""
+        return self.cores.threads_each(cores, processes_here=workers_here(self.cores.processes(cores)))
 
     @property
     def device(self) -> torch.device:
@@ -82,14 +86,13 @@ def set_up(
 
     `starts`: there is no checkpoint yet, so that the weights are those of `train.init_from`, if it is set.
     """
-    plan, threads = preliminary_recipe(recipe), torch.get_num_threads()
-    is_standard = optimizer_factory is build_optimizer
+    plan = preliminary_recipe(recipe)
     device = pick_device(plan.train.device)
+    divides = can_divide(on_cpu=device.type == "cpu", is_standard=optimizer_factory is build_optimizer)
     progress = within_budget(plan.train, stopwatch, callback.on_prepare) if starts else callback.on_prepare
     if isinstance(recipe, Draft):
-        recipe = choose_from_pairs(
-            recipe, output, device=device, workers=most_workers(plan.train, threads, is_standard=is_standard)
-        )
+        workers = most_workers(plan.train, can_divide=divides)
+        recipe = choose_from_pairs(recipe, output, device=device, workers=workers)
         plan = recipe.preliminary
     pairs = prepare_pairs(plan, output, starts=starts, resume=resume, progress=progress)
     data, initial = pairs.data, pairs.initial
@@ -110,6 +113,8 @@ def set_up(
             minutes=plan.train.minutes,
             speed=recipe.speed,
         )
+        warning = recipe.warning(len(data.train))
+        messages += [("warning", warning)] if warning else []
         plan, choices = recipe.complete(corpus)
         messages += [("auto", str(choice)) for choice in choices]
 
@@ -126,11 +131,12 @@ def set_up(
         ("program", versions()),
     ]
     _refuse_patience_without_metric(plan, data, evaluate)
-    count, text = choose_workers(plan.train, model, threads=threads, is_standard=is_standard)
-    messages += [("workers", text)] if text else []
+    cores = choose_cores(plan.train, model, can_divide=divides)
+    messages += [("workers", cores.reason)] if cores.reason else []
     return Setup(
         recipe=plan, output=output, data=data, data_folder=pairs.folder, model=model, optimizer=optimizer,
-        languages=languages, workers=count, threads=max(1, threads // workers_here(count)), callback=callback,
+        languages=languages, cores=cores, callback=callback,
+        window=window_size(plan.train, model) if cores.first < cores.most else 0,
         evaluate=evaluate, film=film, stopwatch=stopwatch, report=report, messages=messages,
     )  # fmt: skip
 

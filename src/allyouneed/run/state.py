@@ -54,6 +54,17 @@ class UpdatePlan(NamedTuple):
         return self.position + (config.steps - self.position) * done / rest
 
 
+class CoreTrial(NamedTuple):
+    """A number of cores that is tried: what it is compared with, the cores before and their speed, and until when.
+
+    The speed is in tokens a second; `until` is the number of the window after which the trial ends.
+    """
+
+    cores: int
+    speed: float
+    until: int
+
+
 MIN_UPDATES = 100  # of a new model; before that its score means little
 MAX_SKIPPED_IN_A_ROW = 5  # non-finite updates before a run is rolled back to its last checkpoint
 MIN_GAIN = 0.001  # relative gain in the metric from which patience is reset
@@ -66,6 +77,9 @@ class TrainState:
     step: int = 0
     seconds: float = 0.0  # spent training
     learning_rate_factor: float = 1.0  # times the schedule's: halved at each rollback
+    cores: int = 0  # that make the following updates, as in worker_count.py; 0: not chosen yet
+    trial: CoreTrial | None = None  # of that number of cores, if it is one
+    trial_at: int = 0  # the window at which more cores are tried; 0: not planned yet
     micro_batches: int = 1  # parts into which a batch is split to fit into memory
     skipped: int = 0  # updates that were not finite
     skipped_in_a_row: int = 0
@@ -93,6 +107,8 @@ class TrainState:
     def __post_init__(self) -> None:
         if self.plan is not None:
             self.plan = UpdatePlan(*self.plan)  # a list in JSON
+        if self.trial is not None:
+            self.trial = CoreTrial(*self.trial)
 
     def last_step(self, config: TrainConfig) -> int:
         """The number of the last update, as planned now."""

@@ -1,5 +1,6 @@
 """The validations of a run: measure the model, keep the best one, and write what can be read about it."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,7 +13,7 @@ import torch
 from ..bundle import Bundle
 from ..config import Recipe
 from ..data.pairs import Pair
-from ..errors import ConfigError, TrainingError
+from ..errors import ConfigError, SlowerEngineWarning, TrainingError
 from ..files import followed
 from ..nn import Transformer
 from ..train.averaging import swapped_weights
@@ -68,6 +69,7 @@ class Validator:
         self._film = Film(setup.output / FILM_FILE, setup.film) if setup.film else None
         self._callback, self._evaluate, self._report = setup.callback, setup.evaluate, setup.report
         self._log, self._budget = log, budget
+        self._expected_warnings: tuple[type[Warning], ...] = ()
         self._seconds, self._snapshots = seconds, setup.output / "snapshots"
 
     def validate(
@@ -111,6 +113,10 @@ class Validator:
         if is_last or is_filmed(state.step):
             self._film.add(self._bundle(model), step=state.step)
 
+    def expect_slower_engines(self) -> None:
+        """Say no more that the model computes by its own code: the run has said it."""
+        self._expected_warnings = (SlowerEngineWarning,)
+
     def remove_old_snapshots(self, state: TrainState) -> None:
         """Remove the snapshots that neither the last checkpoint nor the average at the end needs."""
         remove_snapshots(self._snapshots, keep=state.snapshots)
@@ -144,7 +150,9 @@ class Validator:
         is_finite = valid_loss is None or isfinite(valid_loss)
         if is_finite and self._evaluate and (pairs := self._data.validation_samples(settings.validate_samples)):
             model.eval()
-            with torch.inference_mode():
+            with torch.inference_mode(), warnings.catch_warnings():
+                for category in self._expected_warnings:
+                    warnings.simplefilter("ignore", category)
                 bundle = self._bundle(model)
                 evaluation = self._evaluate(bundle, self._affordable(pairs, state, partial(self._evaluate, bundle)))
             model.train()

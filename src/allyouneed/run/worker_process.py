@@ -5,13 +5,13 @@ import sys
 from ..device import configure_process
 from ..errors import AllYouNeedError, Interrupted
 from .fit import follow
-from .processes import LOST_OTHERS, end_with_parent, has_lost_others, process_group
+from .processes import LOST_OTHERS, end_with_first, has_lost_others, process_group
 
 
 def run_worker() -> int:
     """Take part in a run until it ends; print why, if that is because of an error here."""
     store, count, threads, rank = sys.argv[1:]
-    end_with_parent()
+    end_with_first()
     configure_process(int(threads))
     print("ready", flush=True)
     try:

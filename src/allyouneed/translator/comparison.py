@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ..errors import AllYouNeedError
+from ..fast.comparison import varied_ids
 from ..native.engine import NativeEngine
 from ..nn import Transformer
 from .likelihood import eval_copy
@@ -32,10 +33,11 @@ def difference_from_nn(engine: NativeEngine, weights: Mapping[str, memoryview[An
     """
     config = model.config
     rng = torch.Generator().manual_seed(0)
-    sources = [_ids(min(length, config.max_length), config.vocab_size, config.pad_id, rng) for length in SOURCE_LENGTHS]
+    lengths = [min(length, config.max_length) for length in SOURCE_LENGTHS]
+    sources = [varied_ids(length, config.vocab_size, config.pad_id, rng) for length in lengths]
     length = min(TARGET_LENGTH, config.max_length)
     pad_id = config.effective_target_pad_id
-    targets = torch.stack([_ids(length, config.effective_target_vocab_size, pad_id, rng) for _ in sources])
+    targets = torch.stack([varied_ids(length, config.effective_target_vocab_size, pad_id, rng) for _ in sources])
     padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=config.pad_id)
     try:
         expected = eval_copy(model)(padded, targets).float().log_softmax(-1)
@@ -61,10 +63,3 @@ def _log_probabilities(engine: NativeEngine, sources: Sequence[Tensor], targets:
         step(range(len(sources)), tokens)
         found.append(torch.from_numpy(step.log_probabilities().copy()))
     return torch.stack(found, 1)
-
-
-def _ids(count: int, vocab_size: int, pad_id: int, rng: torch.Generator) -> Tensor:
-    """Draw ids other than `pad_id`, among them the lowest and the highest, as special tokens are."""
-    edges = torch.tensor([*range(vocab_size - 1)[:4], *range(vocab_size - 1)[-4:]], dtype=torch.int64)
-    ids = torch.cat((edges, torch.randint(0, max(1, vocab_size - 1), (count,), generator=rng)))[:count]
-    return ids + (ids >= pad_id)

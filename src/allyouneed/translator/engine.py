@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 
 from ..config import ModelConfig
 from ..decode import Step
-from ..errors import ConfigError
+from ..errors import ConfigError, SlowerEngineWarning
 from ..native.definition import is_as_compared
 from ..native.engine import NativeEngine, fits_int8
 from ..native.engine import Precision as NativePrecision
@@ -58,10 +58,6 @@ class Engine(Protocol):
         ...
 
 
-class SlowerEngineWarning(UserWarning):
-    """Another engine translates than was asked for."""
-
-
 def make_engine(models: Sequence[Bundle | Transformer], precision: str = "auto") -> Engine:
     """Prepare a model for translating, or several as an ensemble.
 
@@ -96,30 +92,40 @@ def pick_precision(config: ModelConfig) -> Literal["float32", "int8"]:
 def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
     from ..bundle import Bundle, UnreadBundle
 
-    reason = ""
-    if precision != "bfloat16" and (isinstance(model, UnreadBundle) or _is_on_cpu(model)):
-        if load_library() is None:
-            reason = "the engine in C was not compiled (see docs/install.md)" if precision == "int8" else ""
-        else:
-            chosen = pick_precision(model.config) if precision == "auto" else cast(NativePrecision, precision)
-            weights = _weights(model)
-            engine = NativeEngine(model.config, weights, chosen)
-            if isinstance(model, UnreadBundle) and is_as_compared():
-                return engine
-            from .comparison import difference_from_nn
-
-            difference = difference_from_nn(engine, weights, model.model if isinstance(model, Bundle) else model)
-            if not difference:
-                return engine
-            reason = f"the engine in C {difference}"
+    on_cpu = isinstance(model, UnreadBundle) or _is_on_cpu(model)
+    if on_cpu and precision != "bfloat16" and load_library() is not None:
+        chosen = pick_precision(model.config) if precision == "auto" else cast(NativePrecision, precision)
+        if isinstance(model, UnreadBundle) and is_as_compared():
+            return NativeEngine(model.config, model.weights(), chosen)
+        definition = model.model if isinstance(model, Bundle) else model
+        engine = _compared_engine(definition, chosen)
+        if engine:
+            return engine
     elif precision == "int8":
-        reason = "int8 is for a CPU"
+        missing = "the engine in C was not compiled (see docs/install.md)" if on_cpu else "int8 is for a CPU"
+        warnings.warn(f"{missing}; nn/ translates in float32, more slowly", SlowerEngineWarning, stacklevel=3)
     from .definition import DefinitionEngine
 
-    if reason:
-        warnings.warn(f"{reason}; nn/ translates in float32, more slowly", SlowerEngineWarning, stacklevel=3)
     definition = model.model if isinstance(model, Bundle) else model
     return DefinitionEngine(definition, "float32" if precision == "int8" else precision)
+
+
+def _compared_engine(model: Transformer, precision: NativePrecision) -> NativeEngine | None:
+    """Return the engine in C for a model in memory; if it computes otherwise, warn and return None."""
+    from ..fast.comparison import describe_change
+    from ..nn.weights import weight_buffers
+    from .comparison import difference_from_nn
+
+    weights = weight_buffers(model)
+    try:
+        engine = NativeEngine(model.config, weights, precision)
+        difference = difference_from_nn(engine, weights, model)
+    except ConfigError as error:  # parts that the config does not describe
+        difference = str(error)
+    if not difference:
+        return engine
+    warnings.warn(f"{describe_change(model)} (the engine in C: {difference})", SlowerEngineWarning, stacklevel=4)
+    return None
 
 
 def _is_on_cpu(model: Bundle | Transformer) -> bool:
@@ -127,13 +133,3 @@ def _is_on_cpu(model: Bundle | Transformer) -> bool:
 
     parameters = (model.model if isinstance(model, Bundle) else model).parameters()
     return next(parameters).device.type == "cpu"
-
-
-def _weights(model: Bundle | Transformer) -> dict[str, memoryview[Any]]:
-    from ..bundle import Bundle
-
-    if isinstance(model, Bundle):
-        return model.weights()
-    from ..nn.weights import weight_buffers
-
-    return weight_buffers(model)

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from ..bundle import Bundle, UnreadBundle, require_one_vocabulary
+from ..bundle import Bundle, UnreadBundle, require_one_vocabulary, warn_of_another_definition
 from ..config import DecodeConfig
 from ..decode import never_cancelled
 from ..device import may_have_gpu, pick_device
@@ -63,6 +63,7 @@ class Translator:
         require_one_vocabulary(self.bundles, [f"model {number + 1}" for number in range(len(self.bundles))])
         self.source_tokenizer, self.target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
         self.decode = decode or bundle.decode
+        warn_of_another_definition(self.bundles)
         self.engine: Engine = make_engine(self.bundles, precision)
         # An unread bundle has no model that could be trained on.
         read = [one for one in self.bundles if not isinstance(one, UnreadBundle)]

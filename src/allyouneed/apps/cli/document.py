@@ -12,6 +12,7 @@ from ...files import to_json, write_whole
 from ...language_tags import find_language
 from ...text.lines import ARCHIVES, opened
 from ..documents import FORMATS, Document, DocumentOptions, document_format, read_document
+from .program import shell_command
 from .screen import console, progress
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def document_kind(file: str, form: str | None) -> str | None:
         raise InputError(f"{file} is a packed document; unpack it first, or translate its lines with --format {LINES}")
     if Path(name).suffix.lower() == ".tmx":
         raise InputError(
-            f"{file} is a translation memory, which has translations already: train on it with allyouneed train, or "
-            "name it in a recipe"
+            f"{file} is a translation memory, which has translations already: train on it with "
+            f"{shell_command('train', file)}, or name it in a recipe"
         )
     if file != "-" and kind is None and not has_text_ending(name):
         raise InputError(

@@ -70,14 +70,16 @@ def explain_command(
     """
     from ...errors import InputError
     from ...files import check_output_file, named_folders, refuse_to_replace, to_json, write_whole
+    from .program import shell_command
     from .screen import console
 
     theory = [name for name, is_set in (("positions", positions), ("schedule", schedule), ("masks", masks)) if is_set]
     *others, text = words or [""]
     if (bundle is None or words is None) == (not theory) or len(others) > 1:
+        quoted = shell_command("explain", bundle or "BUNDLE", " ".join(words or ["the", "text"]))
         raise InputError(
             "explain needs the folder of a bundle, or of two, and a text, or --positions, --schedule or --masks; "
-            'quote a text of several words: allyouneed explain runs/dates "the text"'
+            f"quote a text of several words: {quoted}"
         )
     if others and form is not Form.html:
         raise InputError("two models are compared on a page; leave out --format")
@@ -148,6 +150,8 @@ def explain_command(
         if others:
             for line in describe_comparison(compare_traces(*traces), names):
                 console.print(line)
+            if len({one.bundle.definition for one in translators} - {""}) > 1:
+                console.print(f"{names[0]} was made with another nn/ than {names[1]}.")
         console.print(str(destination))
 
 

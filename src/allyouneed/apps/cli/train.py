@@ -4,7 +4,8 @@ import threading
 import time
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,10 +26,8 @@ if TYPE_CHECKING:
     from ...bundle import Bundle
     from ...config import Recipe
     from ...run import Draft, Stopwatch
+    from ..reports.verdict import Verdict
     from ..serve.training_page import TrainingPage
-
-
-NO_TEST_SCORES = "No test scores: no pairs were held out (data.test, data.held_out)."
 
 
 def train(
@@ -168,12 +167,12 @@ def train(
 
     from ...auto import preliminary_recipe
     from ...device import configure_process
-    from ...evaluation.held_out import find_held_out_pairs
     from ...run import Stopwatch, is_follower, replaced, source_paths, was_restarted
     from ..explain.film import film_frame
     from ..reports import fit
     from ..reports.advice import longer_options, look_ahead
     from ..reports.record import RunRecord
+    from ..reports.verdict import Verdict
     from ..transfer.distillation import with_teacher
 
     configure_process(preliminary_recipe(recipe).train.threads)
@@ -200,24 +199,18 @@ def train(
                 stopwatch=stopwatch, film=partial(film_frame, text=film) if film else None,
             )  # fmt: skip
         console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
-        has_test = bool(find_held_out_pairs(path))
-        record = RunRecord.read(path)
-        prospect = look_ahead(record)
-        for line in (
-            *(line for line in bundle.card.split("\n") if line.startswith(("Untrained", "Validation "))),
-            *(_final_test(bundle, path, stopwatch) if has_test else [NO_TEST_SCORES]),
-            *([str(prospect)] if prospect else []),
-        ):
+        verdict = Verdict.read(path, failure=_final_test(bundle, path, stopwatch))
+        for line in verdict.lines():
             console.print(f"  {line}")
-        options = longer_options(record)
-        test = RunRecord.read(path).test
-        helps = prospect or any(" ".join(options) in line for line in (test.advice if test else ()))
+        record = RunRecord.read(path)
+        prospect, options = look_ahead(record), longer_options(record)
+        helps = prospect or any(" ".join(options) in line for line in verdict.advice)
         longer = _resumed(*options)
         console.print("Next:")
         for step in next_steps(path, bundle, longer=longer if helps else ""):
             console.print(step)
         if page:
-            keep_serving(page, path, longer)
+            keep_serving(page, path, longer, verdict)
 
 
 def _preview(recipe: "Recipe | Draft", path: Path) -> None:
@@ -250,29 +243,23 @@ def _follow(recipe: "Recipe | Draft", path: Path) -> None:
         sys.exit(2)
 
 
-def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> Iterator[str]:
-    """The test scores of a finished run beside its baselines, and what to try next if they are poor."""
+def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> str:
+    """Score a finished run on its test pairs, if it has some; returns why that has failed."""
     from ...config import Recipe
     from ...errors import AllYouNeedError
+    from ...evaluation.held_out import find_held_out_pairs
     from ..reports import evaluate_run
     from ..reports.final_test import FINAL_TEST_SECONDS
-    from ..reports.record import SAMPLES_FILE, RunRecord
+    from ..reports.record import RunRecord
 
     minutes = Recipe.read(run / "recipe.toml").train.minutes
     seconds = min(FINAL_TEST_SECONDS, max(1.0, stopwatch.left(minutes))) if minutes else FINAL_TEST_SECONDS
     try:
-        # That of a run that was finished before stays as it is.
-        result = RunRecord.read(run).test or evaluate_run(bundle, run, seconds=seconds)
+        if find_held_out_pairs(run) and not RunRecord.read(run).test:  # that of a run that was finished before stays
+            evaluate_run(bundle, run, seconds=seconds)
     except AllYouNeedError as error:
-        yield f"No test scores: {error}."
-        return
-    for first, *cells in (result.header(), *result.rows()):
-        yield f"{first:<25}" + "".join(f"{cell:<20}" for cell in cells).rstrip()
-    yield from (f"{note}." for note in result.notes)
-    yield f"In brackets: 95 % intervals. {len(result.samples)} translations: {run / SAMPLES_FILE}"
-    if result.advice:
-        yield "What to try next:"
-        yield from (f"- {line}" for line in result.advice)
+        return f"No test scores: {error}."
+    return ""
 
 
 @contextmanager
@@ -295,11 +282,12 @@ def run_page(run: Path) -> Iterator["TrainingPage"]:
         yield page
 
 
-def keep_serving(page: "TrainingPage", run: Path, longer: str) -> None:
-    """Tell the page that its run has ended, and what can follow; return when Ctrl-C or its own end ends the server.
+def keep_serving(page: "TrainingPage", run: Path, longer: str, verdict: "Verdict") -> None:
+    """Tell the page how its run has ended, and what can follow; return at a signal or when its server ends.
 
     `longer` is the command that trains longer.
     """
+    from ...interrupts import catch_interrupts
     from .screen import console
 
     corrections = _corrections(run)
@@ -309,10 +297,13 @@ def keep_serving(page: "TrainingPage", run: Path, longer: str) -> None:
         "Train longer": longer,
     }
     learn = shell_command("adapt", run, corrections, "-o", unused(f"{run}-corrected"))
-    page.tell({"state": "finished", "folder": str(run), "commands": commands, "learn_command": learn})
+    page.tell({
+        "state": "finished", "folder": str(run), "commands": commands, "learn_command": learn,
+        "verdict": asdict(verdict),
+    })  # fmt: skip
     console.print("The page goes on with the finished model until Ctrl-C; corrections go to " + str(corrections))
-    with suppress(KeyboardInterrupt):
-        page.wait()
+    with catch_interrupts() as request:
+        page.wait(request)
 
 
 def _corrections(run: Path) -> Path:

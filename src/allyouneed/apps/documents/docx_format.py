@@ -9,15 +9,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from lxml import etree
 
 from ...archive import Archive
 from ...errors import DocumentError
+from ...language_tags import is_foreign, primary_language
 from ...safe_xml import only_xml
-from .office_document import OfficeParagraph, office_document
-from .pieces import Piece
+from .office_document import OfficeParagraph, office_document, office_script
+from .pieces import BLANK_PARTS, Piece, opaque_point
 from .unit import Document, DocumentOptions
 
 _PART = re.compile(r"(?:document|template)\.(?:\w+\.)?main\+xml|\.(?:header|footer|footnotes|endnotes)\+xml")
@@ -69,12 +71,14 @@ class OpenField:
 def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
     """A Word document. Refuses what is no such archive, or has no document in it.
 
-    Not translated: comments, deleted text, formulas, charts, and the instructions of fields.
+    Not translated: comments, deleted text, formulas, charts, the instructions of fields, and words that are marked as
+    another language than source and target. The marks of what is translated become the target language.
     """
     archive = Archive(data)
     return office_document(
-        archive, _text_parts(archive), _paragraphs, _build, label=_label, collapse=False, numbers=options.numbers
-    )
+        archive, _text_parts(archive), partial(_paragraphs, options=options), _build, label=_label, collapse=False,
+        options=options, name_language=partial(_name_language, options=options), styles="word/styles.xml",
+    )  # fmt: skip
 
 
 def _text_parts(archive: Archive) -> list[str]:
@@ -95,10 +99,46 @@ def _label(part: str) -> str:
     return "" if name.startswith("document") else f"{name}, "
 
 
-def _paragraphs(root: etree._Element) -> Iterator[OfficeParagraph]:
+def _name_language(root: etree._Element, options: DocumentOptions) -> bool:
+    """Mark what is marked with a language as one of the target language, for the scripts that Word tells apart."""
+    namespace, own = _namespace(root), _own_languages(root, options)
+    script = office_script(options.target_language)
+    marks = [
+        mark
+        for mark in root.iter(f"{{{namespace}}}lang")
+        if not (own and is_foreign(str(mark.get(f"{{{namespace}}}val", "")), own))
+    ]
+    for mark in marks:
+        mark.set(f"{{{namespace}}}val", options.target_language)
+        if script:
+            mark.set(f"{{{namespace}}}{'eastAsia' if script == 'asian' else 'bidi'}", options.target_language)
+    return bool(marks)
+
+
+def _own_languages(root: etree._Element, options: DocumentOptions) -> set[str]:
+    """The languages whose texts are translated: those of the options, and that of most runs.
+
+    Programs mark words by the keyboard they are typed with, so that a mark of one of these two says little. Without a
+    source language all are.
+    """
+    if not options.source_language:
+        return set()
+    namespace = _namespace(root)
+    sizes = Counter[str]()  # unmarked words are in the language of the document
+    for text in root.iter(f"{{{namespace}}}t"):
+        run = text.getparent()
+        mark = None if run is None else run.find(f"{{{namespace}}}rPr/{{{namespace}}}lang")
+        language = "" if mark is None else str(mark.get(f"{{{namespace}}}val", ""))
+        sizes[primary_language(language)] += len(text.text or "")
+    most = [language for language, _ in sizes.most_common(1)]
+    return {primary_language(one) for one in (options.source_language, options.target_language)} | {*most}
+
+
+def _paragraphs(root: etree._Element, options: DocumentOptions) -> Iterator[OfficeParagraph]:
+    own = _own_languages(root, options)
     for element in root.iter(f"{{{_namespace(root)}}}p"):
         field = OpenField([])
-        items = list(_items(element, _namespace(root), field))
+        items = [one for item in _items(element, _namespace(root), field) for one in _marked(item, own)]
         if field.elements:  # it goes on in the next paragraph
             items.append(Piece("boundary", source=field.taken()))
         base = _most_frequent(items)
@@ -135,6 +175,20 @@ def _items(parent: etree._Element, namespace: str, field: OpenField) -> Iterator
         else:
             kind, is_end = _RANGE_END.subn("", name)
             yield Piece("point", source=[child], range=f"{kind} {child.get(f'{{{namespace}}}id')}" if is_end else "")
+
+
+def _marked(item: Piece, own: set[str]) -> Iterator[Piece]:
+    """The text of a run as a point if it is marked as another language than those in `own`."""
+    form = item.source.element if item.kind == "text" else None
+    mark = form.find(f"{{{_namespace(form)}}}lang") if form is not None and own else None
+    if mark is None or not is_foreign(str(mark.get(f"{{{_namespace(mark)}}}val", "")), own):
+        yield item
+        return
+    for part in BLANK_PARTS.findall(item.text):
+        text = mark.makeelement(f"{{{_namespace(mark)}}}t")
+        text.text = part
+        text.set(_SPACE, "preserve")
+        yield opaque_point(part, [RunChild(item.source, text)]) if part.strip() else item._replace(text=part)
 
 
 def _run_items(run: etree._Element, namespace: str, field: OpenField) -> Iterator[Piece]:

@@ -1,8 +1,7 @@
 """The elements of a page: where each ends, and which are marked as text of another language."""
 
-import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -35,7 +34,6 @@ _CONTAINERS = frozenset(
 )  # no end goes through
 _DEPTH = 64  # open elements that a tag may end; deeper ones would take quadratic time
 _ROOTS = frozenset(["html", "body"])
-_UNKNOWN = frozenset(["", "und", "mul", "mis"])
 
 
 class Elements(NamedTuple):
@@ -112,7 +110,7 @@ def own_languages(tokens: Sequence[Token], elements: Elements, source: str, targ
 
     A page that says it is in the target language has not been told otherwise yet, if the source is another one.
     """
-    own = {primary_language(language) for language in (source, *elements.root)} - _UNKNOWN
+    own = {primary_language(language) for language in (source, *elements.root)} - {""}
     if primary_language(source) not in ("", primary_language(target)):
         own.discard(primary_language(target))
     if own:
@@ -122,9 +120,3 @@ def own_languages(tokens: Sequence[Token], elements: Elements, source: str, targ
         if token.kind == "text":
             sizes[primary_language(language)] += token.end - token.start
     return {language for language, _ in sizes.most_common(1)}
-
-
-def is_foreign(language: str, own: Collection[str]) -> bool:
-    """Whether a text that is marked with a language stays as it is."""
-    code = re.split("[-_]", language.lower())[0]
-    return code not in _UNKNOWN and code not in own

@@ -2,20 +2,23 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from lxml import etree
 
 from ...archive import Archive
 from ...errors import DocumentError
+from ...language_tags import is_foreign, primary_language
 from ...safe_xml import append_text, only_xml
-from .office_document import OfficeParagraph, office_document
+from .office_document import OfficeParagraph, office_document, office_script
 from .pieces import BLANK_PARTS, Piece, StandsFor, opaque_point
 from .unit import Document, DocumentOptions
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _LIBREOFFICE = "{http://openoffice.org/2009/office}"  # what its editor notes for itself
 _KINDS = ("application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text-template")
 _WRAPPERS = frozenset(f"{_TEXT}{name}" for name in ("span", "a", "meta"))
@@ -35,7 +38,8 @@ class InlineElement(NamedTuple):
 def read_odt_document(data: bytes, options: DocumentOptions) -> Document:
     """An OpenDocument text. Refuses what is no such archive, and an encrypted one.
 
-    Not translated: comments, deleted text, formulas and fields.
+    Not translated: comments, deleted text, formulas, fields, and words that are marked as another language than source
+    and target. The marks of what is translated become the target language.
     """
     archive = Archive(data)
     if archive.read("mimetype").decode("ascii", "replace").strip() not in _KINDS:
@@ -43,18 +47,58 @@ def read_odt_document(data: bytes, options: DocumentOptions) -> Document:
     if "META-INF/manifest.xml" in archive.names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
         raise DocumentError("is encrypted; save it without a password")
     names = ["content.xml", *({"styles.xml"} & archive.names)]  # the latter has headers and footers
-    return office_document(archive, names, _paragraphs, _build, label=_label, collapse=True, numbers=options.numbers)
+    return office_document(
+        archive, names, partial(_paragraphs, options=options), _build, label=_label, collapse=True, options=options,
+        name_language=partial(_name_language, options=options), styles="styles.xml",
+    )  # fmt: skip
 
 
 def _label(part: str) -> str:
     return "" if part == "content.xml" else "header or footer, "
 
 
-def _paragraphs(root: etree._Element) -> Iterator[OfficeParagraph]:
-    unseen = _unseen_styles(root)
+def _paragraphs(root: etree._Element, options: DocumentOptions) -> Iterator[OfficeParagraph]:
+    unseen, foreign = _unseen_styles(root), _foreign_styles(root, options)
     for element in root.iter(*_PARAGRAPHS):
-        if not any(above.tag in _LEFT_OUT for above in element.iterancestors()):
-            yield OfficeParagraph(element, list(_items(element, unseen)))
+        is_left_out = any(above.tag in _LEFT_OUT for above in element.iterancestors())
+        if not is_left_out and element.get(f"{_TEXT}style-name") not in foreign:
+            yield OfficeParagraph(element, list(_items(element, unseen, foreign)))
+
+
+def _foreign_styles(root: etree._Element, options: DocumentOptions) -> set[str]:
+    """The styles of words in another language than source and target; none if the source language is not known."""
+    own = {primary_language(one) for one in (options.source_language, options.target_language)}
+    return {
+        str(style.get(f"{_STYLE}name"))
+        for style in root.iter(f"{_STYLE}style")
+        for properties in style.iter(f"{_STYLE}text-properties")
+        if options.source_language and _is_marked(properties) and is_foreign(properties.get(f"{_FO}language", ""), own)
+    }
+
+
+def _is_marked(properties: etree._Element) -> bool:
+    return properties.get(f"{_FO}language", "none") not in ("none", "zxx")
+
+
+def _name_language(root: etree._Element, options: DocumentOptions) -> bool:
+    """Mark what is marked with a language as one of the target language, in its group of scripts, too."""
+    language, *others = options.target_language.split("-")
+    country = next((part for part in others if len(part) == 2), "none")
+    own = {primary_language(one) for one in (options.source_language, options.target_language)}
+    group = office_script(options.target_language)
+    marks = [
+        properties
+        for properties in root.iter(f"{_STYLE}text-properties")
+        if _is_marked(properties)
+        and not (options.source_language and is_foreign(properties.get(f"{_FO}language", ""), own))
+    ]
+    for properties in marks:
+        properties.set(f"{_FO}language", language)
+        properties.set(f"{_FO}country", country)
+        if group:
+            properties.set(f"{_STYLE}language-{group}", language)
+            properties.set(f"{_STYLE}country-{group}", country)
+    return bool(marks)
 
 
 def _unseen_styles(root: etree._Element) -> set[str]:
@@ -68,15 +112,17 @@ def _unseen_styles(root: etree._Element) -> set[str]:
     }
 
 
-def _items(parent: etree._Element, unseen: set[str]) -> Iterator[Piece]:
+def _items(parent: etree._Element, unseen: set[str], foreign: set[str]) -> Iterator[Piece]:
     """The content of a paragraph."""
     yield from _text_items(parent.text)
     for child in parent:
-        if child.tag in _WRAPPERS:
+        if child.tag == f"{_TEXT}span" and child.get(f"{_TEXT}style-name") in foreign:
+            yield opaque_point("".join(str(text) for text in child.itertext()), child)
+        elif child.tag in _WRAPPERS:
             is_seen = child.tag != f"{_TEXT}span" or child.get(f"{_TEXT}style-name") not in unseen
             if is_seen:
                 yield Piece("open", name=str(child.tag), source=InlineElement(child))
-            yield from _items(child, unseen)
+            yield from _items(child, unseen, foreign)
             if is_seen:
                 yield Piece("close", name=str(child.tag), source=InlineElement(child))
         elif child.tag == f"{_TEXT}tab":

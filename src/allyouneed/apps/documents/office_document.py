@@ -8,9 +8,12 @@ from typing import Any, NamedTuple, cast
 from lxml import etree
 
 from ...archive import Archive
+from ...language_tags import is_right_to_left, primary_language
 from .inline_runs import InlineRun, inline_runs, translated_pieces
 from .pieces import Piece
-from .unit import Document, UnitTranslation
+from .unit import Document, DocumentOptions, UnitTranslation
+
+_COMPLEX = frozenset(["bn", "bo", "gu", "hi", "km", "kn", "lo", "ml", "mr", "my", "ne", "pa", "si", "ta", "te", "th"])
 
 
 class OfficeParagraph(NamedTuple):
@@ -29,11 +32,15 @@ def office_document(
     *,
     label: Callable[[str], str],
     collapse: bool,
-    numbers: bool,
+    options: DocumentOptions,
+    name_language: Callable[[etree._Element], bool],
+    styles: str,
 ) -> Document:
     """The document whose text is in the parts `names`; parts in which nothing is translated keep their bytes.
 
     `read` has the paragraphs of a part, whose keys begin with its `label`, and `build` replaces the content of one.
+    `name_language` marks a part as one of the target language, and says whether that has a place for such a mark; it
+    gets the parts that are translated, and `styles`.
     """
 
     def read_part(name: str) -> tuple[etree._Element, list[tuple[OfficeParagraph, list[InlineRun]]]]:
@@ -41,7 +48,7 @@ def office_document(
         keys = (f"{label(name)}paragraph {number}" for number in count(1))
         paragraphs = zip(list(read(root)), keys, strict=False)
         return root, [
-            (paragraph, list(inline_runs(paragraph.pieces, collapse=collapse, key=key, numbers=numbers)))
+            (paragraph, list(inline_runs(paragraph.pieces, collapse=collapse, key=key, numbers=options.numbers)))
             for paragraph, key in paragraphs
         ]
 
@@ -57,10 +64,27 @@ def office_document(
                     build(paragraph, pieces)
                     changed = True
             if changed:
-                tree, part = root.getroottree(), io.BytesIO()
-                standalone = cast(bool, tree.docinfo.standalone)  # None: it is not declared
-                tree.write(part, encoding="UTF-8", xml_declaration=True, standalone=standalone)
-                parts[name] = part.getvalue()
+                if options.target_language:
+                    name_language(root)
+                parts[name] = _serialized(root)
+        if parts and options.target_language and styles in archive.names - parts.keys():
+            root = archive.read_xml(styles)
+            if name_language(root):
+                parts[styles] = _serialized(root)
         return archive.replaced(parts)
 
     return Document(tuple(run.unit for name in names for _, runs in read_part(name)[1] for run in runs), write)
+
+
+def office_script(language: str) -> str:
+    """Which of their three groups of scripts office programs count a language in: "asian", "complex", else ""."""
+    if is_right_to_left(language) or primary_language(language) in _COMPLEX:
+        return "complex"
+    return "asian" if primary_language(language) in ("ja", "ko", "zh") else ""
+
+
+def _serialized(root: etree._Element) -> bytes:
+    tree, part = root.getroottree(), io.BytesIO()
+    standalone = cast(bool, tree.docinfo.standalone)  # None: it is not declared
+    tree.write(part, encoding="UTF-8", xml_declaration=True, standalone=standalone)
+    return part.getvalue()

@@ -6,7 +6,7 @@ else keeps its bytes: comments, the order and wrapping of lines, what is transla
 
 import gettext
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -178,26 +178,76 @@ _CHARSET = re.compile(rb"charset=([\w.:-]+)")
 _SAME_TEXT = "one of several plural forms that got the translation of the same text"
 
 
+# What the formats of gettext (c-format, python-brace-format, scheme-format …) are made of, in one pattern for all: any
+# of it that differs from the message may be an error to `msgfmt -c`. The parts of named and numbered arguments may
+# change places.
+_DIRECTIVE = re.compile(
+    r"%(?:\([^()]*+\)|\{[^{}]*+\}|<[^<>]*+>)?[^A-Za-z%]*+(?:hh|ll|[hlLqjztZ](?=[A-Za-z]))?[A-Za-z%]?"
+    r"|[$#@]?\{[^{}]*+\}?|\}|~[^A-Za-z~]*+[A-Za-z~]?|\$\w*+|<[^<>]*+>?|[>@\\|^#`]"
+)
+_MOVABLE = re.compile(r"%\(|%<|%\{|%L?\d+(?:\$|:|\Z|[^\w.])|\{\s*\w|[$#@]\{|\$\w|%%")
+
+
+class MessageFormat(NamedTuple):
+    """How the strings of a message are read, by its flags.
+
+    `has_arguments`: a flag such as "c-format" names a format. `quotes`: an apostrophe is written twice, and one alone
+    begins what is no argument, as in Java's MessageFormat.
+    """
+
+    has_arguments: bool
+    quotes: bool
+
+    @classmethod
+    def of(cls, flags: Iterable[str]) -> "MessageFormat":
+        """Read the flags of a message; "no-c-format" says that it has no format."""
+        named = [flag for flag in flags if flag.endswith("-format") and not flag.startswith(("no-", "possible-"))]
+        return cls(bool(named), "java-format" in named)
+
+    def read(self, string: str) -> str:
+        """Return a message as the model reads it. Apostrophes that quote something stay as they are."""
+        return string.replace("''", "'") if self._is_doubled(string) else string
+
+    def write(self, translation: str, message: str) -> str:
+        """Return a translation as the format writes it."""
+        return translation.replace("'", "''") if self._is_doubled(message) else translation
+
+    def differs(self, translation: str, message: str) -> bool:
+        """Whether the arguments of a translation may not fit those of its message."""
+        if not self.has_arguments:
+            return False
+        parts, others = (_DIRECTIVE.findall(string) for string in (message, translation))
+        is_quoted = self.quotes and not self._is_doubled(message) and (message.count("'") != translation.count("'"))
+        if all(map(_MOVABLE.match, parts)):
+            parts, others = sorted(parts), sorted(others)
+        return is_quoted or parts != others
+
+    def _is_doubled(self, message: str) -> bool:
+        return self.quotes and "'" not in message.replace("''", "")
+
+
 class _Form(NamedTuple):
     """One translation of a message: its plural form, if it has several, its source, and what stands there already."""
 
     number: int | None
+    message: str
     source: StringUnit
     existing: str
+    format: MessageFormat
     reasons: tuple[str, ...] = ()
 
     def unit(self, key: str) -> TranslationUnit | None:
         """None if there is nothing to translate."""
         if self.existing:
-            return TranslationUnit(text=self.source.string, key=key, translation=self.existing)
+            return TranslationUnit(text=self.message, key=key, translation=self.existing)
         return self.source.unit(key, self.reasons) if self.source.has_words else None
 
     def text(self, translation: UnitTranslation | None) -> str | None:
         """What is to stand there; None if that is not known."""
-        string = self.source.string
+        string = self.message
         if self.existing or not self.source.has_words:
             return self.existing or (string if is_same_in_all_languages(string) else None)
-        return None if translation is None else self.source.translated(translation)
+        return None if translation is None else self.format.write(self.source.translated(translation), string)
 
 
 class _Message(NamedTuple):
@@ -255,15 +305,17 @@ def _decode(data: bytes, encoding: str) -> EncodedText:
 
 
 def _forms(entry: polib.POEntry, plurals: PluralForms | None) -> Iterator[_Form]:
+    message_format = MessageFormat.of(entry.flags)
     if not entry.msgid_plural:
-        yield _Form(None, StringUnit(entry.msgid), entry.msgstr)
+        yield _Form(None, entry.msgid, StringUnit(message_format.read(entry.msgid)), entry.msgstr, message_format)
         return
     count = plurals.nplurals if plurals else max(2, len(entry.msgstr_plural))
     singular = [i for i in range(count) if _is_singular(i, entry, plurals)]
     for i in range(count):
         source = entry.msgid if i in singular else entry.msgid_plural
         reasons = (_SAME_TEXT,) if i not in singular and count - len(singular) > 1 else ()
-        yield _Form(i, StringUnit(source), entry.msgstr_plural.get(i, ""), reasons)
+        unit = StringUnit(message_format.read(source))
+        yield _Form(i, source, unit, entry.msgstr_plural.get(i, ""), message_format, reasons)
 
 
 def _is_singular(form: int, entry: polib.POEntry, plurals: PluralForms | None) -> bool:
@@ -295,7 +347,12 @@ def _replacements(
     lines = message.lines
     ended = text[: lines.strings[1]].endswith("\n")
     yield Edit(*lines.strings, written if ended else written.removesuffix(newline))
-    if any(translation.reasons for translation in translations if translation):
+    differs = any(
+        form.format.differs(string or "", form.message)
+        for form, string, new in zip(message.forms, strings, translations, strict=True)
+        if new
+    )
+    if differs or any(translation.reasons for translation in translations if translation):
         start, end = lines.flags or (lines.start, lines.start)
         yield Edit(start, end, with_fuzzy(text[start:end], newline))
 

@@ -9,6 +9,7 @@ from math import ceil, log
 from statistics import linear_regression
 from typing import Any, NamedTuple
 
+from ...auto.choice_rules import FEW_SENTENCES
 from ...run.state import MIN_UPDATES
 from .record import COPY, MODEL, NEAREST, SCORE_TITLES, SYSTEMS, HeldOutResult, RunRecord
 
@@ -17,7 +18,6 @@ GOOD = {"exact": 90.0, "chrf": 75.0}  # a model that reaches one of them needs n
 LAST_PART, FALLING = 0.2, 0.02  # the validation loss fell by 2 % in the last fifth of the updates: it still falls
 RISING = 0.05  # it is 5 % above its minimum
 LEARNED_BY_HEART = 0.6  # the training loss is this share of the validation loss
-TOO_FEW_PAIRS = 20_000
 MANY_DROPPED = 0.05  # share of the pairs that were read
 CONTRADICTED = 0.3  # share of the test sources that occur in the training pairs, of at least 20
 OUT_OF_TRAINING = (  # dropped, but no sign of noise
@@ -58,7 +58,7 @@ def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: 
         f"{pairs:,} training pairs are few: more pairs of the kind that fails help most; or start from a model of "
         "the same languages (--init-from)."
     )
-    return [*first, *_noise(run, evidence), *([few] if pairs is not None and pairs < TOO_FEW_PAIRS else [])]
+    return [*first, *_noise(run, evidence), *([few] if pairs is not None and pairs < FEW_SENTENCES else [])]
 
 
 def _best_baseline(result: HeldOutResult) -> str:
@@ -144,7 +144,7 @@ def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
         yield (
             f"{evidence.contradicted:,} of the {evidence.seen:,} test sources that occur in the training pairs have "
             "another target there. If one answer is right, clean the pairs; if several are, score with several "
-            "references (allyouneed evaluate --pairs: more columns)."
+            "references (allyouneed evaluate BUNDLE --pairs FILE: more columns)."
         )
     if run.data and (read := run.data.train.read):
         rules = {name: rule for name, rule in run.data.train.dropped.items() if name not in OUT_OF_TRAINING}

@@ -126,7 +126,7 @@ def _significance(comparison: Comparison) -> str:
     kind = comparison.what
     caution = "" if kind == "test pairs" else (
         " They are those of the model that each run kept, and may have been used to choose it; "
-        "allyouneed report --test translates the test pairs."
+        "allyouneed report RUN RUN --test translates the test pairs."
     )  # fmt: skip
     rows = [
         (score.name, f"{score.first:.2f}", f"{score.second:.2f}", f"{score.second - score.first:+.2f}",

@@ -9,20 +9,18 @@ Points = Sequence[tuple[float, float]]
 
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 34, 44
-RIGHT_AXIS = 56
 MOST_POINTS = 400  # of a curve; of more, neighbours are averaged
 ROUNDING = 1e-9  # values that differ by less, such as means of equal ones, are one value
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line of a figure. `right`: on the right axis. `number` chooses its colour, `dashed` its stroke."""
+    """One line of a figure. `number` chooses its colour, `dashed` its stroke."""
 
     name: str
     points: Points
     number: int = 1
     dashed: bool = False
-    right: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +42,11 @@ class Axis:
         return round(self.start + share * (self.end - self.start), 1)
 
 
-def draw_curves(
-    title: str, curves: Sequence[Curve], *, y_title: str, right_title: str = "", log: bool = False, warmup: int = 0
-) -> str:
+def draw_curves(title: str, curves: Sequence[Curve], *, y_title: str, log: bool = False, warmup: int = 0) -> str:
     """A figure of some curves with their legend; colours come from the page's style. Points not finite are left out.
 
     It has two drawings, of which the page shows one: with linear axes, and with a logarithmic axis of updates. There
-    the vertical axes are logarithmic too if `log` is set and all values are positive. The first `warmup` updates are
+    the vertical axis is logarithmic too if `log` is set and all values are positive. The first `warmup` updates are
     shaded.
     """
     curves = [_finite(curve) for curve in curves]
@@ -58,26 +54,22 @@ def draw_curves(
     if not curves:
         return ""
     legend = "".join(
-        f'<span class="c{curve.number}{" dashed" * curve.dashed}">{escape(curve.name)}{", right axis" * curve.right} '
+        f'<span class="c{curve.number}{" dashed" * curve.dashed}">{escape(curve.name)} '
         f"<b>{curve.points[-1][1]:.4g}</b></span>"
         for curve in curves
     )
     drawings = [
-        _draw(title, curves, y_title, right_title, log=log and logarithmic, log_x=logarithmic, warmup=warmup)
+        _draw(title, curves, y_title, log=log and logarithmic, log_x=logarithmic, warmup=warmup)
         for logarithmic in (False, True)
     ]
     return f"<figure><figcaption><b>{escape(title)}</b>{legend}</figcaption>{''.join(drawings)}</figure>"
 
 
-def _draw(
-    title: str, curves: Sequence[Curve], y_title: str, right_title: str, *, log: bool, log_x: bool, warmup: int
-) -> str:
-    left = [y for curve in curves if not curve.right for _, y in curve.points]
-    right = [y for curve in curves if curve.right for _, y in curve.points]
-    edge = WIDTH - (RIGHT_AXIS if left and right else RIGHT)
+def _draw(title: str, curves: Sequence[Curve], y_title: str, *, log: bool, log_x: bool, warmup: int) -> str:
+    edge = WIDTH - RIGHT
     xs = [x for curve in curves for x, _ in curve.points]
     x_axis = _x_axis(xs, edge, logarithmic=log_x)
-    parts, axes = [], {}
+    parts = []
     if 0 < warmup < x_axis.high:
         start, end = x_axis.start, x_axis.to_pixel(warmup)
         parts.append(
@@ -85,18 +77,13 @@ def _draw(
         )
         anchor, x = ("end", end - 4) if end - start > 70 else ("start", end + 4)
         parts.append(f'<text x="{x}" y="{HEIGHT - BOTTOM - 6}" text-anchor="{anchor}">warmup</text>')
-    for values, is_right, name in ((left, False, y_title), (right, True, right_title or y_title)):
-        if values:
-            axis = axes[is_right] = _y_axis(values, logarithmic=log)
-            aside, anchor = (edge + 6, "start") if is_right and left else (LEFT - 6, "end")
-            for tick in axis.ticks:
-                y = axis.to_pixel(tick)
-                if not (is_right and left):
-                    parts.append(f'<line class="grid" x1="{LEFT}" x2="{edge}" y1="{y}" y2="{y}"/>')
-                parts.append(f'<text x="{aside}" y="{y + 4}" text-anchor="{anchor}">{tick:g}</text>')
-            name += " (log)" * axis.logarithmic
-            x, anchor = (WIDTH - 4, "end") if is_right and left else (4, "start")
-            parts.append(f'<text class="axis" x="{x}" y="16" text-anchor="{anchor}">{escape(name)}</text>')
+    y_axis = _y_axis([y for curve in curves for _, y in curve.points], logarithmic=log)
+    for tick in y_axis.ticks:
+        y = y_axis.to_pixel(tick)
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{edge}" y1="{y}" y2="{y}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{tick:g}</text>')
+    y_title += " (log)" * y_axis.logarithmic
+    parts.append(f'<text class="axis" x="4" y="16" text-anchor="start">{escape(y_title)}</text>')
     for tick in x_axis.ticks:
         x = x_axis.to_pixel(tick)
         anchor = "end" if x > WIDTH - 30 else "middle"
@@ -104,7 +91,7 @@ def _draw(
     x_title = "updates (log)" if log_x else "updates"
     parts.append(f'<text class="axis" x="{(LEFT + edge) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{x_title}</text>')
     for curve in curves:
-        parts.append(_line(curve, x_axis, axes[curve.right]))
+        parts.append(_line(curve, x_axis, y_axis))
     names = ", ".join(curve.name for curve in curves)
     return (
         f'<svg class="{"logarithmic" if log_x else "linear"}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
@@ -125,7 +112,7 @@ def _finite(curve: Curve) -> Curve:
     size = ceil(len(points) / MOST_POINTS) or 1
     parts = [points[i : i + size] for i in range(0, len(points), size)] if size > 1 else []
     thin = [(part[-1][0], sum(y for _, y in part) / len(part)) for part in parts] if parts else points
-    return Curve(curve.name, thin, curve.number, curve.dashed, curve.right)
+    return Curve(curve.name, thin, curve.number, curve.dashed)
 
 
 def _x_axis(xs: Sequence[float], edge: float, *, logarithmic: bool) -> Axis:

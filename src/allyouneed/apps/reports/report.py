@@ -139,15 +139,13 @@ def _held_out(test: HeldOutResult | None) -> str:
 
 def draw_losses(run: RunRecord) -> str:
     """The losses of training and validation over the updates, as a figure; empty if there are none yet."""
-    validations, same_axis = run.checkpoints(), run.has_comparable_losses()
     return draw_curves(
         "Loss",
         [
             Curve("training", training_points(run, "loss")),
-            Curve("validation", points_over_updates(validations, "valid_loss"), 2, right=not same_axis),
+            Curve("validation", points_over_updates(run.checkpoints(), "valid_loss"), 2),
         ],
-        y_title="nats per token" if same_axis else "training, nats per token",
-        right_title="validation, nats per token",
+        y_title="nats per token",
         log=True,
         warmup=_warmup_updates(run),
     )
@@ -193,10 +191,9 @@ def _loss_note(run: RunRecord) -> str:
         "R-Drop": train.get("r_drop"),
     }
     used = [f"{name} {value:g}" for name, value in extras.items() if value]
-    axes = "both have the same axis" if run.has_comparable_losses() else "each has an axis of its own"
-    difference = f"the training loss is with {' and '.join(used)}, the validation loss without: " if used else ""
+    difference = f"; the training loss is with {' and '.join(used)}, the validation loss without" if used else ""
     return paragraph(
-        f"Losses are means per target token; {difference}{axes}. The speed counts padding, and leaves out validations."
+        f"Losses are means per target token{difference}. The speed counts padding, and leaves out validations."
         + "".join(f" {note}" for note in describe_means(run))
     )
 

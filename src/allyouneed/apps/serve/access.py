@@ -106,7 +106,7 @@ def exposure_warnings(config: ServeConfig) -> list[str]:
     if not config.keys:
         warnings.append(
             f"everybody who can reach {config.host}, port {config.port}, may translate without a key; "
-            f"allyouneed keys add FILE makes one, and --keys FILE requires it"
+            f"allyouneed keys add FILE --name NAME makes one, and --keys FILE requires it"
         )
     if not config.allowed_hosts:
         warnings.append("requests for any host name are answered; --allowed-hosts NAME,… answers only these names")

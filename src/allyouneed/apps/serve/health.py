@@ -28,7 +28,7 @@ def listening_addresses(table: str, user: int) -> Iterator[Address]:
 
     One that accepts them at every address is reached at the loopback.
     """
-    for row in table.splitlines()[1:]:
+    for row in table.strip().split("\n")[1:]:
         _, local, _, state, _, _, _, owner, *_ = row.split()
         if state == _LISTENING and int(owner) == user:
             number, _, port = local.partition(":")

@@ -9,13 +9,14 @@ import hmac
 import os
 import re
 import secrets
+import shlex
 import threading
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ...errors import ConfigError
-from ...files import locked, parse_json, read_whole, to_json, written_whole
+from ...files import locked, parse_json, read_whole, to_json, unused, written_whole
 
 _PREFIX = "ayn_"  # so that secret scanners and people recognize a key
 _NAME = re.compile(r"[\w.@ -]{1,64}")
@@ -77,7 +78,10 @@ def read_keys(path: Path) -> list[ApiKey]:
     try:
         keys = [ApiKey(**entry) for entry in parse_json(read_whole(path))["keys"]]
     except (ValueError, TypeError, KeyError) as error:
-        raise ConfigError(f"{path} is no file of API keys; make one with: allyouneed keys add {path}") from error
+        raise ConfigError(
+            f"{path} is no file of API keys; make one with: "
+            f"allyouneed keys add {shlex.quote(str(unused(path)))} --name NAME"
+        ) from error
     for key in keys:
         _check(path, key)
     return keys

@@ -35,7 +35,7 @@ class ServeConfig(Checked):
     max_queue: int = setting(1000, "texts that wait; more are refused", COUNT)
     request_timeout: float = setting(60.0, "seconds for an answer", _SECONDS)
 
-    keys: str = setting("", "file of API keys (allyouneed keys add FILE)")
+    keys: str = setting("", "file of API keys (allyouneed keys add FILE --name NAME)")
     key_optional: bool = setting(False, "serve requests without a key too")
     requests_per_minute: int = setting(
         -1,

@@ -1,5 +1,6 @@
 """Corrections of translations, kept as pairs that `allyouneed train … --init-from` reads: JSON, one a line."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -59,7 +60,10 @@ def is_suggestion_store(path: Path) -> bool:
 def read_suggestions(path: Path) -> Iterator[Suggestion]:
     """The suggestions of a file, in the order in which they came. Refuses a file that holds something else."""
     if not path.is_file():
-        raise DataError(f"there is no file of suggestions at {path}; allyouneed serve --suggestions FILE makes one")
+        raise DataError(
+            f"there is no file of suggestions at {path}; "
+            f"allyouneed serve BUNDLE --suggestions {shlex.quote(str(path))} makes one"
+        )
     try:
         for row in read_json_lines(path):
             yield Suggestion(**row)

@@ -1,7 +1,8 @@
 """The page of a run that trains: a server in a process of its own, so that it takes nothing from the training.
 
-The process that trains writes lines of JSON to it, with what is new; the end of these lines ends the server. This
-module imports no web framework before it serves: `run_training_server` is what the other process runs.
+The process that trains writes lines of JSON to it, with what is new; the end of these lines ends the server. A thread
+writes them: the training never waits for the server, whatever state that is in. This module imports no web framework
+before it serves: `run_training_server` is what the other process runs.
 """
 
 import logging
@@ -18,7 +19,8 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from ...errors import ConfigError, MissingExtraError
 from ...files import parse_json, to_json
-from ...interpreter import is_installed, python_command
+from ...interpreter import end_with_parent, is_installed, python_command
+from ...interrupts import InterruptRequest
 
 if TYPE_CHECKING:
     from ...run import TrainingCallback, Validation
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from .training import TrainingState
 
 EVERY = 1.0  # seconds between two lines on the progress
+PATIENCE_SECONDS = 5.0  # for the server to end
 SERVER = "allyouneed.apps.serve.training_page"
 
 
@@ -41,6 +44,8 @@ class TrainingPage:
             raise MissingExtraError("the page of a run", "serve")
         self._options = {"corrections": str(corrections), "port": port}
         self._is_ready = False
+        self._news: dict[str, Any] = {}  # not written yet
+        self._has_news = threading.Condition()
         self.is_closing = False
 
     def __enter__(self) -> Self:
@@ -48,16 +53,23 @@ class TrainingPage:
         self._process = subprocess.Popen(
             python_command(SERVER), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
-        self.tell(self._options)
+        self._writer = threading.Thread(target=self._write, args=(_present(self._process.stdin),), daemon=True)
+        self._writer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.is_closing = True
+        with self._has_news:
+            self.is_closing = True
+            self._has_news.notify()
+        if hasattr(signal, "SIGCONT"):
+            self._process.send_signal(signal.SIGCONT)  # it may be stopped
         if not self._is_ready:
             self._process.terminate()
-        with suppress(BrokenPipeError):
-            _present(self._process.stdin).close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(PATIENCE_SECONDS)
+        self._process.kill()
         self._process.wait()
+        self._writer.join()
         _present(self._process.stdout).close()
 
     def url(self) -> str:
@@ -74,17 +86,27 @@ class TrainingPage:
         self.tell({"folder": str(folder)})
         return ShownOnPage(callback, self)
 
-    def wait(self) -> None:
-        """Return when the server has ended."""
-        self._process.wait()
+    def wait(self, request: InterruptRequest) -> None:
+        """Return when the server has ended, or a stop was requested."""
+        while self._process.poll() is None and not request.signal:
+            time.sleep(0.1)
 
     def tell(self, news: Mapping[str, Any]) -> None:
-        """Pass on what is new; see `TrainingState`."""
-        try:
-            _present(self._process.stdin).write(to_json(news) + "\n")
-            _present(self._process.stdin).flush()
-        except (BrokenPipeError, ValueError):  # the server has ended; the training has not
-            pass
+        """Pass on what is new; see `TrainingState`. What a slow server has not read yet is told in one line with it."""
+        with self._has_news:
+            self._news |= news
+            self._has_news.notify()
+
+    def _write(self, pipe: IO[str]) -> None:
+        """Write what is new until the end; a server that has ended ends no training."""
+        with suppress(BrokenPipeError), pipe:
+            line: Mapping[str, Any] = self._options
+            while line:
+                pipe.write(to_json(line) + "\n")
+                pipe.flush()
+                with self._has_news:
+                    self._has_news.wait_for(lambda: self._news or self.is_closing)
+                    line, self._news = self._news, {}
 
 
 class ShownOnPage:
@@ -95,6 +117,7 @@ class ShownOnPage:
     ) -> None:
         self._callback, self._page, self._now = callback, page, now
         self._sent_at, self._begun, self._first = float("-inf"), now(), 0
+        self._warnings: list[str] = []
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
         self._callback.on_prepare(what, done, total)
@@ -118,7 +141,9 @@ class ShownOnPage:
 
     def on_message(self, topic: str, text: str) -> None:
         self._callback.on_message(topic, text)
-        self._page.tell({"message": text})
+        if topic == "warning":
+            self._warnings.append(text)
+        self._page.tell({"message": text, "warnings": list(self._warnings)})
 
     def _is_due(self) -> bool:
         """Whether the page was told nothing for a while."""
@@ -136,6 +161,7 @@ def _present(pipe: IO[str] | None) -> IO[str]:
 
 def run_training_server() -> None:
     """Serve until standard input ends; its first line has the options, each other one what is new."""
+    end_with_parent()
     from .app import assemble
     from .models import ModelStore
     from .options import ServeConfig

@@ -107,7 +107,7 @@ def _write_pairs(
         if not corpora:
             raise DataError(
                 f"the teacher has no translation for any of the {len(selected.train):,} training sources; expected a "
-                "model that translates texts like these: try it with allyouneed translate"
+                "model that translates texts like these: try it with allyouneed translate BUNDLE TEXT"
             )
         for name, some in (("valid", selected.valid), ("test", selected.test)):
             if some:

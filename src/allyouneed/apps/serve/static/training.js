@@ -21,7 +21,7 @@ function showState(run) {
   }[run.state] ?? [];
   $("training-title").firstChild.data = `${run.name ?? "The run"} `;
   $("training-state").textContent = run.state === "finished" ? "trained" : "learns";
-  $("training-lines").replaceChildren(...lines.filter(Boolean).map((line) => make("span", {}, line)));
+  $("training-lines").replaceChildren(...[...lines, ...run.warnings ?? []].filter(Boolean).map((line) => make("span", {}, line)));
   const bar = $("training-bar");
   bar.hidden = run.state === "finished";
   if (run.state === "training" && run.steps) bar.value = run.step / run.steps;
@@ -44,6 +44,22 @@ function showWorst(run) {
     make("p", { dir: "auto" }, sample.source),
     make("p", { dir: "auto" }, sample.output),
     make("p", { class: "soft", dir: "auto" }, `Expected: ${sample.reference}`))));
+}
+
+// What the command prints at its end: how good the model is, beside baselines, and what to try next.
+function showVerdict({ verdict }) {
+  const place = $("training-verdict");
+  if (!verdict || !place.hidden) return;
+  const row = (tag, [name, ...values]) => make("tr", {},
+    make("th", { scope: tag === "th" ? "col" : "row" }, name), ...values.map((value) => make(tag, {}, value)));
+  const table = make("table", {}, make("thead", {}, row("th", verdict.header)), make("tbody", {}, ...verdict.rows.map((cells) => row("td", cells))));
+  place.replaceChildren(
+    make("h3", {}, "How good it is"),
+    ...verdict.remarks.map((line) => make("p", {}, line)),
+    ...(verdict.rows.length ? [table] : []),
+    ...verdict.notes.map((line) => make("p", { class: "soft" }, line)),
+    ...(verdict.advice.length ? [make("h3", {}, "What to try next"), make("ul", {}, ...verdict.advice.map((line) => make("li", {}, line)))] : []));
+  place.hidden = false;
 }
 
 function showNext(run, onError) {
@@ -79,6 +95,7 @@ export function setUpTraining({ onModel, onError }) {
       showState(run);
       showCurves(run);
       showWorst(run);
+      showVerdict(run);
       showNext(run, onError);
       if (run.kept !== kept) {
         kept = run.kept;

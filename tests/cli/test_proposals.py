@@ -1,0 +1,221 @@
+"""Every command that a message, a page of help or of the docs proposes exists, and those that are printed work."""
+
+import ast
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import allyouneed
+from allyouneed.apps.cli import app
+from docs_programs import pages_of_the_docs
+from shell import TINY_DATES, run_here
+from spreadsheets import write_xlsx
+
+HOUSE = Path(allyouneed.__file__).parent
+ROOT = Path(__file__).parent.parent.parent
+GROUP: Any = typer.main.get_command(app)
+PROPOSAL = re.compile(r"\ballyouneed ((?:keys |suggestions )?[a-z]+)\b([^`;:)\n]*)")
+NOT_COMMANDS = {"reads", "runs"}  # "this version of allyouneed reads"
+
+
+def command_of(name: str) -> Any:
+    command = GROUP
+    for word in name.split():
+        command = command.commands[word]
+    return command
+
+
+def options_of(command: Any) -> set[str]:
+    return {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"--help", "-h"}
+
+
+def strings(file: Path) -> Iterator[str]:
+    """The strings of a program, with X for what is put into them."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+            yield node.value
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    for file in HOUSE.rglob("*.py"):
+        yield from ((str(file.relative_to(HOUSE)), text) for text in strings(file))
+    for file in (*HOUSE.rglob("*.toml"), *HOUSE.rglob("*.js"), *HOUSE.rglob("*.html")):
+        yield str(file.relative_to(HOUSE)), file.read_text(encoding="utf-8")
+    for page in (ROOT / "README.md", *pages_of_the_docs()):
+        yield page.name, page.read_text(encoding="utf-8").replace("\\\n", " ")
+
+
+def wrong_words(text: str) -> Iterator[str]:
+    """The commands in a text that do not exist, and the options that their commands do not have."""
+    for name, rest in PROPOSAL.findall(text):
+        if name.split()[0] not in GROUP.commands:
+            yield from [] if name in NOT_COMMANDS else [name]
+            continue
+        command = command_of(name.split()[0])
+        if hasattr(command, "commands"):
+            yield from [] if name.split()[1:] and name.split()[1] in command.commands else [name]
+            continue
+        known = options_of(command)
+        before_another_sentence = re.split(r"[.,] | makes | and ", rest)[0]
+        yield from (
+            f"{name} {word}" for word in re.findall(r"(?<!\S)--[a-z-]+", before_another_sentence) if word not in known
+        )
+
+
+def test_commands_and_options_that_are_named_exist() -> None:
+    assert [(where, wrong) for where, text in texts() for wrong in wrong_words(text)] == []
+
+
+@pytest.mark.parametrize("text", ["allyouneed trian a.tsv", "with `allyouneed train --overwite`", "allyouneed keys ad"])
+def test_a_wrong_command_is_seen(text: str) -> None:
+    assert len([*wrong_words(text)]) == 1
+
+
+def calls_with_words() -> Iterator[tuple[str, str, list[str]]]:
+    """The file, the function and the constant words of each call that makes a command."""
+    for file in HOUSE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                if name in ("shell_command", "command_with_extra", "mended_by"):
+                    words = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+                    chosen = [word for word in words if isinstance(word, str)]
+                    yield from [(str(file.relative_to(HOUSE)), name, chosen)] if chosen else []
+
+
+def test_the_words_of_commands_that_are_put_together_exist() -> None:
+    everywhere = set().union(*(options_of(command_of(name)) for name in ("train", "translate", "adapt")))
+    count = 0
+    for where, function, words in calls_with_words():
+        is_mended = function == "mended_by"
+        command = None if is_mended or words[:1] == ["--help"] else command_of(words[0])
+        for word in words:
+            if re.fullmatch("--[a-z-]+|-[a-z]", word):
+                assert word in (options_of(command) if command else everywhere | {"--help"}), (where, word)
+                count += 1
+    assert count > 20
+
+
+def lines_to_copy() -> Iterator[tuple[str, str]]:
+    """Whole commands: lines of code, also in inline code, in the docs, in recipes and in the pages of help."""
+    for where, text in texts():
+        if where.endswith(".md"):
+            blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+            lines = [line for block in blocks for line in block.splitlines()] + re.findall(
+                r"`(allyouneed [^`]+)`", text
+            )
+        else:
+            lines = [line.strip(" #") for line in text.splitlines() if re.match(r"(#|    )\s+allyouneed ", line)]
+        yield from ((where, line) for line in lines if line.startswith("allyouneed "))
+
+
+def words_of(line: str) -> list[str]:
+    words = ["1" if word == "N" else word for word in shlex.split(line, comments=True)[1:]]
+    ends = [position for position, word in enumerate(words) if word in ("|", ">", "&&", "<")]
+    return words[: ends[0]] if ends else words
+
+
+def test_whole_commands_can_be_parsed() -> None:
+    count = 0
+    for where, line in lines_to_copy():
+        words = words_of(line)
+        if "…" in line or "FORMAT" in line or "[" in line.split("=")[0] or words[0].startswith("-") or len(words) < 2:
+            continue
+        command = GROUP
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        if words and re.fullmatch(r"[\w/.][\w/.-]*", words[0]):  # a command by its name alone needs nothing
+            command.make_context(command.name, words)
+            count += 1
+        assert where
+    assert count > 80
+
+
+def proposals(output: str) -> list[list[str]]:
+    """The commands of this program that a screen proposes, without what installs extras."""
+    found = re.findall(r"(?<![\w`(])(?:\S*python\S* -m )?allyouneed ([a-z]+ [^(\n]*)", output)
+    return [shlex.split(line) for line in found]
+
+
+PAIRS = "".join(f"k.{i},nav,I see {i} dogs in the house,Vedo {i} cani nella casa\n" for i in range(60))
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run, and files that lead to refusals."""
+    folder = tmp_path_factory.mktemp("workshop")
+    assert run_here("train", "dates", *TINY_DATES, cwd=folder).returncode == 0
+    (folder / "unclear.csv").write_text(f"Key,Group,Text,Testo\n{PAIRS}")
+    (folder / "title.csv").write_text(f"Words of 2026,,,\n,,,\nKey,Group,Text,Testo\n{PAIRS}")
+    (folder / "windows.csv").write_bytes("Text,Größe\nDue,x\n".encode("cp1252"))
+    rows = [line.split(",") for line in PAIRS.splitlines()]
+    write_xlsx(folder / "book.xlsx", {"Words": [["Title"], ["Key", "Group", "Text", "Text"], *rows], "Other": [["x"]]})
+    (folder / "pairs.tsv").write_text("1845-01-05\tJanuary 5\n")
+    (folder / "keys.json").write_text("no keys")
+    return folder
+
+
+SMALL = [*TINY_DATES[2:], "data.vocab_size=300", "train.threads=1"]
+REFUSED: list[list[str]] = [
+    ["train", "unclear.csv", *SMALL],
+    ["train", "unclear.csv", "--columns", "en,it", *SMALL],
+    ["train", "title.csv", *SMALL],
+    ["train", "book.xlsx", "--sheet", "Word", *SMALL],
+    ["train", "dates", *TINY_DATES],
+    ["train", "reverse", *TINY_DATES, "-o", "runs/dates"],
+    ["train", "dates", *TINY_DATES, "-o", "."],
+    ["adapt", "runs/dates", "pairs.tsv", "-o", "runs/dates", "train.steps=2", "train.validate_every=1"],
+    ["translate", "runs/dates", "unclear.csv", "-o", "out.csv", "--skip-refused"],
+    ["translate", "runs/dates", "book.xlsx", "--column", "Testo", "-o", "out.xlsx", "--skip-refused"],
+    ["translate", "runs/dates", "windows.csv", "--column", "Text", "-o", "windows.out.csv", "--skip-refused"],
+    ["translate"],
+    ["explain", "runs/dates", "1845-01-05", "or", "later"],
+    ["keys", "list", "keys.json"],
+    ["suggestions", "export", "none.jsonl", "-o", "none.tsv"],
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_the_command_in_a_refusal_works(words: list[str], workshop: Path, tmp_path: Path) -> None:
+    shutil.copytree(workshop, tmp_path / "copy")
+    steps = 0
+    while (result := run_here(*words, cwd=tmp_path / "copy")).returncode == 2:
+        screen = result.stderr.decode()
+        (words,) = proposals(screen) or pytest.fail(f"no command is proposed: {screen}")
+        words = words[: words.index("makes")] if "makes" in words else words
+        words = ["keys", *words[1:]] if words[0] == "keys" else words
+        if words[0] == "serve":
+            command_of("serve").make_context("serve", words[1:])
+            return
+        steps += 1
+        assert steps < 4, screen
+    assert result.returncode in (0, 3), result.stderr.decode()
+    assert steps
+
+
+@pytest.mark.slow
+def test_the_next_steps_of_a_run_work_again_and_again(workshop: Path, tmp_path: Path) -> None:
+    """Whatever they write, training anew with --overwrite is possible afterwards, and so are they."""
+    folder = shutil.copytree(workshop, tmp_path / "copy")
+    for _ in range(2):
+        trained = run_here("train", "dates", *TINY_DATES, "--overwrite", cwd=folder)
+        assert trained.returncode == 0, trained.stderr.decode()
+        steps = proposals(trained.stderr.decode().partition("Next:")[2])
+        assert {words[0] for words in steps} >= {"translate", "evaluate", "serve", "explain", "export"}
+        for words in steps:
+            if words[0] == "serve":
+                command_of("serve").make_context("serve", words[1:])
+            else:
+                result = run_here(*words, cwd=folder)
+                assert result.returncode == 0, (words, result.stderr.decode())

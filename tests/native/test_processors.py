@@ -1,0 +1,75 @@
+"""The same bits on processors that this machine has not: ARM by qemu, WebAssembly by V8, and by another compiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from allyouneed.native.build import FOLDER, ZIG, build
+from recordings import CONFIGS, random_weights, record_search, write_recording
+
+pytestmark = pytest.mark.slow
+
+REPLAY = Path(__file__).with_name("replay.c")
+
+
+class Target(NamedTuple):
+    """What zig compiles for, and what runs it."""
+
+    triple: str
+    machine: str
+    runner: tuple[str, ...]
+    sets: list[str]
+
+
+TARGETS = [
+    Target("x86_64-linux-musl", "x86_64", (), ["plain"]),
+    Target("aarch64-linux-musl", "aarch64", ("qemu-aarch64",), ["neon-dot", "neon", "plain"]),
+]
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("recordings")
+    paths = []
+    for number, config in enumerate(CONFIGS.values()):
+        for precision in ("float32", "int8"):
+            path = folder / f"{number}-{precision}"
+            write_recording(path, config, random_weights(config, 2), precision, record_search(config, 4))
+            paths.append(path)
+    return paths
+
+
+def replayed(command: list[str], recordings: list[Path]) -> list[list[list[str]]]:
+    """The name of each instruction set and a hash of all bits, for each recording."""
+    outputs = [subprocess.run([*command, path], capture_output=True, text=True, check=True) for path in recordings]
+    return [[line.split() for line in output.stdout.splitlines()] for output in outputs]
+
+
+@pytest.fixture(scope="module")
+def expected(recordings: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    program = tmp_path_factory.mktemp("here") / "replay"
+    build(program, sources=[REPLAY], flags=[f"-I{FOLDER}"], link_flags=[])
+    program.chmod(0o755)
+    return [lines[-1][1] for lines in replayed([str(program)], recordings)]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.machine)
+def test_another_processor_and_compiler_give_the_same_bits(
+    target: Target, recordings: list[Path], expected: list[str], tmp_path: Path
+) -> None:
+    if target.runner and not shutil.which(target.runner[0]):
+        assert "CI" not in os.environ, f"{target.runner[0]} is not installed"
+        pytest.skip(f"needs {target.runner[0]}")
+    program = tmp_path / "replay"
+    flags = ["-target", target.triple, f"-I{FOLDER}"]
+    build(program, compiler=ZIG, machine=target.machine, sources=[REPLAY], flags=flags, link_flags=["-static"])
+    program.chmod(0o755)
+    for lines, bits in zip(replayed([*target.runner, str(program)], recordings), expected, strict=True):
+        assert {found for _, found in lines} == {bits}
+        assert [name for name, _ in lines][-len(target.sets) :] == target.sets
