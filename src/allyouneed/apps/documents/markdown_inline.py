@@ -16,7 +16,7 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
 from .encoded_text import Slice
-from .pieces import BLANK_PARTS, Piece, opaque_point, tag_partners
+from .pieces import BLANK_PARTS, Piece, find_notes, opaque_point, tag_partners
 
 IS_MARKER = re.compile(r"\s*<\?x*\??>\s*")  # a line of HTML to CommonMark, which ends a paragraph, and no block of HTML
 
@@ -250,13 +250,14 @@ def inline_pieces(content: str, sources: Sequence[tuple[Token, Source]]) -> list
 
 
 def _without_readings(pieces: list[Piece]) -> list[Piece]:
-    """The pieces with a point in place of each reading of a word in ruby, which is no part of the text."""
+    """The pieces with a point for each reading of a word in ruby, and mark of a note, which are no part of the text."""
     result: list[Piece] = []
     partners = tag_partners(pieces)
+    notes = find_notes(pieces, partners)
     end = 0
     for index, piece in enumerate(pieces):
         last = partners.get(index, -1)
-        if index >= end and piece.name in ("<rt>", "<rp>") and last > index:
+        if index >= end and (piece.name in ("<rt>", "<rp>") or index in notes) and last > index:
             end = last + 1
             result.append(Piece("point", source=Source(piece.source.start, pieces[last].source.end)))
         elif index >= end:
