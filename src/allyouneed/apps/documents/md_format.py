@@ -37,7 +37,8 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
         key=lambda item: item[0].located(*content_span(item[1])).start,
     )
     units = tuple(
-        replace(run.unit, key=f"line {block.line}", reasons=tuple(_links_elsewhere(block, run))) for block, run in items
+        replace(run.unit, key=f"line {block.line}", reasons=(*run.unit.reasons, *_links_elsewhere(block, run)))
+        for block, run in items
     )
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
