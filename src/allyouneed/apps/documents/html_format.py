@@ -170,10 +170,10 @@ def _read(
     rules = options.tags.for_html()
     tokens = list(html_tokens(page, is_xhtml=is_xhtml(page)))
     elements = find_elements(page, tokens)
-    own = own_languages(tokens, elements, options.source_language, options.target_language)
-    foreign = [is_foreign(language, own) for language in elements.languages]
+    languages_read = own_languages(tokens, elements, options.source_language, options.target_language)
+    foreign = [is_foreign(language, languages_read) for language in elements.languages]
     foreign_before = [0, *accumulate(foreign)]
-    direction = "rtl" if any(map(is_right_to_left, own)) else "ltr"
+    direction = "rtl" if any(map(is_right_to_left, languages_read)) else "ltr"
     index = 0
     while index < len(tokens) or open_readings:
         if open_readings and index >= open_readings[-1][1]:

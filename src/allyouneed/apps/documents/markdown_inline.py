@@ -231,8 +231,10 @@ def token_sources(content: str, tokens: Sequence[Token]) -> Iterator[tuple[Token
         raise LostPosition
 
 
-def inline_pieces(content: str, sources: Sequence[tuple[Token, Source]], own: Collection[str] = ()) -> list[Piece]:
-    """The pieces of `content`; the `source` of each is a `Source`. Elements in other languages than `own` stay."""
+def inline_pieces(
+    content: str, sources: Sequence[tuple[Token, Source]], languages_read: Collection[str] = ()
+) -> list[Piece]:
+    """The pieces of `content`; the `source` of each is a `Source`. Elements not in `languages_read` stay."""
     pieces: list[Piece] = []
     begins_line = True
     breaks = (source.end for token, source in sources if token.type in _LINE_BREAKS)
@@ -248,10 +250,10 @@ def inline_pieces(content: str, sources: Sequence[tuple[Token, Source]], own: Co
         else:
             pieces += _token_pieces(content, token, source, begins_line)
         begins_line = token.type in _LINE_BREAKS
-    return _without_kept(content, pieces, own)
+    return _without_kept(content, pieces, languages_read)
 
 
-def _without_kept(content: str, pieces: list[Piece], own: Collection[str]) -> list[Piece]:
+def _without_kept(content: str, pieces: list[Piece], languages_read: Collection[str]) -> list[Piece]:
     """The pieces with a point for each reading of a word in ruby, mark of a note, and text of another language."""
     result: list[Piece] = []
     partners = tag_partners(pieces)
@@ -260,7 +262,7 @@ def _without_kept(content: str, pieces: list[Piece], own: Collection[str]) -> li
     for index, piece in enumerate(pieces):
         last = partners.get(index, -1)
         language = _LANGUAGE.search(piece.source.read(content)) if piece.name.startswith("<") else None
-        if index >= end and last > index and language and is_foreign(language[1], own):
+        if index >= end and last > index and language and is_foreign(language[1], languages_read):
             end = last + 1
             text = "".join(one.text for one in pieces[index:end])
             result.append(opaque_point(text, Source(piece.source.start, pieces[last].source.end)))

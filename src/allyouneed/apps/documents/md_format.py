@@ -29,8 +29,8 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
     encoded = decode_text(data, options.encoding)
     page = encoded.text
     parsed = _parse(page)
-    own = frozenset({primary_language(options.source_language)} - {""})
-    blocks = [inner for block in _inline_blocks(page, parsed, own) for inner in block.with_nested()]
+    languages_read = frozenset({primary_language(options.source_language)} - {""})
+    blocks = [inner for block in _inline_blocks(page, parsed, languages_read) for inner in block.with_nested()]
     anchors = list(find_anchors(page, _places_of_links(parsed, blocks)))
     items = sorted(
         ((block, run) for block in blocks for run in block.runs(numbers=options.numbers)),
@@ -111,7 +111,7 @@ def _links_elsewhere(block: InlineBlock, run: InlineRun) -> Iterator[str]:
             yield f"its link {match[1]} leads to a heading of another document, which a translation would rename"
 
 
-def _inline_blocks(page: str, parsed: ParsedPage, own: frozenset[str]) -> Iterator[InlineBlock]:
+def _inline_blocks(page: str, parsed: ParsedPage, languages_read: frozenset[str]) -> Iterator[InlineBlock]:
     rows, text, parser, environment, tokens = parsed
     lines = text.split("\n")
     after: dict[int, int] = {}  # where the next cell of a row is looked for
@@ -138,7 +138,9 @@ def _inline_blocks(page: str, parsed: ParsedPage, own: frozenset[str]) -> Iterat
             starts = [rows[number + index].start() + column for index, column in enumerate(columns)]
             positions = [] if -1 in columns else starts
             line = number + 1
-            yield InlineBlock(page, parser, environment, content, tokens_inside, positions, line, kind, own=own)
+            yield InlineBlock(
+                page, parser, environment, content, tokens_inside, positions, line, kind, languages_read=languages_read
+            )
 
 
 def _kind(opening: Token | None) -> BlockKind:
