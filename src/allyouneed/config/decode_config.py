@@ -135,7 +135,7 @@ class DecodeConfig(Checked):
                 f"min_length must be at most max_length; got {self.describe_values('min_length', 'max_length')}"
             )
 
-    def changed(self, changes: Mapping[str, Any]) -> "DecodeConfig":
+    def with_changes(self, changes: Mapping[str, Any]) -> "DecodeConfig":
         """The same with other values; None leaves a setting as it is. Refuses unknown names and impossible values."""
         chosen = {name: value for name, value in changes.items() if value is not None}
         return build_settings(DecodeConfig, {**asdict(self), **chosen}, where="the settings of the search,")

@@ -175,7 +175,7 @@ class Translator:
         """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)  # the engine and its weights are shared
-        other.decode = self.decode.changed(decode)
+        other.decode = self.decode.with_changes(decode)
         if glossary is not None:
             other._glossary = as_glossary(glossary)
         other._prepare()

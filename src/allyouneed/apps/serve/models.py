@@ -47,7 +47,7 @@ class ModelSource:
 
     def require_settings(self, decode: Mapping[str, Any]) -> None:
         """Refuse settings of the search that this model cannot have, before it is loaded."""
-        read_decode(named_folders(self.folder)[0]).changed(decode)
+        read_decode(named_folders(self.folder)[0]).with_changes(decode)
 
     def renamed(self) -> "ModelSource":
         """The same model under a source language that has the name of its folder."""
