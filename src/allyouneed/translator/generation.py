@@ -65,12 +65,14 @@ AnyLimits = TypeVar("AnyLimits", bound=SearchLimits)
 class GenerationRequest(NamedTuple):
     """A source, and what its translation must have: a prefix, phrases, limits on its tokens, phrases in order.
 
+    `fewer` are phrases to search with where no translation has all `constraints`; with None there is none then.
     `is_cancelled` returns True as soon as the translation is no longer needed; several threads may call it.
     """
 
     source: list[int]
     prefix: list[int]
     constraints: list[PhraseConstraint]
+    fewer: list[PhraseConstraint] | None = None
     at_most: Sequence[Limit] = ()
     orders: Sequence[Order] = ()
     is_cancelled: Callable[[], bool] = bool  # bool() is False
@@ -132,6 +134,21 @@ class TranslationGenerator:
 
         There are none where the required phrases do not fit within the limit, or where the request was cancelled.
         """
+        hypotheses = self._generate(requests)
+        again = [
+            b for b, one in enumerate(requests)
+            if not hypotheses[b] and one.fewer is not None and not one.is_cancelled()
+        ]  # fmt: skip
+        if again:
+            fewer = self._generate([requests[b]._replace(constraints=requests[b].fewer or []) for b in again])
+            for b, best in zip(again, fewer, strict=True):
+                hypotheses[b] = best
+        repetitive = [False] * len(requests)
+        for b, one in enumerate(requests):
+            hypotheses[b], repetitive[b] = self._retry_repetition(one, hypotheses[b])
+        return hypotheses, repetitive
+
+    def _generate(self, requests: Sequence[GenerationRequest]) -> list[list[Hypothesis]]:
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         # Constraints take a search of their own; one of phrases that do not fit would have a wide beam.
         for constrained in (False, True):
@@ -145,10 +162,7 @@ class TranslationGenerator:
             if some:
                 for b, best in zip(some, self._search([requests[b] for b in some], self.config), strict=True):
                     hypotheses[b] = best
-        repetitive = [False] * len(requests)
-        for b, one in enumerate(requests):
-            hypotheses[b], repetitive[b] = self._retry_repetition(one, hypotheses[b])
-        return hypotheses, repetitive
+        return hypotheses
 
     def _retry_repetition(
         self, request: GenerationRequest, hypotheses: list[Hypothesis]
