@@ -1,5 +1,6 @@
 """Pieces → runs that become units, and the pieces of their translations."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,13 +86,14 @@ def inline_runs(
     partners = tag_partners(pieces)
     counts = [0, *accumulate(piece.kind in ("open", "point") for piece in pieces)]
     borders = [(i, i + 1) for i, piece in enumerate(pieces) if piece.kind == "boundary"] + [(i, i) for i in cuts]
+    doubtful = sorted(doubts)
     start = 0
     for end, next_start in sorted([*borders, (len(pieces), len(pieces))]):
         for first, last in _short_runs(partners, counts, start, end):
             run = _trimmed(pieces, partners, first, last)
             trimmed = pieces[run.start : run.stop]
             if is_translatable("".join(piece.text for piece in trimmed if piece.kind == "text"), numbers=numbers):
-                is_doubtful = any(run.start < index < run.stop for index in doubts)
+                is_doubtful = bisect_left(doubtful, run.start + 1) < bisect_left(doubtful, run.stop)
                 yield _inline_run(run, trimmed, collapse, key, (WORDS_TOUCH,) if is_doubtful else ())
         start = next_start
 
