@@ -56,6 +56,14 @@ def test_a_phrase_is_spelled_as_the_vocabulary_writes_it_or_refused() -> None:
         ConstraintBuilder(invisible, Glossary({"cat": "zebra"}), ()).build("a cat")
 
 
+def test_a_span_that_the_vocabulary_cannot_spell_is_not_required_and_its_translation_differs() -> None:
+    builder = ConstraintBuilder(Tokenizer.characters("abc %s"), Glossary({}), ("placeholders",), is_required=False)
+    assert len(builder.build("a %s b")) == 1
+    assert builder.build("a ##b.c## b") == []
+    assert builder.orders("%s ##b.c## {}") == []
+    assert builder.spans_differ("a ##b.c## b", "a b b")
+
+
 def percents() -> Bundle:
     """A model that says nothing but "%" if it may."""
     tokenizer = Tokenizer.characters("abcdefgh<>/%sd ")

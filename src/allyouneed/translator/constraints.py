@@ -17,7 +17,8 @@ _BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$|\w+%|#@)|\{[}:!]")
 _OF_SIGNS = ("tags", "placeholders")
 SIGNS = frozenset("%{}<>")
 # What a placeholder of a kind that is not known is made of, and hardly a sentence.
-_CODE_SIGNS = "%{}<>$@\\|^=_[]"
+_CODE_SIGNS = "%{}<>$@\\|^=_[]#~`*"
+_QUOTED_WORD = re.compile(r"«\w++»")  # «Name», which a merge fills in; also a quotation, which may get other signs
 _TAG_NAME = re.compile(r"</?\s*([^\s/>]+)")
 _UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
@@ -55,8 +56,12 @@ def _numbers(text: str) -> list[list[str]]:
 
 
 def code_signs_differ(source: str, target: str) -> bool:
-    """Whether a sign that codes are made of, and hardly a sentence, is in `target` more or less often."""
-    return any(source.count(sign) != target.count(sign) for sign in _CODE_SIGNS)
+    """Whether a sign that codes are made of, and hardly a sentence, is in `target` more or less often.
+
+    A word in guillemets must stay as it is, too.
+    """
+    quoted = Counter(_QUOTED_WORD.findall(source)) - Counter(_QUOTED_WORD.findall(target))
+    return bool(quoted) or any(source.count(sign) != target.count(sign) for sign in _CODE_SIGNS)
 
 
 def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> list[tuple[int, int]]:
@@ -199,7 +204,7 @@ class ConstraintBuilder:
         return [
             [tuple(self._spellings(span)) for span in spans]
             for spans in ordered_spans(source, self._keep)
-            if len(set(spans)) > 1
+            if len(set(spans)) > 1 and all(map(self._can_spell, spans))
         ]
 
     def _also(self, source: str, prefix: Sequence[int]) -> list[str]:

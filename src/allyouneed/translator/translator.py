@@ -210,7 +210,10 @@ class Translator:
             longest=self._prepared.config.max_length,
         )
         self._segment_translator = SegmentTranslator(
-            self._generator, self.source_tokenizer, longest_source=self._splitter.longest_source
+            self._generator,
+            self.source_tokenizer,
+            longest_source=self._splitter.longest_source,
+            copies=self.bundle.copy_statistics,
         )
 
     def __call__(self, text: str) -> str:
