@@ -62,12 +62,12 @@ def _library_ends(text: str, code: str) -> Iterator[int]:
         is_last = start + len(window) == len(text)
         ends = list(accumulate(map(len, segment(code, window))))
         # The last end is that of the window, and what is near it may be an abbreviation.
-        found = ends if is_last else [end for end in ends if end <= _WINDOW * 3 // 4]
-        yield from (start + end for end in found)
+        inner_ends = ends if is_last else [end for end in ends if end <= _WINDOW * 3 // 4]
+        yield from (start + end for end in inner_ends)
         if is_last:
             return
         blank = window.rfind(" ", 0, _WINDOW * 3 // 4)
-        start += found[-1] if found else blank + 1 or len(window)
+        start += inner_ends[-1] if inner_ends else blank + 1 or len(window)
 
 
 def _votes_against(text: str, end: int) -> int:

@@ -87,7 +87,12 @@ class Translator:
 
         That is one of characters that names no languages.
         """
-        return all(self.bundle.languages) or not self.source_tokenizer.is_of_characters
+        return self.splits_sentences_of(self.bundle)
+
+    @staticmethod
+    def splits_sentences_of(bundle: Bundle) -> bool:
+        """The same of the model of a bundle."""
+        return all(bundle.languages) or not bundle.source_tokenizer.is_of_characters
 
     @property
     def precision(self) -> Precision:

@@ -20,6 +20,8 @@ from torch import Tensor
 from ...bundle import Bundle
 from ...nn import EncoderBlock
 from ...nn.weights import weights
+from ...text.sentences import sentence_spans
+from ...translator import Translator
 from ...younger.query_key_norm import EPS
 from .exports import ExportPrecision, banned_ids
 
@@ -31,6 +33,7 @@ _DECODE = (
     "alpha", "length_penalty", "patience", "length_ratio", "extra_length", "min_length", "min_ratio",
     "no_repeat_ngram_size", "renormalize_logits",
 )  # fmt: skip
+_LONGEST_ABBREVIATION = 4  # letters: longer ones are hardly pieces of a vocabulary
 LIBRARY = (
     "kernels.js",
     "weights.js",
@@ -38,6 +41,7 @@ LIBRARY = (
     "subwords.js",
     "tokenizer.js",
     "transformer.js",
+    "sentences.js",
     "search.js",
     "translator.js",
 )
@@ -105,9 +109,7 @@ class HTMLFolder:
 
     def text(self, source: str, *, beam: int = 1) -> str:
         """What the page shows as the translation of a text."""
-        return cast(
-            str, self.evaluate(f"translator.translate({json.dumps(source)}, {{ beam: {beam} }}).hypotheses[0].text")
-        )
+        return cast(str, self.evaluate(f"translator.translateText({json.dumps(source)}, {{ beam: {beam} }}).text"))
 
     def close(self) -> None:
         """End V8."""
@@ -168,6 +170,11 @@ def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str
     return {
         "config": config,
         "normalization": asdict(bundle.normalization),
+        "splitting": {
+            "languages": list(bundle.languages),
+            "abbreviations": _abbreviations(bundle),
+            "split": Translator.splits_sentences_of(bundle),
+        },
         "tensors": index,
         "shared": shared,
         "source_tokenizer": json.loads(bundle.source_tokenizer.to_json()),
@@ -179,6 +186,14 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Round weights (out, in) to int8 of the same shape, with scales (out,): weight ≈ scale · int8."""
     scale = weight.abs().amax(1).clamp_(min=1e-12) / 127
     return (weight / scale[:, None]).round_().to(torch.int8), scale
+
+
+def _abbreviations(bundle: Bundle) -> list[str]:
+    """Short words of the vocabulary after whose full stop no sentence ends in the language of the sources."""
+    tokenizer, language = bundle.source_tokenizer, bundle.languages[0]
+    pieces = {piece.strip("␣▁") for piece in tokenizer.pieces(range(len(tokenizer)))}
+    short = sorted(piece for piece in pieces if 1 < len(piece) <= _LONGEST_ABBREVIATION and piece.isalpha())
+    return [word for word in short if len(sentence_spans(f"{word}. Abcde", language=language)) == 1]
 
 
 def _pack(bundle: Bundle, precision: ExportPrecision) -> tuple[list[dict[str, Any]], bytes, dict[str, str]]:

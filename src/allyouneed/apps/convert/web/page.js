@@ -12,8 +12,9 @@ onmessage = ({ data }) => {
       const { name, buffer } = translator.model.kernels;
       postMessage({ loaded: performance.now() - started, name, bytes: buffer.byteLength, layers: translator.layers });
     } else {
-      const result = translator.translate(data.text, data.options);
-      postMessage({ number: data.number, text: data.text, result, milliseconds: performance.now() - started });
+      const whole = translator.translateText(data.text, data.options);
+      const result = whole.results[0] ?? translator.translate("", data.options);
+      postMessage({ number: data.number, text: data.text, whole, result, milliseconds: performance.now() - started });
     }
   } catch (error) {
     postMessage({ number: data.number, error: error.message });
@@ -58,13 +59,13 @@ worker.onmessage = ({ data }) => {
   element("error").hidden = !data.error;
   element("error").textContent = data.error || "";
   if (data.error) return draw(null);
-  draw(data.result);
+  draw(data.result, data.whole);
   element("time").textContent = data.text.trim() ? `${Math.round(data.milliseconds)} ms` : "";
   document.documentElement.dataset.answered = data.number;
 };
 
 // Null for a text that is refused: nothing of an earlier one stands beside it.
-function draw(result) {
+function draw(result, whole) {
   answer = result?.hypotheses.length ? result : null;
   chosen = 0;
   element("empty").hidden = result === null || answer !== null;
@@ -72,7 +73,8 @@ function draw(result) {
   for (const id of ["output", "time", "hypotheses", "steps", "candidates", "matrix", "matrix-caption"]) element(id).replaceChildren();
   element("steps").removeAttribute("aria-activedescendant");
   if (!answer) return;
-  element("output").textContent = answer.hypotheses[0].text;
+  element("output").textContent = whole.text;
+  element("first").hidden = whole.sentences.length < 2; // what is below is that of the first sentence
   drawHypotheses();
   drawSteps();
   drawStep();

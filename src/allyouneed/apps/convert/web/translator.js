@@ -1,4 +1,4 @@
-// The model in JavaScript: text → text. No file of this library touches a page, so it runs in a worker as well.
+// The model in JavaScript: text → text. `translateText` cuts a text into sentences; `translate` takes it for one. No file of this library touches a page, so it runs in a worker as well.
 //
 //   const translator = new Translator(bundle, weights);   // what the exporter wrote: parsed JSON, and base64 text
 //   const { hypotheses } = translator.translate("a text", { beam: 4 });
@@ -28,6 +28,7 @@ class Translator {
   // `options` are those of Kernels: { simd: false } computes without WebAssembly.
   constructor(bundle, weights, options = {}) {
     this.config = bundle.config;
+    this.splitting = bundle.splitting;
     this.model = new Transformer(bundle.config, loadWeights(bundle, weights, options));
     this.source = new Tokenizer(bundle.source_tokenizer, bundle.normalization);
     this.target = bundle.target_tokenizer ? new Tokenizer(bundle.target_tokenizer, bundle.normalization) : this.source;
@@ -36,6 +37,14 @@ class Translator {
   // Every attention sublayer, from the first of the encoder to the last of the decoder: { name, title, heads }.
   get layers() {
     return attentionLayers(this.config);
+  }
+
+  // A text sentence by sentence: { text, sentences, results }, the results as those of `translate`, one a sentence.
+  translateText(text, options = {}) {
+    const { sentences, gaps } = splitText(text, this.splitting);
+    const results = sentences.map((sentence) => this.translate(sentence, options));
+    const texts = results.map(({ hypotheses }) => hypotheses[0].text);
+    return { text: gaps.map((gap, i) => gap + (texts[i] ?? "")).join(""), sentences, results };
   }
 
   translate(text, options = {}) {
