@@ -122,10 +122,10 @@ def test_the_loss_by_hand_is_that_of_training() -> None:
 
 
 def test_a_file_gets_the_numbers_of_its_notes() -> None:
-    page = "<!-- file: nn/mask.py -->\nold\n<!-- end -->\n\n1. `import torch` is first.\n2. `.tril()` is last.\n"
+    page = "<!-- file: nn/mask.py -->\nold\n<!-- end -->\n\n1. `import torch` is first.\n2. `.tril(past)` is last.\n"
     filled = pages.filled(page)
     assert "import torch  # ①\n" in filled
-    assert re.search(r"\.tril\(\)  # ②\n", filled)
+    assert re.search(r"\.tril\(past\)  # ②\n", filled)
     assert pages.filled(filled) == filled
 
 

@@ -1,12 +1,14 @@
 """Texts and untrained models for tests of translating."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from allyouneed.bundle import Bundle
-from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.config import SPANS, DecodeConfig, ModelConfig
 from allyouneed.nn import Transformer
+from allyouneed.text.spans import CopyCount, CopyStatistics
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 
@@ -22,6 +24,11 @@ def loud(bundle: Bundle, letter: str, *, logit: float = 12.0) -> None:
         last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.feed_forward_residual.norm")
         last.get_parameter("gain").zero_()
         last.get_parameter("bias").fill_(1.0)
+
+
+def without_copies(bundle: Bundle) -> Bundle:
+    """The same, as if its training pairs had never copied a placeholder, an address or an emoji."""
+    return replace(bundle, copy_statistics=CopyStatistics(inside={kind: CopyCount(seen=100) for kind in SPANS}))
 
 
 def spaced(**decode: Any) -> Translator:

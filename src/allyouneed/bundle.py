@@ -241,7 +241,15 @@ class _LearnedFrom:
         require_whole("longest_repetition", self.longest_repetition, least=0)
 
 
-_OPTIONAL = {"longest_source", "longest_repetition", "alone", "inside", "letter_case", "contradicted"}  # of the fields
+_OPTIONAL = {
+    "longest_source",
+    "longest_repetition",
+    "alone",
+    "inside",
+    "signs",
+    "letter_case",
+    "contradicted",
+}  # of the fields
 
 
 class UnreadBundle(Bundle):

@@ -30,10 +30,12 @@ def primary_language(tag: str) -> str:
     return "" if code in ("und", "zxx", "mul", "mis") else code
 
 
-def is_foreign(tag: str, own: Collection[str]) -> bool:
-    """Whether text that is marked with a tag is in another language than those in `own`, or in none (zxx)."""
+def is_foreign(tag: str, languages: Collection[str]) -> bool:
+    """Whether text that is marked with a tag is in another language than those in `languages`, or in none (zxx)."""
     code = re.split("[-_]", tag.lower())[0]
-    return len(code) > 1 and code not in ("und", "mul", "mis") and code not in own  # x-none is no language of Word
+    return (
+        len(code) > 1 and code not in ("und", "mul", "mis") and code not in languages
+    )  # x-none is no language of Word
 
 
 _RIGHT_TO_LEFT = frozenset(

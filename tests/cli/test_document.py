@@ -2,19 +2,12 @@
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from allyouneed.apps.cli.document import copied_kinds, document_kind
-from allyouneed.bundle import Bundle
-from allyouneed.config import DecodeConfig
+from allyouneed.apps.cli.document import document_kind
 from allyouneed.errors import InputError
-from allyouneed.nn import Transformer
-from allyouneed.text.spans import CopyCount, CopyStatistics
-from allyouneed.text.tokenizer import Tokenizer
-from conftest import SMALL
 from shell import refusal, run_here
 
 PAGE = b'<html lang="en"><p>abc <b>dea</b></p><p>bad cab</p></html>'
@@ -164,20 +157,3 @@ def test_text_is_translated_by_lines(name: str) -> None:
 def test_what_is_not_of_its_format_is_refused(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{")
     assert "a.json is not JSON" in refusal("translate", saved, tmp_path / "a.json", "--output", tmp_path / "b.json")
-
-
-def test_what_is_copied_the_pairs_have_copied_and_the_vocabulary_can_spell() -> None:
-    def copied(tokenizer: Tokenizer, **counts: CopyCount) -> tuple[str, ...]:
-        model = Transformer(replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id))
-        statistics = CopyStatistics(inside=counts)
-        return copied_kinds(Bundle(model, tokenizer, tokenizer, DecodeConfig(), copy_statistics=statistics))
-
-    assert copied(Tokenizer.characters("ab\N{SLIGHTLY SMILING FACE}\N{RIGHTWARDS ARROW}")) == (
-        "urls",
-        "emails",
-        "placeholders",
-        "emoji",
-    )
-    assert copied(Tokenizer.characters("ab")) == ("urls", "emails", "placeholders")
-    with_emoji = Tokenizer.characters("ab\N{SLIGHTLY SMILING FACE}\N{RIGHTWARDS ARROW}")
-    assert copied(with_emoji, placeholders=CopyCount(20, 10)) == ("urls", "emails", "emoji")

@@ -94,7 +94,7 @@ def test_when_the_run_has_ended_its_page_goes_on_and_names_commands_that_work(tm
     commands = training.describe()["commands"]
     assert training.stop(signal.SIGINT) == 0
     longer = commands["Train longer"].split(" -m allyouneed ")[1].split()
-    assert longer[-2:] == ["train.steps=20", "--resume"]
+    assert longer[-2:] == ["--resume", "train.steps=20"]
     assert "train.steps=10" not in longer
     longer.remove("--serve")
     resumed = run_here(*longer, cwd=tmp_path)

@@ -24,7 +24,9 @@ from allyouneed.native.engine import NativeEngine, Precision
 from allyouneed.nn import MultiHeadAttention, Transformer
 from allyouneed.nn.attention import attention
 from allyouneed.nn.weights import weight_buffers
+from allyouneed.text.backends import bpe_backend
 from allyouneed.text.sentencepiece import SentencePieceModel, make_tokenizer
+from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.vocabulary import load_vocabulary
 from allyouneed.younger import build_model
 from bundles import make_bundle
@@ -398,3 +400,14 @@ def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         faults = Axe().run(page)["violations"]
         assert [fault["id"] for fault in faults if fault["impact"] in ("serious", "critical")] == []
+
+
+def test_the_page_knows_the_abbreviations_of_its_vocabulary_and_the_blanks_of_its_target(tmp_path: Path) -> None:
+    pieces = Tokenizer(bpe_backend(["Dr. Bell and Mr. Bell meet. The end."] * 9, vocab_size=300))
+    bundle = make_bundle(vocab_size=len(pieces), pad_id=pieces.pad_id)
+    bundle = replace(bundle, source_tokenizer=pieces, target_tokenizer=pieces, languages=("en", "zh"))
+    html.write_html(bundle, tmp_path, "float32")
+    page = HTMLFolder(tmp_path)
+    expected = {"sentences": ["Dr. Bell met Mr. Bell.", "The end!", "Go"], "gaps": [" ", "", "\n", ""]}
+    assert page.evaluate("splitText(' Dr. Bell met Mr. Bell. The end!\\nGo', translator.splitting)") == expected
+    page.close()

@@ -115,3 +115,14 @@ def test_a_command_that_failed_is_not_proposed_again() -> None:
 
 def test_a_name_goes_before_letters() -> None:
     assert find_columns(["C", "B", "A"], ("A", "B"), Path("a.csv"))[:2] == (2, 1)
+
+
+def test_a_title_may_fill_as_many_cells_as_the_heading() -> None:
+    columns = find_columns(["Dictionary", "2026"], (), Path("a.csv"), ["Italian", "English"], ["cane", "dog"])
+    assert columns.names == ("Italian", "English")
+    assert columns.above == ("Dictionary", "2026")
+
+
+@pytest.mark.parametrize("row", [["it", "lo"], ["no", "id"], ["French", "francese"], ["a source", "una fonte"]])
+def test_a_pair_below_others_is_no_heading(row: list[str]) -> None:
+    assert find_columns(["a dog", "un cane"], (), Path("a.csv"), row) == PairColumns(0, 1)

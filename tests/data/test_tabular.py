@@ -390,6 +390,25 @@ def test_another_code_page_is_refused_by_its_first_line(tmp_path: Path, text: st
         rows(tmp_path / "a.csv", content)
 
 
+@pytest.mark.parametrize(
+    ("heading", "text", "page"),
+    [
+        ("English;Polski", "zażółć gęślą jaźń", "1250"),
+        ("Tschechisch;Deutsch", "příliš žluťoučký kůň", "1250"),
+        ("English;Русский", "привет", "1251"),
+        ("en;el", "καλημέρα", "1253"),
+        ("Türkçe;İngilizce", "ığüş", "1254"),
+    ],
+)
+def test_the_languages_of_the_heading_say_in_which_code_page_a_table_is(
+    tmp_path: Path, heading: str, text: str, page: str
+) -> None:
+    path = tmp_path / "a.csv"
+    (row,) = rows(path, f"{heading}\n{text};{text}\n".encode(f"cp{page}"))
+    assert row == Pair(text, text)
+    assert f"Windows-{page}" in describe_columns(str(path))
+
+
 def test_a_line_in_utf_8_is_never_taken_for_windows_1252(tmp_path: Path) -> None:
     content = "".join(f"caffè {n}\tcoffee\n" for n in range(200_000)).encode("cp1252") + "tè\ttea\n".encode()
     assert rows(tmp_path / "a.tsv", content)[-1] == Pair("tè", "tea")

@@ -10,12 +10,12 @@ from allyouneed.apps.documents.document_translation import (
     DocumentTranslation,
     finish_document,
     plan_document,
-    sentence_spans,
     translate_document,
     translate_plan,
 )
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
+from allyouneed.text.sentences import sentence_spans
 from allyouneed.translator import Alignment, Translation, Translator
 from document_checks import read
 from fake_translator import FakeTranslator

@@ -40,11 +40,11 @@ def anchors(page: str) -> list[str]:
 )  # fmt: skip
 def test_links_follow_their_headings(page: str, names: list[str] | None) -> None:
     written = reversed_page(page)
-    found = anchors(written)
+    result = anchors(written)
     if names is None:
-        assert found != ["whats-x--more"]
+        assert result != ["whats-x--more"]
     else:
-        assert sorted(found) == sorted(names)
+        assert sorted(result) == sorted(names)
     assert_identity(page.encode(), "md")
 
 

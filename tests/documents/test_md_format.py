@@ -242,3 +242,11 @@ def test_the_reading_of_a_word_is_no_part_of_the_text() -> None:
     page = b"The <ruby>house<rp>(</rp><rt>casa</rt><rp>)</rp></ruby> is here"
     assert texts(page, "md") == ["The house is here"]
     assert translated(page, "md") == b"THE <ruby>HOUSE<rp>(</rp><rt>casa</rt><rp>)</rp></ruby> IS HERE"
+
+
+def test_elements_in_another_language_stay() -> None:
+    page = 'The word <i lang="de">Fern**weh**</i> is <span lang="en-GB">one</span>.\n'
+    result = translated(page.encode(), "md", source_language="en", target_language="it").decode()
+    assert result == 'THE WORD <i lang="de">Fern**weh**</i> IS <span lang="en-GB">ONE</span>.\n'
+    assert texts(page.encode(), "md")[0].startswith("The word Fernweh is")
+    assert_identity(page.encode(), "md")

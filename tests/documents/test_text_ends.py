@@ -77,6 +77,24 @@ def test_parts_of_words_are_not_parted(markup: str) -> None:
     assert len(texts(read("html", markup))) == 1
 
 
+@pytest.mark.parametrize("kind", FORMS)
+def test_words_that_may_be_one_or_two_are_to_be_reviewed(kind: str) -> None:
+    form, _ = FORMS[kind]
+    for markup, is_doubtful in (("Click <b>Save</b>Then go", True), ("<b>H</b>yper<b>T</b>ext", False)):
+        markup = markup.replace("<", "&lt;").replace(">", "&gt;") if kind == "xliff" else markup
+        review = translate_document(read(kind, form.replace("{}", markup)), FakeTranslator()).review
+        assert any("touch at a tag" in reason for item in review for reason in item.reasons) == is_doubtful
+
+
+@pytest.mark.parametrize("kind", ["html", "md"])
+def test_marks_of_notes_and_powers_are_no_part_of_a_word(kind: str) -> None:
+    page = "<p>The house<sup><a href=1>[1]</a></sup> has 9 m<sup>2</sup>.<sup>2</sup> It is the 2<sup>nd</sup></p>"
+    page = page if kind == "html" else page[3:-4]
+    assert texts(read(kind, page)) == ["The house has 9 m. It is the 2nd"]
+    written = translate_document(read(kind, page), FakeTranslator(str.upper)).data.decode()
+    assert "THE HOUSE<sup><a href=1>[1]</a></sup> HAS 9 M<sup>2</sup>.<sup>2</sup> IT IS THE <sup>2ND</sup>" in written
+
+
 def test_each_element_keeps_its_own_words_whatever_the_order() -> None:
     page = "<nav><a href=1>Home</a><a href=2>The files</a></nav><p><strong>Note</strong>The file<br>Is it open"
     written = translate_document(read("html", page), FakeTranslator(str.upper, reverse=True)).data.decode()

@@ -172,6 +172,15 @@ def test_the_last_cell_of_a_sheet_costs_nothing(tmp_path: Path) -> None:
     assert_identity_of_units(data)
 
 
+def test_cells_that_share_a_long_string_are_refused_before_they_take_memory(tmp_path: Path) -> None:
+    rows = "".join(f'<row r="{n}"><c r="B{n}" t="s"><v>0</v></c></row>' for n in range(7, 5_000))
+    data = book(
+        tmp_path, lambda sheet: sheet.replace("</sheetData>", f"{rows}</sheetData>"), f"<si><t>{'a ' * 9_999}</t></si>"
+    )
+    with pytest.raises(DocumentError, match="characters in the column"):
+        read(data, "xlsx", column="English")
+
+
 def assert_identity_of_units(data: bytes) -> None:
     document = read(data, "xlsx", column="English")
     assert document.write([None] * len(document.units)) == data

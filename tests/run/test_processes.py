@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import torch
 
-from allyouneed import Recipe, TrainingError, fit
+from allyouneed import Recipe, TrainConfig, TrainingError, Transformer, fit
 from allyouneed.bundle import Bundle
 from allyouneed.run import processes, worker_count
-from allyouneed.train import Update, add_gradients
+from allyouneed.train import Update, add_gradients, make_optimizer
 from runs import TINY, Notebook, StopAt, eventful, read_weights
 from waiting import PATIENCE, wait_until
 
@@ -222,3 +222,28 @@ def test_a_trial_whose_processes_cannot_start_leaves_the_run_as_it_is(
     fit(eventful(threads=0, steps=24), tmp_path / "auto", evaluate=None)
     fit(eventful(threads=0, steps=24, workers=1), tmp_path / "one", evaluate=None)
     assert read_weights(tmp_path / "auto") == read_weights(tmp_path / "one")
+
+
+def test_a_run_that_one_process_has_to_make_tries_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with an optimizer of one's own; a resumed run goes on with as many."""
+    changes = {"WINDOW": 0, "FEWEST": 2, "MIN_UPDATE": 1, "CHANGED": 1e-9, "WORTH_SECONDS": -1, "WORTH_WINDOWS": 0}
+    for name, value in {**changes, "GAIN": 0}.items():
+        monkeypatch.setattr(worker_count, name, value)
+    monkeypatch.setattr(worker_count, "available_cores", lambda: 2)
+    threads: list[int] = []
+
+    class Counter(StopAt):
+        def on_update(self, update: Update, steps: int) -> None:
+            threads.append(torch.get_num_threads())
+            super().on_update(update, steps)
+
+    def optimizer(model: Transformer, config: TrainConfig) -> torch.optim.Optimizer:
+        return make_optimizer(model, config)
+
+    recipe = eventful(threads=0, steps=18)
+    with pytest.raises(KeyboardInterrupt):
+        fit(recipe, tmp_path / "run", callback=Counter(14), evaluate=None, optimizer=optimizer)
+    assert threads == [1] * 8 + [2] * 6
+    fit(recipe, tmp_path / "run", callback=Counter(0), evaluate=None, optimizer=optimizer, resume=True)
+    assert threads[14:] == [2] * 6  # updates 13 to 18
+    assert torch.get_num_threads() == 1

@@ -12,27 +12,43 @@ from allyouneed.apps.serve.languages import ModelKey
 from allyouneed.apps.serve.models import ModelSource, ModelStore
 from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.errors import InputError
+from allyouneed.text.sentences import sentence_spans, whole_span
 from allyouneed.translator import Alignment, Segment, SplitTexts, Translation
 from allyouneed.translator.generation import GenerationRequest
+from allyouneed.translator.text_splitter import SplitSentences
 
 
 class SwapCase:
     """Translates `Hello` as `hELLO`; a glossary replaces whole words; `refuse!` is a text that it cannot read."""
 
     decode = SimpleNamespace(batch_size=8)
+    splits_sentences = True
 
-    def __init__(self, glossary: dict[str, str] | None = None) -> None:
-        self._glossary = glossary or {}
+    def __init__(self, glossary: dict[str, str] | None = None, languages: tuple[str, str] = ("", "")) -> None:
+        self._glossary, self._languages = glossary or {}, languages
 
     def using(self, *, glossary: dict[str, str] | None = None) -> "SwapCase":
-        return SwapCase(glossary)
+        return SwapCase(glossary, self._languages)
 
-    def split(self, texts: Sequence[str], *, glossary: Any = None, first_line: int = 1, **_: Any) -> SplitTexts:
+    def split(
+        self,
+        texts: Sequence[str],
+        *,
+        glossary: Any = None,
+        first_line: int = 1,
+        split_sentences: bool = True,
+        **_: Any,
+    ) -> SplitTexts:
         if "refuse!" in texts:
             line = first_line + list(texts).index("refuse!")
             raise InputError("a character that the vocabulary has not", line=line)
         request = GenerationRequest([0], [], [])
-        return SplitTexts(texts, {}, [Segment(number, text, request, glossary) for number, text in enumerate(texts)])
+        spans = [
+            sentence_spans(one, language=self._languages[0]) if split_sentences else whole_span(one) for one in texts
+        ]
+        sentences = [text[start:end] for text, some in zip(texts, spans, strict=True) for start, end in some]
+        segments = [Segment(number, text, request, glossary) for number, text in enumerate(sentences)]
+        return SplitTexts(texts, spans, SplitSentences(sentences, {}, segments), self._languages[1])
 
     def translate_segments(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: str | None = None
@@ -44,7 +60,7 @@ class SwapCase:
         ]
 
     def join(self, split: SplitTexts, translations: Sequence[Translation], **_: Any) -> list[Translation]:
-        return list(translations)
+        return split.join(translations, lambda segment, number: InputError("none"))
 
     def stream(self, text: str) -> Iterator[str]:
         yield from self._translate(text, 0, None).text
@@ -69,7 +85,9 @@ class StubModel:
     """A loaded model whose translator is `SwapCase`."""
 
     bytes = 0
-    base = SwapCase()
+
+    def __init__(self, languages: tuple[str, str]) -> None:
+        self.base = SwapCase(languages=languages)
 
 
 class StubModels(ModelStore):
@@ -78,15 +96,16 @@ class StubModels(ModelStore):
     def __init__(self, pairs: Sequence[str], config: ServeConfig) -> None:
         keys = [ModelKey(*pair.split(":")) for pair in pairs]
         super().__init__([ModelSource(key, Path(f"/{key}")) for key in keys], config)
+        self._stubs: dict[ModelKey, StubModel] = {}
 
     def loaded(self, key: ModelKey) -> Any:
-        return StubModel()
+        return self._stubs.setdefault(key, StubModel((key.source, key.target)))
 
     def missing(self) -> list[ModelKey]:
         return []
 
     def load(self, key: ModelKey) -> Any:
-        return StubModel()
+        return self._stubs.setdefault(key, StubModel((key.source, key.target)))
 
 
 def limited(**settings: Any) -> ServeConfig:

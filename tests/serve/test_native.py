@@ -112,7 +112,7 @@ def test_every_error_can_be_written() -> None:
 
 
 def test_an_empty_text_streams_nothing(client: TestClient) -> None:
-    answer = client.post("/v1/stream", json={"text": " ", "source": "en", "target": "it"})
+    answer = client.post("/v1/stream", json={"text": "", "source": "en", "target": "it"})
     assert answer.text == 'event: done\ndata: {"text": ""}\n\n'
 
 

@@ -120,7 +120,7 @@ def test_a_browser_sees_the_run_and_the_translations_of_the_model_that_it_has_no
         expect(page.locator("#training-commands")).to_contain_text("train me")
         for line in Verdict.read(run).lines():
             for words in line.removeprefix("- ").split("  "):
-                expect(page.locator("#training-verdict")).to_contain_text(words.strip())
+                expect(page.locator("#training-verdict")).to_contain_text(words.strip(" :"))
         expect(page.locator("#training-worst textarea")).to_have_count(0)  # the right translation is known
         expect(page.locator("#training-commands")).not_to_contain_text("learn me")
         page.click("#correct")

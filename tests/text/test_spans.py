@@ -105,7 +105,8 @@ UNITS = ("a1", "a.", "a1@", "a@a.", "@", "%", "%0", "%1", "%(", "%<a", "%*", "%1
          ")", "http://)", " ", "a b", "1")
 OTHERS = ("{ a", "{ a |", "{a(", "{a ->", "<%", "{#", "{!!", "[%", "%a", "@", "@a/", "@:a.", "$a.", ":a", ":a-",
           "__a", "__", "[[", "[a b=", "[a=", "&a", "&#", "C:\\\\a", "\\\\", "%a%\\\\", "a:", "a://",
-          "\U0001f600\u200d", "1\u20e3", "{\\\\", "<!--", "</", "{0:", "${")
+          "\U0001f600\u200d", "1\u20e3", "{\\\\", "<!--", "</", "{0:", "${",
+         "`", "``", "`a ", "|a", "|a ", "[a", "[a:", "#a", "~a", "<<a", ":a:`")
 for unit in (*UNITS, *OTHERS):
     for before in ("", "{a,plural,", "http://", "<a ") if unit in UNITS else ("",):
         find_spans((before + unit * 100_000)[:100_000])
@@ -153,3 +154,41 @@ def test_what_a_tenth_of_the_pairs_changed_is_left_to_the_model() -> None:
     assert not alone.is_contradicted("a@b.org")
     inside = CopyStatistics.from_pairs([("open %s at www.a.de", "{0} www.a.de")] * 20)
     assert [inside.is_copied_inside(kind) for kind in ("placeholders", "urls", "tags")] == [False, True, True]
+
+
+CODES = [
+    "##ticket.title##", "###T01###", "[site:name]", "[<file>]", "<<name>>", "%-<all>8s", "%<PRId64>", "``read_file``",
+    ":func:`open`", ":ref:`the list of files <file-list>`", ":py:meth:`~a.b.C.run`", "`cargo build`", "`target`",
+    "`the page <https://example.com/page.html>`_", "`name`__", "|product|", "|the product|_", "[1]_", "[#note]_",
+    "[CIT2002]_",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_code_is_one_span_wherever_it_stands(code: str) -> None:
+    for text in (code, f"The {code} file", f"({code}),", f"Open {code}. And {code}!"):
+        assert {span for _, span in find_spans(text, ("placeholders", "tags", "urls"))} == {code}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "use `foo' and `bar' here", "a | b | c", "100% of #1 and #tag", "[see below] and [1]", "~5, x^2", "C# and F#",
+        "a ## b",
+    ],
+)  # fmt: skip
+def test_signs_of_sentences_are_no_codes(text: str) -> None:
+    assert find_spans(text, ("placeholders", "tags")) == []
+
+
+def test_runs_with_signs_that_the_training_sources_lack_are_foreign() -> None:
+    statistics = CopyStatistics.from_pairs([("The house is big, isn't it?", ""), ("Part 5/B-7 + x", "")])
+    text = "Dear «Name», a {b} in **big** “letters” and 5/B+7 (100%)"
+    assert statistics.foreign_runs(text) == ["«Name»", "{b}", "**big**"]
+    assert CopyStatistics().foreign_runs(text) == []  # a bundle that did not count
+
+
+def test_a_sign_in_fewer_than_one_of_a_thousand_sources_is_foreign() -> None:
+    pairs = [("word.", "")] * 1_999
+    assert CopyStatistics.from_pairs([*pairs, ("a~b", "")]).foreign_runs("c~d") == ["c~d"]
+    assert CopyStatistics.from_pairs([*pairs[1:], ("a~b", ""), ("a~c", "")]).foreign_runs("c~d") == []

@@ -14,16 +14,18 @@ from allyouneed.errors import InputError
 from allyouneed.nn import Transformer
 from allyouneed.text.backends import bpe_backend, codes_backend, word_backend
 from allyouneed.text.glossary import Glossary
+from allyouneed.text.spans import CopyCount, CopyStatistics
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from allyouneed.translator.constraints import (
     ConstraintBuilder,
     code_signs_differ,
+    copied_kinds,
     extra_spans,
     numbers_are_lost,
     spans_differ,
 )
-from untrained import loud
+from untrained import loud, without_copies
 from vocabularies import CODES
 
 
@@ -54,6 +56,14 @@ def test_a_phrase_is_spelled_as_the_vocabulary_writes_it_or_refused() -> None:
         ConstraintBuilder(invisible, Glossary({"cat": "zebra"}), ()).build("a cat")
 
 
+def test_a_span_that_the_vocabulary_cannot_spell_is_not_required_and_its_translation_differs() -> None:
+    builder = ConstraintBuilder(Tokenizer.characters("abc %s"), Glossary({}), ("placeholders",), is_required=False)
+    assert len(builder.build("a %s b")) == 1
+    assert builder.build("a ##b.c## b") == []
+    assert builder.orders("%s ##b.c## {}") == []
+    assert builder.spans_differ("a ##b.c## b", "a b b")
+
+
 def percents() -> Bundle:
     """A model that says nothing but "%" if it may."""
     tokenizer = Tokenizer.characters("abcdefgh<>/%sd ")
@@ -73,7 +83,8 @@ def percents() -> Bundle:
 
 @pytest.mark.parametrize("text", ["ab", "a%%b", "a%%b%%", "%s a", "%s a %d", "%d %s"])
 def test_spans_that_the_source_does_not_have_do_not_come_out(text: str) -> None:
-    free, bound = Translator(percents()), Translator(percents()).using(copy_spans=["placeholders"])
+    bundle = percents()
+    free, bound = Translator(without_copies(bundle)), Translator(bundle).using(copy_spans=["placeholders"])
     assert spans_differ(text, free(text), ["placeholders"])
     (result,) = bound.translations([text])
     assert not spans_differ(text, result.text, ["placeholders"])
@@ -125,7 +136,9 @@ def test_arguments_without_a_number_keep_their_order() -> None:
         (result,) = Translator(bundle).using(copy_spans=["placeholders"]).translations(["%s a %d"])
         flagged += "wrong_spans" in result.flags
         free += spans_differ(
-            "%s a %d", Translator(bundle).using(glossary={"%s": "%s", "%d": "%d"})("%s a %d"), ["placeholders"]
+            "%s a %d",
+            Translator(without_copies(bundle)).using(glossary={"%s": "%s", "%d": "%d"})("%s a %d"),
+            ["placeholders"],
         )
     assert free > 0
     assert flagged == 0
@@ -226,3 +239,8 @@ def test_signs_of_codes_that_are_not_known_come_back(source: str) -> None:
     assert not code_signs_differ(source, source[::-1])
     assert code_signs_differ(source, "".join(one for one in source if one.isalnum()))
     assert code_signs_differ("a", source)
+
+
+def test_the_kinds_that_are_copied_are_those_that_the_training_pairs_do_not_speak_against() -> None:
+    assert copied_kinds(CopyStatistics()) == ("urls", "emails", "placeholders", "emoji")
+    assert copied_kinds(CopyStatistics(inside={"placeholders": CopyCount(20, 10)})) == ("urls", "emails", "emoji")

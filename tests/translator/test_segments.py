@@ -1,10 +1,12 @@
 """Long texts, and where they are cut."""
 
+import pytest
 import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.nn import Transformer
+from allyouneed.text.spans import CopyStatistics
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 
@@ -29,7 +31,12 @@ def reading(longest_source: int, *, max_length: int = 30) -> Translator:
 
 
 def untrained(
-    alphabet: str, *, longest_source: int, max_length: int = 30, languages: tuple[str, str] = ("", "")
+    alphabet: str,
+    *,
+    longest_source: int,
+    max_length: int = 30,
+    languages: tuple[str, str] = ("", ""),
+    signs: str = "",
 ) -> Translator:
     torch.manual_seed(1)
     tokenizer = Tokenizer.characters(alphabet)
@@ -39,7 +46,13 @@ def untrained(
     )  # fmt: skip
     decode = DecodeConfig(beam=2, extra_length=9)
     bundle = Bundle(
-        Transformer(config).eval(), tokenizer, tokenizer, decode, longest_source=longest_source, languages=languages
+        Transformer(config).eval(),
+        tokenizer,
+        tokenizer,
+        decode,
+        longest_source=longest_source,
+        languages=languages,
+        copy_statistics=CopyStatistics(signs=signs),
     )
     return Translator(bundle)
 
@@ -86,3 +99,15 @@ def test_a_prefix_begins_the_first_piece_alone() -> None:
     assert result.text == f"{first.text} {translator('Bcd ef gh.')}"
     (result,) = translator.translations(["Abc de. Bcd ef gh."], prefix="j, j", alternatives=2)
     assert result.text.startswith("j, j")
+
+
+@pytest.mark.parametrize(
+    ("signs", "text", "is_wrong"), [(".", "a «b» c", True), (".«»", "a «b» c", False), (".", "a b c", False)]
+)
+def test_a_run_with_signs_that_the_training_sources_lack_is_copied_or_flagged(
+    signs: str, text: str, is_wrong: bool
+) -> None:
+    translator = untrained("abc «».", longest_source=20, signs=signs)
+    (result,) = translator.translations([text])
+    assert "«b»" not in result.text
+    assert ("wrong_spans" in result.flags) == is_wrong

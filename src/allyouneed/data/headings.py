@@ -22,6 +22,8 @@ _SIDES = (
 _SAME_SIDE = [{name for kind in _SIDES[:1] for name in kind[side]} for side in (0, 1)]
 _NUMBERS = ("id", "no")  # columns that number the rows, but Indonesian and Norwegian in a table of two
 _NO_NAME = re.compile(r"^\d+$|\s\S+\s.*[.!?…]$|[。！？]$|^.{31}")  # of a column: it is long, a sentence, or a number
+_LONGEST_CODE = 3  # letters
+_TITLE_ROWS = 10  # in which titles stand that fill as many cells as the heading
 HEAD_ROWS = 40  # in which the heading is looked for, and which show what columns have
 SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _LETTERS = re.compile("[A-Za-z]{1,3}")
@@ -100,10 +102,20 @@ class _Head:
         """How many cells of each row have text."""
         return [sum(map(bool, self.cells(row))) for row in range(len(self.rows))]
 
-    def tops(self) -> list[int]:
-        """The rows that could be a heading: with more text than each row above, which are titles then."""
-        filled = self.filled()
-        return [row for row, count in enumerate(filled) if count > max([0, *filled[:row]])]
+    def sides(self, row: int, places: Sequence[int] = ()) -> tuple[str, str] | None:
+        """The names of source and target in a row that could be a heading, or in two of its `places`.
+
+        It has more text than each row above, which are titles then; or as much, if it is near the top and spells the
+        names out, which no pair does.
+        """
+        filled, cells = self.filled(), self.cells(row)
+        above = max([0, *filled[:row]])
+        chosen = (
+            [cell for place in places for cell in cells[place : place + 1]] if places else list(filter(None, cells))
+        )
+        sides = find_sides(chosen) if filled[row] >= above else None
+        is_spelt = sides and row < _TITLE_ROWS and min(map(len, sides)) > _LONGEST_CODE
+        return sides if filled[row] > above or is_spelt else None
 
     def begin(self) -> int:
         """The first row with text in two cells or more, and in more than half of those that any row has."""
@@ -124,8 +136,8 @@ class _Head:
             missing = next(name for name in unnamed if not 1 <= column_number(name) <= width)
             raise self._unclear(f'{self.path} has no column "{missing}"')
         places = [number - 1 for number in numbers]
-        for row in self.tops():
-            if find_sides([cell for place in places for cell in self.cells(row)[place : place + 1]]):
+        for row in range(len(self.rows)):
+            if self.sides(row, places):
                 return self._found(places, row, heading=True)
         return self._found(places, begin, heading=begin > 0)  # titles stand above a heading
 
@@ -140,11 +152,12 @@ class _Head:
                 f"{where} has no second column; expected a source and its translation in two of them{parted}"
             )
         if len(used) == 2:
-            order = heading_order([self.cells(begin)[place] for place in used], where)
-            return self._found([used[place] for place in order or (0, 1)], begin, heading=bool(order))
-        for row in self.tops():
-            if sides := find_sides(self.cells(row)):
+            heading_order([self.cells(begin)[place] for place in used], where)  # refuses two names of one side
+        for row in range(len(self.rows)):
+            if sides := self.sides(row):
                 return self._found([self.cells(row).index(name) for name in sides], row, heading=True)
+        if len(used) == 2:
+            return self._found(used, begin, heading=False)
         raise self._unclear(f"{where} has {len(self.cells(begin))} columns; expected source and target")
 
     def _is_used(self, place: int) -> bool:

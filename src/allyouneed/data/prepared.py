@@ -225,7 +225,7 @@ def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> Prepare
             test_pairs=test,
             vocabulary=vocabulary,
             report=report,
-            copy_statistics=from_table(CopyStatistics, table["copy_statistics"]),
+            copy_statistics=from_table(CopyStatistics, table["copy_statistics"], {"signs"}),
             case_statistics=from_table(CaseStatistics, table["case_statistics"]),
             provenance=table["provenance"],
         )

@@ -24,10 +24,10 @@ from .tabular import (
     json_rows,
     pick_columns,
     read_parquet,
-    reads_windows_text,
     rows_to_pairs,
     side_names,
     table_rows,
+    windows_code_page,
 )
 from .tasks import SPLITS, TASKS, Split, task_pairs
 
@@ -107,8 +107,8 @@ def describe_columns(where: Where, *, folder: str = "", columns: Sequence[str] =
     if known is None or isinstance(where, tuple) or (len(known.heading) == 2 and _is_json(where)):
         return ""
     path = Path(folder, where)
-    is_text = file_ending(path) in TEXT_TABLES and reads_windows_text(path)
-    notes = [known.describe(), "lines that are not UTF-8 are read as Windows-1252" if is_text else ""]
+    page = windows_code_page(path) if file_ending(path) in TEXT_TABLES else ""
+    notes = [known.describe(), f"lines that are not UTF-8 are read as Windows-{page[2:]}" if page else ""]
     return f"{where}: {'; '.join(filter(None, notes))}" if any(notes) else ""
 
 

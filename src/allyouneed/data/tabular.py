@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, require_extra
 from ..files import parse_json
-from ..text.lines import LONGEST_LINE, file_ending, is_windows_text, not_utf8, opened, raw_lines
+from ..language_tags import find_language
+from ..text.lines import LONGEST_LINE, file_ending, is_utf8, is_windows_text, not_utf8, opened, raw_lines
 from .headings import (
     HEAD_ROWS,
     SPREADSHEETS,
@@ -39,6 +40,16 @@ _LINES = 16  # of a row of CSV, at most; a longer one has a quotation mark that 
 _UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
 _FRAME_ROWS = 50_000  # rows in memory at once
 _SAMPLE = 1 << 20  # bytes at the beginning of a text, by which its encoding is guessed
+_CODE_PAGES = {  # of Windows, and the languages whose spreadsheets save text in them
+    "cp1250": "bs cs hr hu pl ro sk sl sq",
+    "cp1251": "be bg kk ky mk ru sr uk",
+    "cp1253": "el",
+    "cp1254": "az tr",
+    "cp1255": "he",
+    "cp1256": "ar fa ur",
+    "cp1257": "et lt lv",
+    "cp1258": "vi",
+}
 _BEGIN, _TOTALS = 20, 3  # rows that show whether both columns have words, and the most rows of totals
 _TOTAL = re.compile(
     r"\b(?:(?:sub|grand )?total\w*|sum|summ?[ae]|somme|gesamt\w*|insgesamt|totaal|totaux|razem|ogółem|celkem|celkom|"
@@ -61,22 +72,34 @@ def tsv_rows(path: Path) -> Iterator[NumberedCells]:
                 yield NumberedCells(number, not_utf8(error))
 
 
-def reads_windows_text(path: Path) -> bool:
-    """Return True if lines of a text file that are not UTF-8 are Windows-1252, by its beginning."""
+def windows_code_page(path: Path) -> str:
+    """The code page, such as cp1252, of the lines of a table that are not UTF-8; empty if that is not clear.
+
+    The languages that a heading names decide, or else that the text looks Western.
+    """
     with opened(path) as stream:
-        return is_windows_text(stream.read(_SAMPLE))
+        sample = stream.read(_SAMPLE)
+    if is_utf8(sample):
+        return ""
+    for page, languages in _CODE_PAGES.items():
+        for line in sample.split(b"\n")[:_BEGIN]:
+            cells = [cell.strip(' "\r') for cell in re.split("[\t;,|]", line.decode(page, errors="replace"))]
+            if {find_language(name).partition("-")[0] for name in find_sides(cells) or ()} & {*languages.split()}:
+                return page
+    return "cp1252" if is_windows_text(sample) else ""
 
 
 def _decoder(path: Path) -> Callable[[bytes], str]:
     """Return a function that decodes a line of a file. A line of UTF-8 is never taken for anything else."""
-    if not reads_windows_text(path):
+    page = windows_code_page(path)
+    if not page:
         return bytes.decode
 
     def decode(line: bytes) -> str:
         try:
             return line.decode()
         except UnicodeDecodeError:
-            return line.decode("cp1252", errors="replace")
+            return line.decode(page, errors="replace")
 
     return decode
 

@@ -159,6 +159,7 @@ class CoreChoice:
         self._is_started = False
         if not self._can_start():  # they have failed once, and are not tried again
             self._most = state.cores
+            self._say(f"the processes for {more} cores could not start, for the error above; {state.cores} train on")
             return 0
         return self._begin(state, window, more)
 

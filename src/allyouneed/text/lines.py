@@ -184,14 +184,24 @@ def is_windows_text(sample: bytes) -> bool:
     No line with other characters than ASCII is UTF-8 then, and all of them are common in Western texts. Another code
     page shows by characters that stand in no word, or by words without a letter of ASCII.
     """
-    lines = [line for line in sample.split(b"\n")[:-1] or [sample] if not line.isascii()]
-    text = b"\n".join(lines).decode("cp1252", errors="replace")
+    text = b"\n".join(lines_beyond_ascii(sample)).decode("cp1252", errors="replace")
     letters = [letter for letter in text if letter.isalpha()]
     others = sum(not letter.isascii() for letter in letters)
-    return bool(lines) and not any(map(_is_utf8, lines)) and not _NOT_WESTERN.search(text) and 2 * others < len(letters)
+    return not is_utf8(sample) and not _NOT_WESTERN.search(text) and 2 * others < len(letters)
 
 
-def _is_utf8(line: bytes) -> bool:
+def is_utf8(sample: bytes) -> bool:
+    """Return True if a line at the beginning of a file is UTF-8 beyond ASCII, or none is beyond it."""
+    lines = lines_beyond_ascii(sample)
+    return not lines or any(map(_decodes, lines))
+
+
+def lines_beyond_ascii(sample: bytes) -> list[bytes]:
+    """The lines with other characters than ASCII, without the last one, of which a part may be missing."""
+    return [line for line in sample.split(b"\n")[:-1] or [sample] if not line.isascii()]
+
+
+def _decodes(line: bytes) -> bool:
     try:
         return bool(line.decode())
     except UnicodeDecodeError:

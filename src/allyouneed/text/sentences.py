@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from sentencex import segment  # type: ignore[import-untyped]
 
 from ..language_tags import primary_language
+from .spans import iter_spans
 
 _OTHER_BLANKS = re.compile(r"[^\S\x00-\x7f]")
 CharSpan = tuple[int, int]  # from a character up to another
@@ -61,12 +62,12 @@ def _library_ends(text: str, code: str) -> Iterator[int]:
         is_last = start + len(window) == len(text)
         ends = list(accumulate(map(len, segment(code, window))))
         # The last end is that of the window, and what is near it may be an abbreviation.
-        found = ends if is_last else [end for end in ends if end <= _WINDOW * 3 // 4]
-        yield from (start + end for end in found)
+        inner_ends = ends if is_last else [end for end in ends if end <= _WINDOW * 3 // 4]
+        yield from (start + end for end in inner_ends)
         if is_last:
             return
         blank = window.rfind(" ", 0, _WINDOW * 3 // 4)
-        start += found[-1] if found else blank + 1 or len(window)
+        start += inner_ends[-1] if inner_ends else blank + 1 or len(window)
 
 
 def _votes_against(text: str, end: int) -> int:
@@ -104,6 +105,28 @@ def gap_between(gap: str, language: str) -> str:
         return gap
     blank = blank_between(language)
     return gap.replace("\u3000", blank) or blank if blank else ""
+
+
+def sentence_spans(text: str, whole: Sequence[CharSpan] = (), *, language: str = "") -> tuple[CharSpan, ...]:
+    """Return where the sentences of a text in `language` are, without the blanks around each.
+
+    A line break ends a sentence. What ends inside a copied span, or one of `whole`, is none.
+    """
+    spans: list[CharSpan] = []
+    for line in re.finditer(r"[^\r\n]+", text):
+        start = line.start()
+        inside = [span.bounds for span in iter_spans(line.group())]
+        inside += [(first - start, last - start) for first, last in whole]
+        for sentence in cut(line.group(), lambda _: True, language=language, whole=inside):
+            start = text.index(sentence, start)
+            spans.append((start, start + len(sentence)))
+            start += len(sentence)
+    return tuple(spans)
+
+
+def whole_span(text: str) -> tuple[CharSpan, ...]:
+    """Return where a text is that stays whole, without the blanks around it; nowhere if it is blank."""
+    return ((len(text) - len(text.lstrip()), len(text.rstrip())),) if text.strip() else ()
 
 
 def cut(text: str, fits: Callable[[str], bool], *, language: str = "", whole: Sequence[CharSpan] = ()) -> list[str]:

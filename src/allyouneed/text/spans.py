@@ -5,8 +5,9 @@ This is the one reader of them: what parts a text, requires something of a trans
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, reduce
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -24,6 +25,10 @@ _PRINTF = (
 _FLAT = r"\{[^{}]*+\}"
 _BRACES = reduce(lambda inner, _: rf"\{{[^{{}}]*+(?:{inner}[^{{}}]*+)*+\}}", range(2), _FLAT)  # three deep
 _DOTTED = r"\w++(?:[.-]\w++)*+"  # menu.title
+# A name between signs: ##ticket.title##, ###T01###, ~name~.
+_FENCED = tuple(
+    rf"(?<![\w{sign}]){sign}{{1,3}}[A-Za-z][\w.:-]*+{sign}{{1,3}}(?![\w{sign}])" for sign in (r"\#", "@", "~", r"\^")
+)
 _PLACEHOLDERS = (
     r"\{{2,3}[^{}\n]*+\}{2,3}",  # {{name}}, as in Mustache and Jinja
     r"\{%[^{}%]*+%\}|\{#[^{}#]*+#\}|\{!![^{}!]*+!!\}|<%[^<>%\n]*+%>|<\?(?:=|php\b)[^<>?\n]*+\?>|\[%[^\[\]%\n]*+%\]",
@@ -41,7 +46,7 @@ _PLACEHOLDERS = (
     r"\{\s*+(?:[-$@]?[\w$@][\w.$@\[\]-]*+(?:\([^(){}\n]*+\))?|\"[^\"{}\n]*+\")(?:\s*+\|\s*+[^\s{}|]++)*+\s*+\}",
     r"\{\d++(?:,-?\d++)?:[^{}\n]*+\}",
     r"%%",
-    r"%[-+#0 ]*+\d*+<PRI\w++>",
+    r"(?<!\d)(?<!\d )%[-+#0 ]*+\d*+<\w++>(?:\d*+[A-Za-z](?!\w))?",  # PRId64; %-<all>8s
     # "100%ig" and "10 %ige" are words: after a digit a conversion must not run into a letter.
     rf"(?<!\d)(?<!\d )%{_PRINTF}",
     rf"%{_PRINTF}(?!\w)",
@@ -56,6 +61,15 @@ _PLACEHOLDERS = (
     r"(?<![\w@./])@[A-Za-z_]\w*+(?:[./-]\w++)*+",  # @name of Drupal; a mention
     r"(?<!\w)__[A-Za-z]\w*?__(?!\w)",
     r"\[\[[^\[\]\n]++\]\]",
+    *_FENCED,
+    r"<<[\w.:-]++>>",
+    r"\[[^\s\[\]]*?[:|<>{}@$%#=/_\\][^\s\[\]]*+\](?!\()",  # [site:name], [<file>]
+    # Of reStructuredText: literals, roles and links, substitutions, footnotes. Also code between backticks, but not
+    # what old programs quote `like this'.
+    r"(?<![\w`])``[^`\n]++``(?![\w`])",
+    r"(?<![\w`])(?::[A-Za-z][\w.+-]{0,40}+(?::[\w.+-]{1,40}+){0,3}+:)?`[^`\s](?:[^`\n]*[^`\s])?`_{0,2}(?![\w`])",
+    r"(?<![\w|])\|[\w.:-]++(?: [\w.:-]++){0,3}\|_{0,2}(?![\w|])",
+    r"\[(?:\d++|\#[\w.-]*+|\*|[A-Z][\w.-]*+)\]_(?!\w)",
     # [gallery ids="1,2"] of WordPress, [b] of forums
     r"\[[A-Za-z][\w-]*+(?:=[^\[\]\n]++|(?:\s++[\w-]++=(?:\"[^\"\[\n]*+\"|'[^'\[\n]*+'|[^\s\[\]\"']++))++\s*+/?)\]",
     r"\[/[A-Za-z]\w*+\]",
@@ -161,30 +175,43 @@ class CopyCount:
         self.same += same
 
 
+def is_sign(character: str) -> bool:
+    """Whether a character is punctuation or a symbol."""
+    return unicodedata.category(character)[0] in "PS"
+
+
+# Punctuation that is normal in any text, however few training sources have it.
+_ORDINARY = frozenset(".,;:!?…'\"()-–—‘’“”/%&")
 ENOUGH = 10  # occurrences; a kind with fewer is judged by other counts
 NEARLY_ALWAYS = 0.9  # share of whole sources from which on a kind is copied
 OFTEN = 1 / 3  # the same of words inside sources; "2 dogs" is often "zwei Hunde"
 _AROUND = ".,;:!?()\"'"  # punctuation around a word
 _MARKED_KINDS = ("tags", "placeholders", "emoji")
 # What these all have; most texts have none.
-_MARKED = re.compile(rf"[%{{$<:@&\\_{_PICTURES}\u20e3]|\[[/\[%\w]")
+_MARKED = re.compile(rf"[%{{$<:@&\\_#~^`|{_PICTURES}\u20e3]|\[[/\[%\w]")
 
 
 @dataclass(frozen=True, slots=True)
 class CopyStatistics:
     """How often training pairs copy text that needs no translation, by kind: as a whole source, or as a word in it.
 
-    `inside` also has the placeholders, tags and emoji in a source.
+    `inside` also has the placeholders, tags and emoji in a source. `signs` are the signs of the sources, in their
+    order: those in at least one of 1,000 sources; empty if they were not counted.
     """
 
     alone: dict[str, CopyCount] = field(default_factory=dict)
     inside: dict[str, CopyCount] = field(default_factory=dict)
+    signs: str = ""
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 100_000) -> "CopyStatistics":
         """Counted in the first `limit` pairs of a source and a target."""
         statistics = cls()
+        sources = 0
+        characters = Counter[str]()
         for source, target in islice(pairs, limit):
+            sources += 1
+            characters.update(set(source))
             if kind := untranslatable(source):
                 statistics.alone.setdefault(kind, CopyCount()).note(source.strip() == target.strip())
             else:
@@ -194,7 +221,24 @@ class CopyStatistics:
                         statistics.inside.setdefault(kind, CopyCount()).note(bare in target)
                 for name, span in find_spans(source, _MARKED_KINDS) if _MARKED.search(source) else ():
                     statistics.inside.setdefault(name, CopyCount()).note(span in target)
-        return statistics
+        known = (one for one, count in characters.items() if is_sign(one) and 1000 * count >= sources)
+        return replace(statistics, signs="".join(sorted(known)))
+
+    def foreign_runs(self, text: str) -> list[str]:
+        """The runs of a text, between blanks, with a sign that is not of its language: the training sources lack it.
+
+        Punctuation around a run does not belong to it. Without a count of signs there are none.
+        """
+        if not self.signs:
+            return []
+        known = _ORDINARY | frozenset(self.signs)
+        if not any(is_sign(character) and character not in known for character in set(text)):
+            return []
+        return [
+            run.strip(_AROUND)
+            for run in text.split()
+            if any(is_sign(character) and character not in known for character in run)
+        ]
 
     def is_copied(self, text: str) -> bool:
         """Whether `text` needs no translation and is of a kind that the training pairs often copied.

@@ -3,7 +3,7 @@
 from .alignment import Alignment
 from .generation import without_repetition
 from .segments import Segment
-from .text_splitter import SplitTexts
+from .split_texts import SplitTexts
 from .translation import Scored, Translation
 from .translator import WINDOW, Translator
 

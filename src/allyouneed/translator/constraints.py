@@ -9,7 +9,7 @@ from functools import cached_property
 from ..decode import Limit, Order
 from ..errors import InputError
 from ..text.glossary import Glossary
-from ..text.spans import find_spans, iter_spans
+from ..text.spans import CopyStatistics, SpanMatch, find_spans, iter_spans
 from ..text.tokenizer import Tokenizer
 from .constraint_state import PhraseConstraint
 
@@ -18,7 +18,8 @@ _BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$|\w+%|#@)|\{[}:!]")
 _OF_SIGNS = ("tags", "placeholders")
 SIGNS = frozenset("%{}<>")
 # What a placeholder of a kind that is not known is made of, and hardly a sentence.
-_CODE_SIGNS = "%{}<>$@\\|^=_[]"
+_CODE_SIGNS = "%{}<>$@\\|^=_[]#~`*"
+_QUOTED_WORD = re.compile(r"«\w++»")  # «Name», which a merge fills in; also a quotation, which may get other signs
 _TAG_NAME = re.compile(r"</?\s*([^\s/>]+)")
 _UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
@@ -56,8 +57,12 @@ def _numbers(text: str) -> list[list[str]]:
 
 
 def code_signs_differ(source: str, target: str) -> bool:
-    """Whether a sign that codes are made of, and hardly a sentence, is in `target` more or less often."""
-    return any(source.count(sign) != target.count(sign) for sign in _CODE_SIGNS)
+    """Whether a sign that codes are made of, and hardly a sentence, is in `target` more or less often.
+
+    A word in guillemets must stay as it is, too.
+    """
+    quoted = Counter(_QUOTED_WORD.findall(source)) - Counter(_QUOTED_WORD.findall(target))
+    return bool(quoted) or any(source.count(sign) != target.count(sign) for sign in _CODE_SIGNS)
 
 
 def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> list[tuple[int, int]]:
@@ -112,6 +117,15 @@ def _is_nested(tags: Sequence[str]) -> bool:
     return not open_tags
 
 
+# The kinds of spans that a translation copies if no setting names any, and the training pairs do not speak against it.
+_COPIED = ("urls", "emails", "placeholders", "emoji")
+
+
+def copied_kinds(statistics: CopyStatistics) -> tuple[str, ...]:
+    """Return the kinds of spans that translations copy, if no setting names any."""
+    return tuple(kind for kind in _COPIED if statistics.is_copied_inside(kind))
+
+
 _CARRIERS = ("", "\n", "(", "a ")  # what may stand before a phrase, and change its first token
 
 
@@ -122,8 +136,12 @@ class ConstraintBuilder:
     untouched. A term inside such a span counts as part of the span, and a number inside a term as part of the term.
     """
 
-    def __init__(self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str]) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str], *, is_required: bool = True
+    ) -> None:
+        """Spans that are not `is_required`, as where a setting names them, are copied where that is possible."""
         self._tokenizer, self._glossary, self._keep = tokenizer, glossary, tuple(keep)
+        self.is_required = is_required
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where in a text the terms and copied spans are: (start, end)."""
@@ -131,9 +149,15 @@ class ConstraintBuilder:
 
     def required_texts(self, text: str) -> list[tuple[str, ...]]:
         """For each term and copied span of `text`, the texts of which the translation must contain one."""
-        spans = list(iter_spans(self._without_terms(text), self._keep))
+        spans = self._copied(text)
+        return [(span.text,) for span in spans] + self._terms(text, spans)
+
+    def _copied(self, text: str) -> list[SpanMatch]:
+        return list(iter_spans(self._without_terms(text), self._keep))
+
+    def _terms(self, text: str, spans: Sequence[SpanMatch]) -> list[tuple[str, ...]]:
         rest = _blanked(text, [span.bounds for span in spans])
-        return [(span.text,) for span in spans] + [translations for _, translations in self._glossary.find(rest)]
+        return [translations for _, translations in self._glossary.find(rest)]
 
     def _without_terms(self, text: str) -> str:
         """The text with line feeds in place of terms that contain numbers: their translations replace these, too."""
@@ -181,7 +205,7 @@ class ConstraintBuilder:
         return [
             [tuple(self._spellings(span)) for span in spans]
             for spans in ordered_spans(source, self._keep)
-            if len(set(spans)) > 1
+            if len(set(spans)) > 1 and all(map(self._can_spell, spans))
         ]
 
     def _also(self, source: str, prefix: Sequence[int]) -> list[str]:
@@ -189,12 +213,27 @@ class ConstraintBuilder:
         terms = [text for _, translations in self._glossary.find(source) for text in translations]
         return [*terms, self._tokenizer.decode(prefix)]
 
-    def build(self, text: str) -> list[PhraseConstraint]:
-        """What `required_texts` names, as phrases of ids. Refuses a text that the vocabulary cannot spell."""
+    def build(self, text: str, *, terms_only: bool = False) -> list[PhraseConstraint]:
+        """What `required_texts` names, as phrases of ids, or the terms alone.
+
+        Refuses what the vocabulary cannot spell, but leaves out such a span that need not be copied.
+        """
+        spans = self._copied(text)
+        required = self._terms(text, spans)
+        if not terms_only:
+            texts = [span.text for span in spans]
+            required += [(one,) for one in texts if self.is_required or self._can_spell(one)]
         return [
             PhraseConstraint(tuple(spelling for required in texts for spelling in self._spellings(required)), count)
-            for texts, count in Counter(self.required_texts(text)).items()
+            for texts, count in Counter(required).items()
         ]
+
+    def _can_spell(self, text: str) -> bool:
+        try:
+            self._spellings(text)
+        except InputError:
+            return False
+        return True
 
     def _spellings(self, required: str) -> list[tuple[int, ...]]:
         """The ids of a text, as the vocabulary writes it, after a blank, and directly after a newline or a bracket."""

@@ -55,12 +55,14 @@ NEARLY = 1.25  # times its mean log-probability: the least of another output tha
 class GenerationRequest(NamedTuple):
     """A source, and what its translation must have: a prefix, phrases, limits on its tokens, phrases in order.
 
+    `fewer` are phrases to search with where no translation has all `constraints`; with None there is none then.
     `is_cancelled` returns True as soon as the translation is no longer needed; several threads may call it.
     """
 
     source: list[int]
     prefix: list[int]
     constraints: list[PhraseConstraint]
+    fewer: list[PhraseConstraint] | None = None
     at_most: Sequence[Limit] = ()
     orders: Sequence[Order] = ()
     is_cancelled: Callable[[], bool] = bool  # bool() is False
@@ -103,6 +105,14 @@ class TranslationGenerator:
         replaced if the model finds the result nearly as likely.
         """
         hypotheses = self._search_all(requests, self.config)
+        without = [
+            b
+            for b, one in enumerate(requests)
+            if not hypotheses[b] and one.fewer is not None and not one.is_cancelled()
+        ]
+        fewer = [requests[b]._replace(constraints=requests[b].fewer or []) for b in without]
+        for b, found in zip(without, self._search_all(fewer, self.config), strict=True):
+            hypotheses[b] = found
         repetitive = [self._is_repetitive(*pair) for pair in zip(requests, hypotheses, strict=True)]
         again: dict[DecodeConfig, list[int]] = defaultdict(list)
         for b, found in enumerate(hypotheses):

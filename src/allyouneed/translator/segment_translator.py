@@ -1,5 +1,6 @@
 """Segments → translations: one batch through the search, and what makes of its hypotheses translations with flags."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -7,6 +8,7 @@ from math import ceil
 
 from ..decode import Hypothesis, best_first
 from ..device import parallel_map
+from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from .alignment import Aligner, Unit
 from .constraints import ConstraintBuilder
@@ -89,15 +91,22 @@ def _needed(request: GenerationRequest, prefix: list[int], i: int) -> int:
 class SegmentTranslator:
     """Translates segments. One of a source longer than `longest_source` tokens is flagged `long`.
 
-    One with what the vocabulary does not have is flagged `unknown`.
+    One with what the vocabulary does not have is flagged `unknown`, and one that lacks a run of its source whose signs
+    are not of the language (`CopyStatistics.foreign_runs`) is flagged `wrong_spans`.
 
     It keeps nothing between calls, so several threads may use it at once.
     """
 
     def __init__(
-        self, generator: TranslationGenerator, aligner: Aligner, *, longest_source: int, unknown: int | None
+        self,
+        generator: TranslationGenerator,
+        aligner: Aligner,
+        *,
+        longest_source: int,
+        unknown: int | None,
+        copies: CopyStatistics,
     ) -> None:
-        self._generator, self._aligner = generator, aligner
+        self._generator, self._aligner, self._copies = generator, aligner, copies
         self._longest_source, self._unknown = longest_source, unknown
 
     def translate(
@@ -195,7 +204,8 @@ class SegmentTranslator:
     ) -> Translation:
         text = self._aligner.replace_unknown(text, segment.text, segment.request.source, hypothesis)
         constraints = segment.constraints
-        if constraints and constraints.spans_differ(segment.text, text, prefix=segment.request.prefix):
+        wrong = constraints and constraints.spans_differ(segment.text, text, prefix=segment.request.prefix)
+        if wrong or Counter(self._copies.foreign_runs(segment.text)) - Counter(self._copies.foreign_runs(text)):
             flags = (*flags, "wrong_spans")
         if not hypothesis.finished:
             flags = (*flags, "unfinished")

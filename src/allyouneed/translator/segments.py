@@ -98,11 +98,19 @@ class Segmenter:
                 )
         try:
             phrases_by_part = [constraints.build(part) if constraints else [] for part in parts]
+            fewer_by_part = [
+                constraints.build(part, terms_only=True)
+                if constraints and phrases and not constraints.is_required
+                else None
+                for part, phrases in zip(parts, phrases_by_part, strict=True)
+            ]
         except InputError as error:
             raise InputError(str(error), line=line) from error
         return [
-            Segment(number, part, GenerationRequest(part_ids, [] if index else prefix, phrases), constraints)
-            for index, (part, part_ids, phrases) in enumerate(zip(parts, encoded, phrases_by_part, strict=True))
+            Segment(number, part, GenerationRequest(part_ids, [] if index else prefix, phrases, fewer), constraints)
+            for index, (part, part_ids, phrases, fewer) in enumerate(
+                zip(parts, encoded, phrases_by_part, fewer_by_part, strict=True)
+            )
         ]
 
 

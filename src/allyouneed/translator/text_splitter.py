@@ -1,6 +1,6 @@
-"""Texts → `SplitTexts`: normalized, checked, and cut into the segments that a search translates."""
+"""Sentences → `SplitSentences`: normalized, checked, and cut into the segments that a search translates."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,57 +12,50 @@ from ..errors import ConfigError, InputError
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
 from ..text.sentences import blank_between
-from .constraints import ConstraintBuilder
+from .constraints import ConstraintBuilder, copied_kinds
 from .segments import Segment, Segmenter
 from .texts import checked_prefixes
 from .translation import Translation, join_translations
 
 
 @dataclass(frozen=True, slots=True)
-class SplitTexts:
-    """Some texts, the translations of those that need no decoding, and the segments of the others.
+class SplitSentences:
+    """Some sentences, the translations of those that need no decoding, and the segments of the others.
 
-    A text that is copied or recased may have segments `as_is` besides: what the model is sure of is its answer.
+    A sentence that is copied or recased may have segments `as_is` besides: what the model is sure of is its answer.
     """
 
     texts: Sequence[str]
-    ready: dict[int, Translation]  # by the index of the text
+    ready: dict[int, Translation]  # by the index of the sentence
     segments: list[Segment]
-    recased: frozenset[int] = frozenset()  # the texts whose translations are to be written in capitals
-    blank: str = " "  # between the translations of the segments of a text
+    recased: frozenset[int] = frozenset()  # the sentences whose translations are to be written in capitals
+    blank: str = " "  # between the translations of the segments of a sentence
 
-    def counting_texts(self, on_progress: Callable[[int], None]) -> Callable[[Sequence[int]], None]:
-        """A function of the indices of segments that are translated, which passes on how many texts that finishes.
+    def without(self, numbers: Iterable[int]) -> "SplitSentences":
+        """Leave out the segments of some sentences."""
+        left_out = set(numbers)
+        return replace(self, segments=[one for one in self.segments if one.number not in left_out])
 
-        `on_progress` is called with the number of texts without segments at once.
-        """
-        left = Counter(segment.number for segment in self.segments)
-        if ready := len(self.texts) - len(left):
-            on_progress(ready)
+    def only(self, number: int) -> "SplitSentences":
+        """Leave out all sentences but one."""
+        return SplitSentences(
+            [self.texts[number]],
+            {0: self.ready[number]} if number in self.ready else {},
+            [one._replace(number=0) for one in self.segments if one.number == number],
+            frozenset({0} if number in self.recased else ()),
+            self.blank,
+        )
 
-        def count(translated: Sequence[int]) -> None:
-            numbers = [self.segments[i].number for i in translated]
-            left.subtract(numbers)
-            if finished := sum(left[number] == 0 for number in set(numbers)):
-                on_progress(finished)
+    def join(self, translations: Sequence[Translation | None], refuse: Callable[[Segment], None]) -> list[Translation]:
+        """Join the translations of the segments to one for each sentence; None is a segment without one.
 
-        return count
-
-    def join(
-        self,
-        translations: Sequence[Translation | None],
-        refuse: Callable[[Segment], InputError],
-        on_refused: Callable[[InputError], None] | None = None,
-    ) -> list[Translation]:
-        """The translation of each text, from those of the segments; None is a segment without one.
-
-        If its text was cancelled, the translation of the text is empty and flagged so. Otherwise the error that
-        `refuse` makes of the segment is raised, or `on_refused` is called with it, and the text stays empty.
+        If it was cancelled, the translation of the sentence is empty and flagged so. Otherwise `refuse` is called with
+        the segment, and if that raises nothing, the translation is empty.
         """
         by_text: list[list[Translation]] = [[] for _ in self.texts]
         parts: list[list[Segment]] = [[] for _ in self.texts]
         cancelled: set[int] = set()
-        refused: dict[int, InputError] = {}
+        refused: dict[int, Segment] = {}
         for segment, translation in zip(self.segments, translations, strict=True):
             if segment.as_is:
                 continue
@@ -72,15 +65,11 @@ class SplitTexts:
             elif segment.request.is_cancelled():
                 cancelled.add(segment.number)
             else:
-                refused.setdefault(segment.number, refuse(segment))
+                refused.setdefault(segment.number, segment)
         for number in cancelled:
             by_text[number] = [Translation(self.texts[number], "", flags=("cancelled",))]
-        for number, error in refused.items():
-            if number in cancelled:
-                continue
-            if on_refused is None:
-                raise error
-            on_refused(error)
+        for number in refused.keys() - cancelled:
+            refuse(refused[number])
             by_text[number] = []
         joined = [
             replace(self.ready[number], source=text)
@@ -141,7 +130,7 @@ Terms = Glossary | Mapping[str, str | Iterable[str]]
 
 
 class TextSplitter:
-    """Splits texts for the model of a bundle.
+    """Splits sentences for the model of a bundle.
 
     In tokens, `longest` is the most that the model can read, and `limit` the most that a translation may have.
     """
@@ -162,30 +151,39 @@ class TextSplitter:
         """The most tokens that a segment has unless there is nowhere to cut it."""
         return self._segmenter.longest_source
 
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target, as BCP 47 tags; "" where the bundle names none."""
+        return self._bundle.languages
+
+    def language_tag(self, text: str) -> str:
+        """Return the tag of the target language that a text begins with, where the model takes one; else ""."""
+        return self._bundle.source_tokenizer.language_tag(text)
+
+    def constraints(self, glossary: Terms | None) -> ConstraintBuilder | None:
+        """What finds copied spans, and the terms of a glossary or that of the translator; None if there are neither."""
+        return self._constraints if glossary is None else self._constraint_builder(as_glossary(glossary))
+
     def split(
         self,
         texts: Sequence[str],
+        prefixes: Sequence[list[int]],
+        constraints: ConstraintBuilder | None,
         *,
-        prefix: str | Sequence[str] = "",
-        glossary: Terms | None = None,
-        first_line: int = 1,
-        on_refused: Callable[[InputError], None] | None = None,
+        on_refused: Callable[[InputError], None],
         is_cancelled: Callable[[int], bool] = never_cancelled,
-    ) -> SplitTexts:
-        """As `Translator.split`."""
-        texts_to_split = [
-            "" if _is_refused(text, first_line + number, on_refused) else text for number, text in enumerate(texts)
-        ]
-        normalized = [self._normalize(text.removeprefix(BYTE_ORDER_MARK)) for text in texts_to_split]
-        prefixes = checked_prefixes(prefix, len(texts))
-        prefix_ids = self._encode_prefixes(prefixes, None if isinstance(prefix, str) else first_line)
+    ) -> SplitSentences:
+        """Split sentences into segments; the first segment of each begins with the ids of its prefix.
+
+        `on_refused` gets the error of one that cannot be read; its `line` counts the sentences from 1.
+        """
+        normalized = [self._normalize(text.removeprefix(BYTE_ORDER_MARK)) for text in texts]
         ready = {
             number: same
             for number, (text, begin) in enumerate(zip(normalized, prefixes, strict=True))
             if (same := self._without_decoding(text, begin))
         }
         copies, case = self._bundle.copy_statistics, self._bundle.case_statistics
-        constraints = self._constraints if glossary is None else self._constraint_builder(as_glossary(glossary))
         recased = {
             number: small
             for number, text in enumerate(normalized)
@@ -193,15 +191,15 @@ class TextSplitter:
             if self._can_encode(small := case.to_sentence_case(text, _terms_with_capitals(text, constraints)))
         }
         remaining = ["" if number in ready else recased.get(number, text) for number, text in enumerate(normalized)]
-        segments = self._segmenter.split(remaining, prefix_ids, first_line, constraints, on_refused)
+        segments = self._segmenter.split(remaining, prefixes, 1, constraints, on_refused)
         doubtful = recased.keys() | {number for number in ready if copies.is_contradicted(normalized[number])}
         as_is = [text if number in doubtful else "" for number, text in enumerate(normalized)]
-        segments += self._segments_as_is(as_is, prefix_ids, constraints)
+        segments += self._segments_as_is(as_is, prefixes, constraints)
         segments = [
             one._replace(request=one.request._replace(is_cancelled=partial(is_cancelled, one.number)))
             for one in segments
         ]
-        return SplitTexts(texts, ready, segments, frozenset(recased), blank_between(self._bundle.languages[1]))
+        return SplitSentences(texts, ready, segments, frozenset(recased), blank_between(self._bundle.languages[1]))
 
     def _can_encode(self, text: str) -> bool:
         try:
@@ -219,32 +217,37 @@ class TextSplitter:
         unread = {segment.number for segment in segments if unknown in segment.request.source}
         return [segment._replace(as_is=True) for segment in segments if segment.number not in unread]
 
-    def refusal(self, segment: Segment, first_line: int) -> InputError:
-        """The error of a segment for which the search found no hypothesis."""
+    def refusal(self, segment: Segment, line: int) -> InputError:
+        """The error of a segment of a text, on some line, for which the search found no hypothesis."""
         if not segment.request.constraints:
             return InputError(
                 f"the search found no translation of {segment.text!r}, because the model's log-probabilities are not "
                 "numbers: its weights are damaged, or its training failed",
-                line=first_line + segment.number,
+                line=line,
             )
         return InputError(
             f"no translation of {segment.text!r} contains all that it must within {self._limit} tokens",
-            line=first_line + segment.number,
+            line=line,
         )
 
     def _constraint_builder(self, glossary: Glossary) -> ConstraintBuilder | None:
-        if not glossary and not self._decode.copy_spans:
+        named = self._decode.copy_spans
+        kinds = named or copied_kinds(self._bundle.copy_statistics)
+        if not glossary and not kinds:
             return None
-        return ConstraintBuilder(self._target_tokenizer, glossary.normalized(self._normalize), self._decode.copy_spans)
+        return ConstraintBuilder(
+            self._target_tokenizer, glossary.normalized(self._normalize), kinds, is_required=bool(named)
+        )
 
-    def _encode_prefixes(self, prefixes: Sequence[str], first_line: int | None) -> list[list[int]]:
-        """The ids of prefixes, of which several may be equal. One that is refused is so by its line, if they have."""
+    def encode_prefixes(self, prefix: str | Sequence[str], count: int, first_line: int) -> list[list[int]]:
+        """Encode the prefixes of texts, one for all or one for each. One of several that is refused is so by line."""
         known: dict[str, list[int]] = {}
-        for number, prefix in enumerate(prefixes):
-            if prefix not in known:
-                line = None if first_line is None else first_line + number
-                known[prefix] = self._encode_prefix(self._normalize(prefix), line)
-        return [known[prefix] for prefix in prefixes]
+        prefixes = checked_prefixes(prefix, count)
+        for number, one in enumerate(prefixes):
+            if one not in known:
+                line = None if isinstance(prefix, str) else first_line + number
+                known[one] = self._encode_prefix(self._normalize(one), line)
+        return [known[one] for one in prefixes]
 
     def _encode_prefix(self, prefix: str, line: int | None) -> list[int]:
         try:
@@ -264,7 +267,7 @@ class TextSplitter:
             )
         return ids
 
-    def _without_decoding(self, text: str, prefix: str) -> Translation | None:
+    def _without_decoding(self, text: str, prefix: list[int]) -> Translation | None:
         if not text or text.isspace():
             return Translation(text, "")
         if not prefix and self._decode.copy_untranslatable and self._bundle.copy_statistics.is_copied(text):
@@ -272,19 +275,15 @@ class TextSplitter:
         return None
 
 
-def _is_refused(text: str, line: int, on_refused: Callable[[InputError], None] | None) -> bool:
-    """Refuse a text that is too long to be split, before any work on it."""
+def length_refusal(text: str, line: int) -> InputError | None:
+    """The error of a text that is too long to be split, before any work on it."""
     if len(text) <= MOST_CHARACTERS:
-        return False
-    error = InputError(
+        return None
+    return InputError(
         f"{text[:30]!r}… has {len(text):,} characters; a text has at most {MOST_CHARACTERS:,}. Put each sentence on a "
         "line of its own, or break long lines: fold -s -w 1000 FILE",
         line=line,
     )
-    if on_refused is None:
-        raise error
-    on_refused(error)
-    return True
 
 
 def as_glossary(terms: Terms) -> Glossary:

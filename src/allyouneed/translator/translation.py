@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Literal, NamedTuple, get_args
 
 from ..decode import SURE
@@ -12,7 +13,8 @@ Flag = Literal["copied", "recased", "split", "repeats", "wrong_spans", "unfinish
 recased     in capitals, unlike the training sources: translated in small letters, then written in capitals
 split       too long: translated in pieces, which are joined
 repeats     repetitive, and not sure: decoded again with its repeated n-grams banned
-wrong_spans its kept spans are not those of the source, each as often and in an order that works
+wrong_spans its kept spans are not those of the source, each as often and in an order that works; or a run of the source
+            with signs that the training sources never have (`«Name»`) is not in it
 unfinished  cut off at its greatest length, before the model had ended it
 long        longer than the sources of training, and with no place to cut it: trust it less
 unknown     with characters or words that the vocabulary does not have, which the model reads as one token, `<unk>`
@@ -80,6 +82,41 @@ def join_translations(source: str, parts: Sequence[Translation], blank: str = " 
     return Translation(
         source=source,
         text=blank.join(part.text for part in parts),
+        log_probability=sum(part.log_probability for part in parts),
+        tokens=sum(part.tokens for part in parts),
+        flags=ordered_flags(flags),
+        alignment=join_alignments(parts),
+    )
+
+
+def join_sentences(source: str, gaps: Sequence[str], parts: Sequence[Translation]) -> Translation:
+    """Join the translations of a text's sentences, between its `gaps`; the first and the last are around it.
+
+    The n-th alternative joins the n-th of each sentence, or its translation where it has not so many. A text of which a
+    sentence was cancelled has an empty translation, flagged so.
+    """
+    if any("cancelled" in part.flags for part in parts):
+        return Translation(source, "", flags=("cancelled",))
+    if len(parts) == 1 and not any(gaps):
+        return replace(parts[0], source=source)
+    best = _joined(source, gaps, parts)
+    versions = range(max((len(part.alternatives) for part in parts), default=0))
+    others = [
+        _joined(source, gaps, [part.alternatives[n] if n < len(part.alternatives) else part for part in parts])
+        for n in versions
+    ]
+    distinct = {other.text: other for other in reversed(others) if other.text != best.text}
+    return replace(best, alternatives=tuple(reversed(distinct.values())))
+
+
+def _joined(source: str, gaps: Sequence[str], parts: Sequence[Translation]) -> Translation:
+    flags = {flag for part in parts for flag in part.flags}
+    if not all("copied" in part.flags for part in parts):
+        flags -= {"copied"}
+    texts = [part.text for part in parts]
+    return Translation(
+        source=source,
+        text="".join(one for pair in zip_longest(gaps, texts, fillvalue="") for one in pair),
         log_probability=sum(part.log_probability for part in parts),
         tokens=sum(part.tokens for part in parts),
         flags=ordered_flags(flags),

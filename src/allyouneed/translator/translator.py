@@ -22,7 +22,8 @@ from .engine import Engine, Precision, make_engine
 from .generation import TranslationGenerator
 from .segment_translator import SegmentTranslator
 from .segments import Segment, encode_texts
-from .text_splitter import SplitTexts, Terms, TextSplitter, as_glossary
+from .split_texts import SplitTexts, split_texts
+from .text_splitter import SplitSentences, Terms, TextSplitter, as_glossary
 from .texts import checked_pairs, checked_prefixes, checked_texts
 from .translation import Scored, Translation
 from .weight_versions import WeightVersions
@@ -79,6 +80,19 @@ class Translator:
     def languages(self) -> tuple[str, str]:
         """Source and target language, as BCP 47 tags; empty where the bundle names none."""
         return self.bundle.languages
+
+    @property
+    def splits_sentences(self) -> bool:
+        """Whether texts are translated sentence by sentence: not by a model of strings, such as dates.
+
+        That is one of characters that names no languages.
+        """
+        return self.splits_sentences_of(self.bundle)
+
+    @staticmethod
+    def splits_sentences_of(bundle: Bundle) -> bool:
+        """The same of the model of a bundle."""
+        return all(bundle.languages) or not bundle.source_tokenizer.is_of_characters
 
     @property
     def precision(self) -> Precision:
@@ -151,6 +165,7 @@ class Translator:
             aligner,
             longest_source=self._splitter.longest_source,
             unknown=self.source_tokenizer.unk_id,
+            copies=self.bundle.copy_statistics,
         )
 
     def _refuse_changed_weights(self) -> None:
@@ -177,8 +192,14 @@ class Translator:
         on_progress: Callable[[int], None] = lambda _: None,
         on_refused: Callable[[InputError], None] | None = None,
         is_cancelled: Callable[[int], bool] = never_cancelled,
+        split_sentences: bool = True,
     ) -> Iterator[Translation]:
-        """The translation of each text, in their order; a blank text stays empty.
+        """The translation of each text, in their order; a blank text stays as it is.
+
+        A text is translated sentence by sentence and line by line, as the source language ends them; line breaks
+        between them stay, and blanks where the target language has them. Texts that are sentences already are not split
+        with `split_sentences` off, unless they are too long, and never if the model is one of strings (see
+        `splits_sentences`).
 
         The texts are read, and held in memory, a window of 32 batches at a time. Every translation begins with
         `prefix`, or with that of its text, if `prefix` is a list with one for each (an empty one is none); with
@@ -210,6 +231,7 @@ class Translator:
                 first_line=first_line + done,
                 on_refused=on_refused,
                 is_cancelled=partial(lambda first, number: is_cancelled(first + number), done),
+                split_sentences=split_sentences,
             )
             translations = self._segment_translator.translate_in_batches(
                 split.segments,
@@ -235,6 +257,7 @@ class Translator:
         first_line: int = 1,
         on_refused: Callable[[InputError], None] | None = None,
         is_cancelled: Callable[[int], bool] = never_cancelled,
+        split_sentences: bool = True,
     ) -> SplitTexts:
         """The segments of some texts, for a caller that makes the batches: `translate_segments`, then `join`.
 
@@ -242,13 +265,15 @@ class Translator:
         `is_cancelled` (called with the index of its text in `texts`), so segments of several calls may share a batch.
         """
         self._refuse_changed_weights()
-        return self._splitter.split(
+        return split_texts(
+            self._splitter,
             texts,
             prefix=prefix,
             glossary=glossary,
             first_line=first_line,
             on_refused=on_refused,
             is_cancelled=is_cancelled,
+            split_sentences=split_sentences and self.splits_sentences,
         )
 
     def translate_segments(
@@ -274,7 +299,9 @@ class Translator:
         A text of which a segment was cancelled has an empty translation, flagged `cancelled`; any other segment
         without a translation is refused.
         """
-        return split.join(translations, lambda segment: self._splitter.refusal(segment, first_line), on_refused)
+        return split.join(
+            translations, lambda segment, number: self._splitter.refusal(segment, first_line + number), on_refused
+        )
 
     def stream(self, text: str) -> Iterator[str]:
         """The translation piece by piece as the model writes it: greedy, or sampled if `sample` is set.
@@ -284,20 +311,30 @@ class Translator:
         has ended. Unknown tokens are never written.
         """
         split = self.split([*checked_texts([text])])
-        if any(segment.as_is for segment in split.segments):
-            (translation,) = self.join(split, self.translate_segments(split.segments))
-            yield from filter(None, [translation.text.strip()])
-        elif split.ready:
-            yield from filter(None, [split.ready[0].text.strip()])
-        elif split.recased:
-            yield from map(to_capitals, self._stream(split))
-        else:
-            yield from self._stream(split)
+        sentences = split.sentences
+        for number, gap in enumerate(split.gaps(0)):
+            if gap:
+                yield gap
+            if number < len(sentences.texts):
+                yield from self._stream(sentences.only(number))
 
-    def _stream(self, split: SplitTexts) -> Iterator[str]:
-        for number, segment in enumerate(split.segments):
-            if number and split.blank:
-                yield split.blank
+    def _stream(self, sentence: SplitSentences) -> Iterator[str]:
+        """Stream one sentence."""
+        if sentence.ready or any(segment.as_is for segment in sentence.segments):
+            (translation,) = sentence.join(self.translate_segments(sentence.segments), self._refuse)
+            yield from filter(None, [translation.text.strip()])
+        elif sentence.recased:
+            yield from map(to_capitals, self._stream_segments(sentence.segments, sentence.blank))
+        else:
+            yield from self._stream_segments(sentence.segments, sentence.blank)
+
+    def _refuse(self, segment: Segment) -> None:
+        raise self._splitter.refusal(segment, 1)
+
+    def _stream_segments(self, segments: Sequence[Segment], blank: str) -> Iterator[str]:
+        for number, segment in enumerate(segments):
+            if number and blank:
+                yield blank
             if segment.request.constraints:
                 (translation,) = self.translate_segments([segment])
                 if translation is None:

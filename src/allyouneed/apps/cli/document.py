@@ -16,8 +16,6 @@ from .program import shell_command
 from .screen import console, progress
 
 if TYPE_CHECKING:
-    from ...bundle import Bundle
-    from ...text.tokenizer import Tokenizer
     from ...translator import Translator
     from ..documents.document_translation import DocumentTranslation
 
@@ -27,9 +25,6 @@ TEXT_ENDINGS = {
     "", "text", "source", "src", "target", "trg", "tgt", "ref", "hyp", "input", "in", "output", "out", "train",
     "valid", "dev", "test", "sent", "snt", "lines", "raw", "tok", "norm", "clean",
 }  # fmt: skip
-# Kinds of spans, if neither the call nor the bundle names any, and the training pairs copied them.
-COPIED = ("urls", "emails", "placeholders", "emoji")
-_EMOJI = "\N{SLIGHTLY SMILING FACE}\N{RIGHTWARDS ARROW}"
 _SHOWN = 20  # units to review, on the screen
 
 
@@ -104,9 +99,7 @@ def translate_file(
     """Translate a document into a file and print what to review; returns the exit code."""
     from ..documents.document_translation import MIN_CONFIDENCE, finish_document, plan_document, translate_plan
 
-    if not translator.decode.copy_spans:
-        translator = translator.using(copy_spans=copied_kinds(translator.bundle))
-    plan = plan_document(document, translator.languages)
+    plan = plan_document(document, translator.languages, split_sentences=translator.splits_sentences)
     with progress("translating", total=len(plan.aligned) + len(plan.plain)) as done:
         answers = translate_plan(plan, translator, on_progress=done, skip_refused=skip_refused)
     threshold = MIN_CONFIDENCE if settings.min_confidence is None else settings.min_confidence
@@ -119,22 +112,6 @@ def translate_file(
         return 0
     _print_summary(result, output, settings.review)
     return 3 if result.refused else 0
-
-
-def copied_kinds(bundle: "Bundle") -> tuple[str, ...]:
-    """The kinds of spans that a document's translation copies, if nothing says which.
-
-    A search for emoji that the vocabulary cannot spell would find nothing; a unit without its emoji is to be reviewed.
-    """
-    kinds = (kind for kind in COPIED if bundle.copy_statistics.is_copied_inside(kind))
-    return tuple(kind for kind in kinds if kind != "emoji" or _can_spell(bundle.target_tokenizer, _EMOJI))
-
-
-def _can_spell(tokenizer: "Tokenizer", text: str) -> bool:
-    try:
-        return tokenizer.decode(tokenizer.content(tokenizer.encode(text))).strip() == text
-    except InputError:
-        return False
 
 
 def _nothing(document: Document, units: int, *, numbers: bool) -> str:

@@ -22,6 +22,8 @@ from ...native.build import MODULE
 from ...native.engine import Precision, as_structure, list_weights
 from ...native.library import FIELDS
 from ...nn.weights import weights
+from ...text.sentences import sentence_spans
+from ...translator import Translator
 from .exports import banned_ids
 
 WEB = Path(__file__).with_name("web")
@@ -29,7 +31,16 @@ _DECODE = (
     "alpha", "length_penalty", "patience", "length_ratio", "extra_length", "min_length", "min_ratio",
     "no_repeat_ngram_size", "renormalize_logits",
 )  # fmt: skip
-LIBRARY = ("engine.js", "characters.js", "subwords.js", "tokenizer.js", "search.js", "translator.js")
+_LONGEST_ABBREVIATION = 4  # letters: longer ones are hardly pieces of a vocabulary
+LIBRARY = (
+    "engine.js",
+    "characters.js",
+    "subwords.js",
+    "tokenizer.js",
+    "sentences.js",
+    "search.js",
+    "translator.js",
+)
 
 
 def write_html(bundle: Bundle, folder: Path, precision: Precision) -> None:
@@ -95,9 +106,7 @@ class HTMLFolder:
 
     def text(self, source: str, *, beam: int = 1) -> str:
         """What the page shows as the translation of a text."""
-        return cast(
-            str, self.evaluate(f"translator.translate({json.dumps(source)}, {{ beam: {beam} }}).hypotheses[0].text")
-        )
+        return cast(str, self.evaluate(f"translator.translateText({json.dumps(source)}, {{ beam: {beam} }}).text"))
 
     def close(self) -> None:
         """End V8."""
@@ -157,6 +166,11 @@ def _describe(bundle: Bundle, precision: Precision, index: list[dict[str, Any] |
     return {
         "config": config,
         "normalization": asdict(bundle.normalization),
+        "splitting": {
+            "languages": list(bundle.languages),
+            "abbreviations": _abbreviations(bundle),
+            "split": Translator.splits_sentences_of(bundle),
+        },
         "tensors": index,
         "source_tokenizer": json.loads(bundle.source_tokenizer.to_json()),
         "target_tokenizer": None if joint else json.loads(target.to_json()),
@@ -167,6 +181,14 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Round weights (out, in) to int8 as linear.c does, with scales (out,): weight ≈ scale · int8."""
     scale = weight.abs().amax(1).clamp_(min=1e-12) / 127
     return (weight / scale[:, None]).round_().to(torch.int8), scale
+
+
+def _abbreviations(bundle: Bundle) -> list[str]:
+    """Short words of the vocabulary after whose full stop no sentence ends in the language of the sources."""
+    tokenizer, language = bundle.source_tokenizer, bundle.languages[0]
+    pieces = {piece.strip("␣▁") for piece in tokenizer.pieces(range(len(tokenizer)))}
+    short = sorted(piece for piece in pieces if 1 < len(piece) <= _LONGEST_ABBREVIATION and piece.isalpha())
+    return [word for word in short if len(sentence_spans(f"{word}. Abcde", language=language)) == 1]
 
 
 def _pack(bundle: Bundle, precision: Precision) -> tuple[list[dict[str, Any] | None], bytes]:

@@ -17,6 +17,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -148,21 +149,26 @@ class ONNXStep(ArrayStep):
 
 
 def _write_graphs(bundle: Bundle, folder: Path) -> None:
-    """Trace both parts with two sentences of up to four tokens; every axis of those is free in the graphs."""
+    """Trace both parts with a few sentences; the axes of sentences and of lengths are free in the graphs."""
     from torch.export import Dim
 
-    model = bundle.model
+    model, config = bundle.model, bundle.config
     encoder = ONNXEncoder(model).eval()
     decoder = ONNXDecoderStep(model, banned_ids(bundle)).eval()
-    source = torch.full((2, min(4, model.config.max_length)), bundle.source_tokenizer.eos_id)
+    # Axes of equal size would be taken for one another.
+    width = config.d_model // config.heads
+    fixed = {config.heads, config.decoder_layers, config.d_k or width, config.d_v or width}
+    sentences, cached, length = islice((size for size in count(3) if size not in fixed), 3)
+    source = torch.full((sentences, length), bundle.source_tokenizer.eos_id)
     with torch.no_grad():
         memory_keys, memory_values, mask = encoder(source)
-    keys, values = memory_keys[:, :, :, 1:], memory_values[:, :, :, 1:]
-    batch, length, cached = Dim("batch"), Dim("source_length"), Dim("cached")
-    memory_axes, cache_axes = {1: batch, 3: length}, {1: batch, 3: cached}
-    memory_names = dict(zip(ENCODER_OUTPUTS, (memory_axes, memory_axes, {0: batch, 1: length}), strict=True))
-    encoder_axes = {"source": {0: batch, 1: length}}
-    decoder_axes = {"last": {0: batch}, "keys": cache_axes, "values": cache_axes, **memory_names}
+    keys, values = (tensor[:, :, :, :cached].contiguous() for tensor in (memory_keys, memory_values))
+    batch_axis, length_axis = Dim("batch"), Dim("source_length", max=config.max_length)
+    cached_axis = Dim("cached", max=config.max_length - 1)
+    memory_axes, cache_axes = {1: batch_axis, 3: length_axis}, {1: batch_axis, 3: cached_axis}
+    memory_names = dict(zip(ENCODER_OUTPUTS, (memory_axes, memory_axes, {0: batch_axis, 1: length_axis}), strict=True))
+    encoder_axes = {"source": {0: batch_axis, 1: length_axis}}
+    decoder_axes = {"last": {0: batch_axis}, "keys": cache_axes, "values": cache_axes, **memory_names}
     with _constant_angles(model.config):
         graphs = {
             "encoder.onnx": _trace(encoder, (source,), encoder_axes, ENCODER_OUTPUTS),

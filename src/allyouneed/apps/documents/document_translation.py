@@ -1,16 +1,17 @@
 """A document → its translation: the sentences of all units, translated together, and the tags placed on them."""
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from ...errors import InputError
-from ...text.sentences import CharSpan, cut, gap_between
+from ...text.sentences import CharSpan, gap_between, sentence_spans, whole_span
 from ...text.spans import is_in_word, iter_spans
+from ...translator import Translator
 from ...translator.constraints import code_signs_differ, numbers_are_lost, spans_differ
 from ...translator.translation import Flag, Translation
 from . import Document, Mark, TranslationUnit, UnitTranslation
@@ -87,7 +88,8 @@ def translate_document(
     unit whose least sure sentence has a confidence below `min_confidence` is to be reviewed. Refuses a sentence that
     the model cannot read; with `skip_refused` its unit stays untranslated.
     """
-    plan = plan_document(document, getattr(translator, "languages", ("", "")))
+    splits_sentences = getattr(translator, "splits_sentences", True)
+    plan = plan_document(document, getattr(translator, "languages", ("", "")), split_sentences=splits_sentences)
     answers = translate_plan(plan, translator, skip_refused=skip_refused)
     return finish_document(plan, answers, min_confidence=min_confidence)
 
@@ -107,7 +109,10 @@ def translate_plan(
         def refuse(error: InputError, refused: dict[int, InputError] = refused) -> None:
             refused[error.line or 0] = error
 
-        translations = translator.translations(
+        translate = translator.translations
+        if isinstance(translator, Translator):  # another one is not asked to split what is split already
+            translate = partial(translator.translations, split_sentences=False)
+        translations = translate(
             texts, align=align, on_progress=on_progress, on_refused=refuse if skip_refused else None
         )
         try:
@@ -140,11 +145,9 @@ def plan_document(
     """
     spans = tuple(
         () if unit.translation is not None or _has_too_many_tags(unit)
-        else tuple(
-            sentence_spans(unit.text, _opaque_spans(unit), language=languages[0])
-            if split_sentences
-            else _whole_span(unit.text)
-        )
+        else sentence_spans(unit.text, _opaque_spans(unit), language=languages[0])
+        if split_sentences
+        else whole_span(unit.text)
         for unit in document.units
     )  # fmt: skip
     aligned, plain = dict[str, None](), dict[str, None]()
@@ -201,21 +204,6 @@ def finish_document(
     )
 
 
-def sentence_spans(text: str, opaque: Sequence[CharSpan] = (), *, language: str = "") -> Iterator[CharSpan]:
-    """The sentences of a text in `language`, (start, end) of each without the blanks around it.
-
-    A line break ends a sentence. What ends inside a copied span, or one of `opaque`, is none.
-    """
-    for line in re.finditer(r"[^\r\n]+", text):
-        start = line.start()
-        whole = [span.bounds for span in iter_spans(line.group())]
-        whole += [(first - start, last - start) for first, last in opaque]
-        for sentence in cut(line.group(), lambda _: True, language=language, whole=whole):
-            start = text.index(sentence, start)
-            yield start, start + len(sentence)
-            start += len(sentence)
-
-
 def _count_tags(unit: TranslationUnit) -> int:
     return sum(mark.kind != "close" for mark in unit.marks)
 
@@ -228,11 +216,6 @@ def _opaque_spans(unit: TranslationUnit) -> list[CharSpan]:
     """What is read and not written, such as code."""
     ends = {mark.tag: mark.at for mark in unit.marks if mark.kind == "close"}
     return [(mark.at, ends[mark.tag]) for mark in unit.marks if mark.tag in unit.opaque and mark.kind == "open"]
-
-
-def _whole_span(text: str) -> Iterator[CharSpan]:
-    if text.strip():
-        yield len(text) - len(text.lstrip()), len(text.rstrip())
 
 
 _REASONS: dict[Flag, str] = {

@@ -101,12 +101,12 @@ def _label(part: str) -> str:
 
 def _name_language(root: etree._Element, options: DocumentOptions) -> bool:
     """Mark what is marked with a language as one of the target language, for the scripts that Word tells apart."""
-    namespace, own = _namespace(root), _own_languages(root, options)
+    namespace, languages_read = _namespace(root), _own_languages(root, options)
     script = office_script(options.target_language)
     marks = [
         mark
         for mark in root.iter(f"{{{namespace}}}lang")
-        if not (own and is_foreign(str(mark.get(f"{{{namespace}}}val", "")), own))
+        if not (languages_read and is_foreign(str(mark.get(f"{{{namespace}}}val", "")), languages_read))
     ]
     for mark in marks:
         mark.set(f"{{{namespace}}}val", options.target_language)
@@ -135,10 +135,10 @@ def _own_languages(root: etree._Element, options: DocumentOptions) -> set[str]:
 
 
 def _paragraphs(root: etree._Element, options: DocumentOptions) -> Iterator[OfficeParagraph]:
-    own = _own_languages(root, options)
+    languages_read = _own_languages(root, options)
     for element in root.iter(f"{{{_namespace(root)}}}p"):
         field = OpenField([])
-        items = [one for item in _items(element, _namespace(root), field) for one in _marked(item, own)]
+        items = [one for item in _items(element, _namespace(root), field) for one in _marked(item, languages_read)]
         if field.elements:  # it goes on in the next paragraph
             items.append(Piece("boundary", source=field.taken()))
         base = _most_frequent(items)
@@ -177,11 +177,11 @@ def _items(parent: etree._Element, namespace: str, field: OpenField) -> Iterator
             yield Piece("point", source=[child], range=f"{kind} {child.get(f'{{{namespace}}}id')}" if is_end else "")
 
 
-def _marked(item: Piece, own: set[str]) -> Iterator[Piece]:
-    """The text of a run as a point if it is marked as another language than those in `own`."""
+def _marked(item: Piece, languages_read: set[str]) -> Iterator[Piece]:
+    """The text of a run as a point if it is marked as another language than those in `languages_read`."""
     form = item.source.element if item.kind == "text" else None
-    mark = form.find(f"{{{_namespace(form)}}}lang") if form is not None and own else None
-    if mark is None or not is_foreign(str(mark.get(f"{{{_namespace(mark)}}}val", "")), own):
+    mark = form.find(f"{{{_namespace(form)}}}lang") if form is not None and languages_read else None
+    if mark is None or not is_foreign(str(mark.get(f"{{{_namespace(mark)}}}val", "")), languages_read):
         yield item
         return
     for part in BLANK_PARTS.findall(item.text):

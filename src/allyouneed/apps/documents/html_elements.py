@@ -11,7 +11,7 @@ from .html_tokens import Token, is_empty_tag, tag_attributes
 VOID = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
 })  # fmt: skip
-# Elements that may have no end tag, and the tags that end them.
+# PageElements that may have no end tag, and the tags that end them.
 _IMPLIED_ENDS = {
     name: frozenset(ending.split())
     for names, ending in (
@@ -36,7 +36,7 @@ _DEPTH = 64  # open elements that a tag may end; deeper ones would take quadrati
 _ROOTS = frozenset(["html", "body"])
 
 
-class Elements(NamedTuple):
+class PageElements(NamedTuple):
     """For each token: after which one its element ends, if it is a start tag, and the language it is marked with.
 
     What has no other mark than that of the page, `root`, has none.
@@ -47,7 +47,7 @@ class Elements(NamedTuple):
     root: frozenset[str]
 
 
-def find_elements(page: str, tokens: Sequence[Token]) -> Elements:
+def find_elements(page: str, tokens: Sequence[Token]) -> PageElements:
     """The elements of a page; an end tag that is missing is added as HTML says."""
     ends = [len(tokens)] * len(tokens)
     languages: list[str] = []
@@ -84,7 +84,7 @@ def find_elements(page: str, tokens: Sequence[Token]) -> Elements:
             start = opened[number][0]
             close(number, index)
             ends[start] = index + 1
-    return Elements(ends, languages, frozenset(root))
+    return PageElements(ends, languages, frozenset(root))
 
 
 def _ended(opened: Sequence[tuple[int, str, str]], name: str) -> int | None:
@@ -105,16 +105,16 @@ def _language(page: str, token: Token) -> str | None:
     return next((values[name].value.strip() for name in ("lang", "xml:lang") if name in values), None)
 
 
-def own_languages(tokens: Sequence[Token], elements: Elements, source: str, target: str) -> set[str]:
+def own_languages(tokens: Sequence[Token], elements: PageElements, source: str, target: str) -> set[str]:
     """The languages that a page is in: `source` and what its root says, else that of most of its characters.
 
     A page that says it is in the target language has not been told otherwise yet, if the source is another one.
     """
-    own = {primary_language(language) for language in (source, *elements.root)} - {""}
+    languages_read = {primary_language(language) for language in (source, *elements.root)} - {""}
     if primary_language(source) not in ("", primary_language(target)):
-        own.discard(primary_language(target))
-    if own:
-        return own
+        languages_read.discard(primary_language(target))
+    if languages_read:
+        return languages_read
     sizes = Counter[str]()
     for token, language in zip(tokens, elements.languages, strict=True):
         if token.kind == "text":

@@ -23,6 +23,7 @@ from .pieces import (
     Piece,
     StandsFor,
     beside_text,
+    find_notes,
     is_translatable,
     opaque_point,
     tag_partners,
@@ -169,10 +170,10 @@ def _read(
     rules = options.tags.for_html()
     tokens = list(html_tokens(page, is_xhtml=is_xhtml(page)))
     elements = find_elements(page, tokens)
-    own = own_languages(tokens, elements, options.source_language, options.target_language)
-    foreign = [is_foreign(language, own) for language in elements.languages]
+    languages_read = own_languages(tokens, elements, options.source_language, options.target_language)
+    foreign = [is_foreign(language, languages_read) for language in elements.languages]
     foreign_before = [0, *accumulate(foreign)]
-    direction = "rtl" if any(map(is_right_to_left, own)) else "ltr"
+    direction = "rtl" if any(map(is_right_to_left, languages_read)) else "ltr"
     index = 0
     while index < len(tokens) or open_readings:
         if open_readings and index >= open_readings[-1][1]:
@@ -233,13 +234,20 @@ def _added_direction(page: str, target: str) -> Iterator[Edit]:
 def _without_structure(pieces: list[Piece]) -> list[Piece]:
     """The pieces with boundaries in place of elements that HTML does not know, where no text is beside them.
 
-    One in a sentence that is empty, such as an icon, is a point there.
+    One in a sentence that is empty, such as an icon, is a point there, as is the mark of a note.
     """
     partners = tag_partners(pieces)
     in_sentences = beside_text(pieces, partners)
+    notes = find_notes(pieces, partners)
     result: list[Piece] = []
+    end = -1  # of the current note
     for index, piece in enumerate(pieces):
-        if not _NOT_OF_HTML.search(piece.name):
+        if index in notes:
+            end = notes[index]
+            result.append(Piece("point", source=Slice(piece.source.start, pieces[end].source.end)))
+        elif index <= end:
+            continue
+        elif not _NOT_OF_HTML.search(piece.name):
             result.append(piece)
         elif index not in in_sentences:
             result.append(Piece("boundary"))

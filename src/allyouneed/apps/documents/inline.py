@@ -245,7 +245,7 @@ class _Placement:
         before = (sum(1 if self.atoms[a].end <= at else -1 for a in some) for some in self.sources[first:last])
         scores = list(accumulate(before, initial=0))
         highest = max(scores)
-        best = [place for place, score in enumerate(scores) if score == highest]
+        best = [number for number, score in enumerate(scores) if score == highest]
         touches_left = at > 0 and not self.source[at - 1].isspace()
         return first + (best[0] if touches_left else best[-1])
 

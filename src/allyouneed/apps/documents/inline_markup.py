@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ...text.spans import iter_spans
 from .pieces import Piece, tag_partners
-from .text_ends import find_text_ends
+from .text_ends import WORDS_TOUCH, find_text_ends
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave, tag_mark
 
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -190,7 +190,7 @@ class MarkedText:
     """A text without its codes, the marks where they were, and what stands for each kind of mark of each code.
 
     `blanks` are the marks beside which the text has a blank instead of a line break, or a line end, as another text
-    begins there (`find_text_ends`). `readings` are texts of their own.
+    begins there (`find_text_ends`). `readings` are texts of their own. `is_doubtful`: two words may be read as one.
     `write` writes the texts of a translation, one after another, each once.
     """
 
@@ -200,12 +200,14 @@ class MarkedText:
     sources: Mapping[End, Any]
     readings: Mapping[End, Ruby]
     references: CharacterReferences = field(compare=False)
+    is_doubtful: bool = False
     write: Callable[[str], str] = field(default=str, compare=False)
 
     def unit(self, key: str, reasons: tuple[str, ...] = ()) -> TranslationUnit:
         """The text to translate: its lines, and one for each reading."""
         readings = (CharacterReferences().read(reading.text) for reading in self.readings.values())
         text = "\n".join([self.text, *readings])
+        reasons = (*reasons, WORDS_TOUCH) if self.is_doubtful else reasons
         return TranslationUnit(text=text, marks=self.marks, key=key, reasons=reasons, signs=self.references.signs)
 
     def rewritten(self, translation: UnitTranslation) -> "MarkedText":
@@ -282,7 +284,7 @@ def marked_text(
     readings = {end: source for end, source in sources.items() if isinstance(source, Ruby)}
     sources |= {end: "".join(reading) for end, reading in readings.items()}
     text, placed, blanks = with_blanks(text, marks, breaks)
-    return MarkedText(text, placed, blanks | lines, sources, readings, references)
+    return MarkedText(text, placed, blanks | lines, sources, readings, references, bool(ends.doubts))
 
 
 def tag_name(tag: str) -> tuple[bool, str]:

@@ -1,5 +1,6 @@
 """Pieces → runs that become units, and the pieces of their translations."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from .pieces import (
     restore_blanks,
     tag_partners,
 )
-from .text_ends import find_text_ends
+from .text_ends import WORDS_TOUCH, find_text_ends
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave
 
 MAX_RUN_TAGS = (
@@ -79,19 +80,21 @@ def inline_runs(
     boundaries. With `collapse` blanks in a row are one blank, as in HTML. A range that crosses no tag and no boundary
     is a tag.
     """
-    breaks, cuts = find_text_ends(pieces, tag_partners(pieces))
+    breaks, cuts, doubts = find_text_ends(pieces, tag_partners(pieces))
     lines = [piece._replace(kind="boundary") if index in breaks else piece for index, piece in enumerate(pieces)]
     pieces = _with_ranges(_with_boundaries(lines, cuts), cuts)
     partners = tag_partners(pieces)
     counts = [0, *accumulate(piece.kind in ("open", "point") for piece in pieces)]
     borders = [(i, i + 1) for i, piece in enumerate(pieces) if piece.kind == "boundary"] + [(i, i) for i in cuts]
+    doubtful = sorted(doubts)
     start = 0
     for end, next_start in sorted([*borders, (len(pieces), len(pieces))]):
         for first, last in _short_runs(partners, counts, start, end):
             run = _trimmed(pieces, partners, first, last)
             trimmed = pieces[run.start : run.stop]
             if is_translatable("".join(piece.text for piece in trimmed if piece.kind == "text"), numbers=numbers):
-                yield _inline_run(run, trimmed, collapse, key)
+                is_doubtful = bisect_left(doubtful, run.start + 1) < bisect_left(doubtful, run.stop)
+                yield _inline_run(run, trimmed, collapse, key, (WORDS_TOUCH,) if is_doubtful else ())
         start = next_start
 
 
@@ -195,7 +198,7 @@ def _trimmed(pieces: Sequence[Piece], partners: Mapping[int, int], first: int, l
     return range(min(before, default=start), max(after, default=end - 1) + 1)
 
 
-def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str) -> InlineRun:
+def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str, reasons: tuple[str, ...]) -> InlineRun:
     parts = [one for index in range(len(pieces)) for one in _with_blank(pieces, index)]
     after_blank = False
     for index, part in enumerate(parts):
@@ -235,7 +238,7 @@ def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str) -
                 length += len(part.text)
     text = "".join(part.text for part in parts)
     opaque = frozenset(number for number, (first, *_) in tags.items() if first.kind == "point" and first.text)
-    unit = TranslationUnit(text=text, marks=tuple(marks), opaque=opaque, key=key)
+    unit = TranslationUnit(text=text, marks=tuple(marks), opaque=opaque, key=key, reasons=reasons)
     return InlineRun(run.start, run.stop, tuple(pieces), unit, tags, spacings)
 
 

@@ -32,7 +32,7 @@ class Anchor(NamedTuple):
     """A link to an anchor of the same document, and where that is written."""
 
     name: str
-    place: Slice
+    span: Slice
 
 
 def find_headings(tokens: Sequence[Token]) -> list[Heading]:
@@ -53,12 +53,12 @@ def _shown_text(token: Token) -> str:
     return token.content if token.type in ("text", "text_special", "code_inline", "opaque") else ""
 
 
-def find_anchors(page: str, places: Iterable[Slice]) -> Iterator[Anchor]:
+def find_anchors(page: str, spans: Iterable[Slice]) -> Iterator[Anchor]:
     """The links to anchors in some parts of a page: ends of links, tags, definitions."""
-    for place in places:
-        for match in _LINK.finditer(page, *place):
-            span = next(match.span(number) for number in (1, 2, 3) if match[number] is not None)
-            yield Anchor(unquote(page[slice(*span)]), Slice(*span))
+    for span in spans:
+        for match in _LINK.finditer(page, *span):
+            name = next(match.span(number) for number in (1, 2, 3) if match[number] is not None)
+            yield Anchor(unquote(page[slice(*name)]), Slice(*name))
 
 
 def moved_anchors(
@@ -67,17 +67,17 @@ def moved_anchors(
     """The edits of a page after which its links lead to the headings again, whose words are others now."""
     fixed = {unquote(match[1]) for match in _HTML_ID.finditer(page)}
     fixed |= {heading.anchor for heading in headings}
-    wanted = [anchor for anchor in anchors if anchor.name not in fixed]
-    if not wanted or len(headings) != len(new_headings):
+    unfixed = [anchor for anchor in anchors if anchor.name not in fixed]
+    if not unfixed or len(headings) != len(new_headings):
         return []
 
     def targets(way: "_Way") -> Mapping[str, str]:
         return dict(zip(_names(headings, way), _names(new_headings, way), strict=True))
 
-    new_names = max(map(targets, _WAYS), key=lambda names: sum(anchor.name in names for anchor in wanted))
+    new_names = max(map(targets, _WAYS), key=lambda names: sum(anchor.name in names for anchor in unfixed))
     return [
-        Edit(*anchor.place, quote(new) if "%" in page[slice(*anchor.place)] else new)
-        for anchor in wanted
+        Edit(*anchor.span, quote(new) if "%" in page[slice(*anchor.span)] else new)
+        for anchor in unfixed
         if (new := new_names.get(anchor.name)) and new != anchor.name
     ]
 

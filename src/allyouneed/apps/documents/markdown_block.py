@@ -35,7 +35,8 @@ class InlineBlock:
     """The content of a paragraph, heading, cell or title, or, at a greater `depth`, of an image or note inside another.
 
     `positions` are those of its lines in the page, or none if these are not known. `closing` is an edit of what is
-    around it, for when its text changes. `pieces` are None where the positions of tokens are not known.
+    around it, for when its text changes. `languages_read` are those in which elements are translated. `pieces` are None
+    where the positions of tokens are not known.
     """
 
     page: str
@@ -48,6 +49,7 @@ class InlineBlock:
     kind: BlockKind
     depth: int = 0
     closing: tuple[Edit, ...] = ()
+    languages_read: frozenset[str] = frozenset()
     starts: list[int] = field(init=False)
     sources: list[tuple[Token, Source]] = field(init=False)
     pieces: list[Piece] | None = field(init=False)
@@ -58,7 +60,7 @@ class InlineBlock:
         try:
             if self.positions:
                 self.sources = list(token_sources(self.content, self.tokens))
-                self.pieces = inline_pieces(self.content, self.sources)
+                self.pieces = inline_pieces(self.content, self.sources, self.languages_read)
                 for piece in self.pieces:
                     start, end = piece.source.start, piece.source.end
                     if piece.text == self.content[start:end] != self.page[slice(*self.located(start, end))]:

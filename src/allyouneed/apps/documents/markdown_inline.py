@@ -4,7 +4,7 @@ The rules of the parser note where each token ends; a token begins where the one
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
@@ -15,8 +15,9 @@ from mdit_py_plugins.attrs import attrs_plugin
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
+from ...language_tags import is_foreign
 from .encoded_text import Slice
-from .pieces import BLANK_PARTS, Piece, opaque_point, tag_partners
+from .pieces import BLANK_PARTS, Piece, find_notes, opaque_point, tag_partners
 
 IS_MARKER = re.compile(r"\s*<\?x*\??>\s*")  # a line of HTML to CommonMark, which ends a paragraph, and no block of HTML
 
@@ -138,6 +139,7 @@ def marker_title(line: str) -> Slice | None:
     return Slice(*match.span(match.lastgroup)) if match and match.lastgroup else None
 
 
+_LANGUAGE = re.compile(r"\s(?:xml:)?lang\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 _HTML_NAME = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
 _LINE_BREAKS = ("softbreak", "hardbreak")
 
@@ -229,8 +231,10 @@ def token_sources(content: str, tokens: Sequence[Token]) -> Iterator[tuple[Token
         raise LostPosition
 
 
-def inline_pieces(content: str, sources: Sequence[tuple[Token, Source]]) -> list[Piece]:
-    """The pieces of `content`; the `source` of each is a `Source`."""
+def inline_pieces(
+    content: str, sources: Sequence[tuple[Token, Source]], languages_read: Collection[str] = ()
+) -> list[Piece]:
+    """The pieces of `content`; the `source` of each is a `Source`. Elements not in `languages_read` stay."""
     pieces: list[Piece] = []
     begins_line = True
     breaks = (source.end for token, source in sources if token.type in _LINE_BREAKS)
@@ -246,17 +250,23 @@ def inline_pieces(content: str, sources: Sequence[tuple[Token, Source]]) -> list
         else:
             pieces += _token_pieces(content, token, source, begins_line)
         begins_line = token.type in _LINE_BREAKS
-    return _without_readings(pieces)
+    return _without_kept(content, pieces, languages_read)
 
 
-def _without_readings(pieces: list[Piece]) -> list[Piece]:
-    """The pieces with a point in place of each reading of a word in ruby, which is no part of the text."""
+def _without_kept(content: str, pieces: list[Piece], languages_read: Collection[str]) -> list[Piece]:
+    """The pieces with a point for each reading of a word in ruby, mark of a note, and text of another language."""
     result: list[Piece] = []
     partners = tag_partners(pieces)
+    notes = find_notes(pieces, partners)
     end = 0
     for index, piece in enumerate(pieces):
         last = partners.get(index, -1)
-        if index >= end and piece.name in ("<rt>", "<rp>") and last > index:
+        language = _LANGUAGE.search(piece.source.read(content)) if piece.name.startswith("<") else None
+        if index >= end and last > index and language and is_foreign(language[1], languages_read):
+            end = last + 1
+            text = "".join(one.text for one in pieces[index:end])
+            result.append(opaque_point(text, Source(piece.source.start, pieces[last].source.end)))
+        elif index >= end and (piece.name in ("<rt>", "<rp>") or index in notes) and last > index:
             end = last + 1
             result.append(Piece("point", source=Source(piece.source.start, pieces[last].source.end)))
         elif index >= end:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from ...language_tags import primary_language
 from .encoded_text import Edit, Slice, decode_text, edited
 from .inline_runs import InlineRun
 from .markdown_anchors import OTHER_DOCUMENT, find_anchors, find_headings, moved_anchors
@@ -28,14 +29,16 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
     encoded = decode_text(data, options.encoding)
     page = encoded.text
     parsed = _parse(page)
-    blocks = [inner for block in _inline_blocks(page, parsed) for inner in block.with_nested()]
+    languages_read = frozenset({primary_language(options.source_language)} - {""})
+    blocks = [inner for block in _inline_blocks(page, parsed, languages_read) for inner in block.with_nested()]
     anchors = list(find_anchors(page, _places_of_links(parsed, blocks)))
     items = sorted(
         ((block, run) for block in blocks for run in block.runs(numbers=options.numbers)),
         key=lambda item: item[0].located(*content_span(item[1])).start,
     )
     units = tuple(
-        replace(run.unit, key=f"line {block.line}", reasons=tuple(_links_elsewhere(block, run))) for block, run in items
+        replace(run.unit, key=f"line {block.line}", reasons=(*run.unit.reasons, *_links_elsewhere(block, run)))
+        for block, run in items
     )
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
@@ -108,7 +111,7 @@ def _links_elsewhere(block: InlineBlock, run: InlineRun) -> Iterator[str]:
             yield f"its link {match[1]} leads to a heading of another document, which a translation would rename"
 
 
-def _inline_blocks(page: str, parsed: ParsedPage) -> Iterator[InlineBlock]:
+def _inline_blocks(page: str, parsed: ParsedPage, languages_read: frozenset[str]) -> Iterator[InlineBlock]:
     rows, text, parser, environment, tokens = parsed
     lines = text.split("\n")
     after: dict[int, int] = {}  # where the next cell of a row is looked for
@@ -134,7 +137,10 @@ def _inline_blocks(page: str, parsed: ParsedPage) -> Iterator[InlineBlock]:
             tokens_inside = children or parser.parseInline(content, environment)[0].children or []
             starts = [rows[number + index].start() + column for index, column in enumerate(columns)]
             positions = [] if -1 in columns else starts
-            yield InlineBlock(page, parser, environment, content, tokens_inside, positions, number + 1, kind)
+            line = number + 1
+            yield InlineBlock(
+                page, parser, environment, content, tokens_inside, positions, line, kind, languages_read=languages_read
+            )
 
 
 def _kind(opening: Token | None) -> BlockKind:

@@ -67,12 +67,14 @@ def _paragraphs(root: etree._Element, options: DocumentOptions) -> Iterator[Offi
 
 def _foreign_styles(root: etree._Element, options: DocumentOptions) -> set[str]:
     """The styles of words in another language than source and target; none if the source language is not known."""
-    own = {primary_language(one) for one in (options.source_language, options.target_language)}
+    languages_read = {primary_language(one) for one in (options.source_language, options.target_language)}
     return {
         str(style.get(f"{_STYLE}name"))
         for style in root.iter(f"{_STYLE}style")
         for properties in style.iter(f"{_STYLE}text-properties")
-        if options.source_language and _is_marked(properties) and is_foreign(properties.get(f"{_FO}language", ""), own)
+        if options.source_language
+        and _is_marked(properties)
+        and is_foreign(properties.get(f"{_FO}language", ""), languages_read)
     }
 
 
@@ -84,13 +86,13 @@ def _name_language(root: etree._Element, options: DocumentOptions) -> bool:
     """Mark what is marked with a language as one of the target language, in its group of scripts, too."""
     language, *others = options.target_language.split("-")
     country = next((part for part in others if len(part) == 2), "none")
-    own = {primary_language(one) for one in (options.source_language, options.target_language)}
+    languages_read = {primary_language(one) for one in (options.source_language, options.target_language)}
     group = office_script(options.target_language)
     marks = [
         properties
         for properties in root.iter(f"{_STYLE}text-properties")
         if _is_marked(properties)
-        and not (options.source_language and is_foreign(properties.get(f"{_FO}language", ""), own))
+        and not (options.source_language and is_foreign(properties.get(f"{_FO}language", ""), languages_read))
     ]
     for properties in marks:
         properties.set(f"{_FO}language", language)

@@ -75,6 +75,21 @@ def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
     return partners
 
 
+def find_notes(pieces: Sequence[Piece], partners: Mapping[int, int]) -> dict[int, int]:
+    """The opens of raised elements without a letter, and their closes: marks of notes, powers, which are no words."""
+    notes: dict[int, int] = {}
+    opened: int | None = None
+    for index, piece in enumerate(pieces):
+        if piece.kind == "open" and piece.name in ("sup", "<sup>") and index in partners:
+            opened = index
+        elif piece.kind == "boundary" or _LETTER.search(piece.text):
+            opened = None
+        elif opened is not None and partners.get(index) == opened:
+            notes[opened] = index
+            opened = None
+    return notes
+
+
 def beside_text(pieces: Sequence[Piece], partners: Mapping[int, int]) -> set[int]:
     """The opens and closes with text that is not blank beside them, in the element around them, up to a boundary."""
     elements, boundaries = [-1], 0

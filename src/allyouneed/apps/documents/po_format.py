@@ -199,7 +199,7 @@ class MessageFormat(NamedTuple):
     quotes: bool
 
     @classmethod
-    def of(cls, flags: Iterable[str]) -> "MessageFormat":
+    def from_flags(cls, flags: Iterable[str]) -> "MessageFormat":
         """Read the flags of a message; "no-c-format" says that it has no format."""
         named = [flag for flag in flags if flag.endswith("-format") and not flag.startswith(("no-", "possible-"))]
         return cls(bool(named), "java-format" in named)
@@ -305,7 +305,7 @@ def _decode(data: bytes, encoding: str) -> EncodedText:
 
 
 def _forms(entry: polib.POEntry, plurals: PluralForms | None) -> Iterator[_Form]:
-    message_format = MessageFormat.of(entry.flags)
+    message_format = MessageFormat.from_flags(entry.flags)
     if not entry.msgid_plural:
         yield _Form(None, entry.msgid, StringUnit(message_format.read(entry.msgid)), entry.msgstr, message_format)
         return

@@ -104,7 +104,7 @@ def subtitle_document(
 
 def _cue_lines(text: str, cues: Iterable[tuple[str, int, int]]) -> Iterator[CueLine]:
     cue = 0
-    shown: dict[str, CueLine] = {}  # the lines of the cue before
+    previous: dict[str, CueLine] = {}  # the lines of the cue before
     for time, start, end in cues:
         lines: dict[str, CueLine] = {}
         voices = _voices(text, start, end)
@@ -114,15 +114,15 @@ def _cue_lines(text: str, cues: Iterable[tuple[str, int, int]]) -> Iterator[CueL
                 content = " ".join(_marked(text[words.start : words.end]).text.split())
                 if not has_words(content):
                     continue
-                if content in shown:
-                    lines[content] = shown[content]
-                    shown[content].repeats.append(words)
+                if content in previous:
+                    lines[content] = previous[content]
+                    previous[content].repeats.append(words)
                     continue
                 voice, last_voice = (_voice_at(voices, at) for at in words[:2])
                 lines[content] = CueLine(cue, time, *words, voice, last_voice, [])
                 has_news = True
                 yield lines[content]
-        shown = lines
+        previous = lines
         cue += has_news
 
 
@@ -240,16 +240,16 @@ class _Sentence:
         spans = split_like(new.text, self.lengths)
         if spans:
             for line, span in zip(self.lines, spans, strict=True):
-                yield from _shown(line, line.start, self._written(new, span, limit))
+                yield from _line_edits(line, line.start, self._written(new, span, limit))
             return
         # Fewer words than lines: every cue shows them all, in its first line, as an empty cue would show nothing.
         whole = self._written(new, (0, len(new.text)), limit)
         for _, group in groupby(self.lines, key=lambda line: line.cue):
             first, *others = group
-            yield from _shown(first, first.start, whole)
+            yield from _line_edits(first, first.start, whole)
             for before, line in pairwise([first, *others]):
                 markup = re.findall(_CODE, self.text[before.end : line.start])
-                yield from _shown(line, before.end, "".join(markup), again=whole)
+                yield from _line_edits(line, before.end, "".join(markup), again=whole)
 
     def _written(self, new: MarkedText, span: _Span, limit: int) -> str:
         """A part of a translation in the least lines that keep to the limit, with its tags."""
@@ -265,7 +265,7 @@ class _Sentence:
         )
 
 
-def _shown(line: CueLine, start: int, content: str, again: str = "") -> Iterator[Edit]:
+def _line_edits(line: CueLine, start: int, content: str, again: str = "") -> Iterator[Edit]:
     """What stands in a line from some character on, and without tags, or `again`, where it is shown once more."""
     yield Edit(start, line.end, content)
     yield from (Edit(one.start, one.end, again or re.sub(_CODE, "", content)) for one in line.repeats)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ...text.spans import is_in_word
 from .pieces import Piece, first_letters
 
+WORDS_TOUCH = "two words touch at a tag, and are read as one"  # a reason for a review
 SENTENCE_END = re.compile(r"[.!?…:;。！？]['\"”’»)\]]*$")
 _CLOSING_SIGN = re.compile(r"[.,:;!?…)\]»”’]$")
 _LINKS = frozenset(["a", "link", "hyperlink", "button"])
@@ -25,10 +26,11 @@ _LOCAL_NAME = re.compile(r"(?:\{.*\}|<|tag )?([^\s>]*)")
 
 
 class TextEnds(NamedTuple):
-    """Where texts end: at pieces that are breaks, and before other pieces."""
+    """Where texts end: at pieces that are breaks, and before other pieces; and where one may end or a word go on."""
 
     breaks: frozenset[int]
     cuts: frozenset[int]
+    doubts: frozenset[int]
 
 
 def continues(line: str, after: str) -> bool:
@@ -44,8 +46,9 @@ def find_text_ends(pieces: Sequence[Piece], partners: Mapping[int, int]) -> Text
     """
     boundaries = {index for index, piece in enumerate(pieces) if piece.kind == "boundary"}
     breaks = {index for words in _between(pieces, boundaries) for index in _breaks(pieces, words)}
-    cuts = {index for words in _between(pieces, boundaries | breaks) for index in _cuts(pieces, partners, words)}
-    return TextEnds(frozenset(breaks), frozenset(cuts))
+    cuts = {one for words in _between(pieces, boundaries | breaks) for one in _cuts(pieces, partners, words)}
+    sure = frozenset(index for index, is_sure in cuts if is_sure)
+    return TextEnds(frozenset(breaks), sure, frozenset(index for index, is_sure in cuts if not is_sure))
 
 
 def _between(pieces: Sequence[Piece], borders: Collection[int]) -> Iterator[list[int]]:
@@ -72,8 +75,8 @@ def _breaks(pieces: Sequence[Piece], words: Sequence[int]) -> Iterator[int]:
             yield from breaks
 
 
-def _cuts(pieces: Sequence[Piece], partners: Mapping[int, int], words: Sequence[int]) -> Iterator[int]:
-    """Pieces before which a text ends: the first tag of the next one."""
+def _cuts(pieces: Sequence[Piece], partners: Mapping[int, int], words: Sequence[int]) -> Iterator[tuple[int, bool]]:
+    """Pieces before which a text ends, the first tag of the next one, and whether this is sure."""
     first = words[0] if words else 0  # of the current text
     for before, after in pairwise(words):
         left, right = pieces[before], pieces[after]
@@ -87,17 +90,18 @@ def _cuts(pieces: Sequence[Piece], partners: Mapping[int, int], words: Sequence[
         is_edge = any(partners[index] < first for index in closes)
         is_edge = is_edge or any(partners[index] > words[-1] for index in opens)
         closed, opened = ({_local_name(pieces[index]) for index in some} for some in (closes, opens))
-        if (closed or opened) and _are_apart(left.text, right.text, closed, opened, is_edge=is_edge):
-            first = after
-            yield closes[-1] + 1 if closes else opens[0]
+        if not (closed or opened) or (closed | opened) & _RAISED:
+            continue
+        is_sure = _are_apart(left.text, right.text, closed, opened, is_edge=is_edge)
+        if is_sure or _may_be_apart(left.text, right.text):
+            first = after if is_sure else first
+            yield closes[-1] + 1 if closes else opens[0], is_sure
 
 
 def _are_apart(left: str, right: str, closed: set[str], opened: set[str], *, is_edge: bool) -> bool:
     """Whether two texts are two, by their letters and the names of the elements that end and begin between them."""
-    if (closed | opened) & _RAISED:
-        return False
     words = first_letters(left[::-1]), first_letters(right)
-    begins_anew = right[0].isupper() and (left[-1].islower() or _CLOSING_SIGN.search(left) is not None)
+    begins_anew = _begins_anew(left, right)
     if not (closed and opened):
         has_link = bool((closed | opened) & _LINKS)
         begins_anew = begins_anew or (right[0].isdigit() and words[0].isalpha() and len(words[0]) >= _LEAST)
@@ -110,6 +114,16 @@ def _are_apart(left: str, right: str, closed: set[str], opened: set[str], *, is_
     is_spaced = is_in_word(left[-1]) and is_in_word(right[0])
     is_long = all(word.isdigit() or len(word) >= _LEAST for word in words)
     return is_spaced and is_long and not is_style
+
+
+def _begins_anew(left: str, right: str) -> bool:
+    return right[0].isupper() and (left[-1].islower() or _CLOSING_SIGN.search(left) is not None)
+
+
+def _may_be_apart(left: str, right: str) -> bool:
+    """Whether it cannot be told if two words are one, such as Java<b>Script</b>."""
+    is_long = len(first_letters(left[::-1])) >= _LEAST and len(first_letters(right)) >= _LEAST
+    return is_long and _begins_anew(left, right)
 
 
 def _local_name(piece: Piece) -> str:

@@ -84,7 +84,7 @@ class TranslationUnit:
             raise ValueError(f"marks of {self.text!r:.60}: {problem}")
         seen = without_unseen(self.text)
         if seen != self.text:
-            unseen = [place for match in UNSEEN.finditer(self.text) for place in range(*match.span())]
+            unseen = [at for match in UNSEEN.finditer(self.text) for at in range(*match.span())]
             object.__setattr__(
                 self, "marks", tuple(m._replace(at=m.at - bisect_left(unseen, m.at)) for m in self.marks)
             )

@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from lxml import etree
 
@@ -22,6 +22,12 @@ from .unit import Document, DocumentOptions
 
 _STRINGS = "xl/sharedStrings.xml"
 _FORMATS_LOST = ("formats within the cell are lost",)
+MOST_TEXT = 1 << 25  # characters of all cells to translate
+
+
+class _String(NamedTuple):
+    text: str
+    has_formats: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,7 @@ class _Sheet:
     part: str
     root: etree._Element
     rows: list[tuple[etree._Element, dict[int, etree._Element]]]
-    strings: Sequence[etree._Element]
+    strings: Sequence[_String]
 
     def text(self, row: int, column: int) -> str:
         """The text of a cell; of a formula its last result; empty if it has none."""
@@ -54,11 +60,14 @@ def read_xlsx_document(data: bytes, options: DocumentOptions) -> Document:
     archive = Archive(data)
     if WORKBOOK not in archive.names:
         raise DocumentError("is no .xlsx file: it has no workbook")
-    strings = list(archive.read_xml(_STRINGS).iterchildren("{*}si")) if _STRINGS in archive.names else []
+    shared = archive.read_xml(_STRINGS).iterchildren("{*}si") if _STRINGS in archive.names else ()
+    strings = list(map(_read_string, shared))
     parts = {name: part for name, part in sheet_parts(archive).items() if part in archive.names}
     sheets = [_read_sheet(archive, name, part, strings) for name, part in parts.items()]
     chosen = list(_choose_columns([sheet for sheet in sheets if sheet.rows], options))
     places = [(sheet, columns, row) for sheet, columns in chosen for row in _body(sheet, columns)]
+    if sum(len(sheet.text(row, columns.source)) for sheet, columns, row in places) > MOST_TEXT:  # cells share strings
+        raise DocumentError(f"has more than {MOST_TEXT:,} characters in the column; split it")
     cells = [_column_cell(sheet, columns, row) for sheet, columns, row in places]
 
     def write(texts: Sequence[str | None]) -> bytes:
@@ -104,7 +113,7 @@ def _column_cell(sheet: _Sheet, columns: Columns, row: int) -> ColumnCell:
     return ColumnCell(sheet.text(row, columns.source), existing, key, lost)
 
 
-def _read_sheet(archive: Archive, name: str, part: str, strings: Sequence[etree._Element]) -> _Sheet:
+def _read_sheet(archive: Archive, name: str, part: str, strings: Sequence[_String]) -> _Sheet:
     return _with_rows(name, part, archive.read_xml(part), strings)
 
 
@@ -112,7 +121,7 @@ def _copied(sheet: _Sheet) -> _Sheet:
     return _with_rows(sheet.name, sheet.part, deepcopy(sheet.root), sheet.strings)
 
 
-def _with_rows(name: str, part: str, root: etree._Element, strings: Sequence[etree._Element]) -> _Sheet:
+def _with_rows(name: str, part: str, root: etree._Element, strings: Sequence[_String]) -> _Sheet:
     """The sheet; rows and cells that do not say where they are get their places written in."""
     rows: list[tuple[etree._Element, dict[int, etree._Element]]] = []
     number = 0
@@ -129,27 +138,27 @@ def _with_rows(name: str, part: str, root: etree._Element, strings: Sequence[etr
     return _Sheet(name, part, root, rows, strings)
 
 
-def _cell_text(cell: etree._Element, strings: Sequence[etree._Element]) -> str:
+def _cell_text(cell: etree._Element, strings: Sequence[_String]) -> str:
     kind, value = cell.get("t"), cell.findtext("{*}v") or ""
     if kind == "s":
-        return _string_text(strings[int(value)]) if value.isdecimal() and int(value) < len(strings) else ""
+        return strings[int(value)].text if value.isdecimal() and int(value) < len(strings) else ""
     if kind == "inlineStr":
-        return _string_text(cell.find("{*}is"))
+        return _read_string(cell.find("{*}is")).text
     return value if kind in (None, "n", "str") else ""
 
 
-def _string_text(string: etree._Element | None) -> str:
-    """The text of a string, of all its formats, without the readings of Japanese words."""
+def _read_string(string: etree._Element | None) -> _String:
+    """A string, of all its formats, without the readings of Japanese words."""
     if string is None:
-        return ""
+        return _String("", has_formats=False)
     texts = (text for child in string.iterchildren("{*}t", "{*}r") for text in child.iter("{*}t"))
-    return "".join(text.text or "" for text in texts)
+    return _String("".join(text.text or "" for text in texts), has_formats=len(list(string.iterchildren("{*}r"))) > 1)
 
 
-def _has_formats(cell: etree._Element, strings: Sequence[etree._Element]) -> bool:
+def _has_formats(cell: etree._Element, strings: Sequence[_String]) -> bool:
     value = cell.findtext("{*}v") or ""
-    string = strings[int(value)] if cell.get("t") == "s" and value.isdecimal() else cell.find("{*}is")
-    return string is not None and len(list(string.iterchildren("{*}r"))) > 1
+    is_shared = cell.get("t") == "s" and value.isdecimal() and int(value) < len(strings)
+    return (strings[int(value)] if is_shared else _read_string(cell.find("{*}is"))).has_formats
 
 
 def _put(sheet: _Sheet, columns: Columns, row: int, text: str) -> None:

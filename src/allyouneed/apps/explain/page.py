@@ -11,7 +11,7 @@ from ...files import to_json, write_whole
 from ...translator import Translator
 from .claims import Claim
 from .comparison import compare_traces
-from .component import COMPONENT, explanation_style, read_web_file
+from .component import COMPONENT, explanation_style, read_component_file
 from .page_data import build_page_data
 from .trace import Trace, trace_translation
 
@@ -64,8 +64,8 @@ def build_page_of_two(names: Sequence[str], traces: Sequence[Trace], translators
 
 
 def _build(title: str, data: object) -> str:
-    style, script = read_web_file("page.css") + explanation_style(), "\n".join(map(read_web_file, PAGE))
-    return Template(read_web_file("explain.html")).substitute(
+    style, script = read_component_file("page.css") + explanation_style(), "\n".join(map(read_component_file, PAGE))
+    return Template(read_component_file("explain.html")).substitute(
         title=escape(title),
         style=style,
         script=script,

@@ -86,8 +86,8 @@ def _notes(translator: Translator, whole: Translation, traced: str, segments: Se
         yield "`translate` copies this text, as the training pairs did; here the model translates it."
     elif len(segments) > 1:
         yield (
-            f"The text is translated in {len(segments)} parts, because it is longer than those that the model has "
-            f"learned from. This is the first part; `translate` gives “{whole.text}” for the whole text."
+            f"The text is translated in {len(segments)} parts, sentence by sentence. This is the first; "
+            f"`translate` gives “{whole.text}” for the whole text."
         )
     elif "recased" in whole.flags:
         yield (

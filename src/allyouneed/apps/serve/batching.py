@@ -26,6 +26,7 @@ class TranslationOptions:
     align: Literal["words", "tokens"] | None = None
     glossary: tuple[tuple[str, str], ...] = ()  # pairs of a term and its translation
     prefix: str | tuple[str, ...] = ""  # of every text, or of each
+    split_sentences: bool = True  # off for what is a sentence already, or is to be translated as a whole
 
 
 PLAIN = TranslationOptions()

@@ -73,8 +73,8 @@ async def translate_deepl(request: Request, server: Server) -> JSONResponse:
     detected = [] if source else await detect_sources(server, texts, target, how.markup)
     sources = [one.language for one in detected] or [source] * len(texts)
     answers = await translate_each(
-        server, how.prepared(texts), sources, target, TranslationOptions(glossary=terms), markup=how.markup,
-        split_sentences=how.split_sentences,
+        server, how.prepared(texts), sources, target,
+        TranslationOptions(glossary=terms, split_sentences=how.split_sentences), markup=how.markup,
     )  # fmt: skip
     return JSONResponse(
         {

@@ -1,13 +1,11 @@
 """Texts of a request, plain or with tags, each through the model of its language, sentence by sentence."""
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ...errors import InputError
-from ...text.sentences import CharSpan, gap_between
 from ...translator import Alignment, Translation
 from ...translator.translation import join_alignments, ordered_flags
 from ..documents import Document, DocumentOptions, read_document
@@ -16,7 +14,6 @@ from ..documents.document_translation import (
     finish_document,
     locate_refusal,
     plan_document,
-    sentence_spans,
 )
 from ..documents.unit import NO_RULES, TagRules
 from ..documents.xml_text import read_xml_text
@@ -34,7 +31,7 @@ _CHUNKS = 2  # the next chunk waits already while one is translated
 class Answer(NamedTuple):
     """The translation of one text of a request, with the alternatives that it asked for.
 
-    `parts` are the translations that it is made of, line by line.
+    `parts` are the translations that it is made of: one, but several of a text with tags.
     """
 
     text: str
@@ -98,7 +95,6 @@ async def translate_each(
     options: TranslationOptions,
     *,
     markup: Markup | None = None,
-    split_sentences: bool = True,
 ) -> list[Answer]:
     """The translation of each text from its language; texts in the target language or without words are unchanged."""
     answers: list[Answer | None] = [
@@ -115,47 +111,41 @@ async def translate_each(
             chosen = [texts[number] for number in numbers]
             key = keys[source]
             if markup is None:
-                some = await translate_plain(server, key, chosen, options, split_sentences=split_sentences)
+                some = await translate_plain(server, key, chosen, options)
             else:
-                some = await translate_markup(server, key, chosen, options, markup, split_sentences=split_sentences)
+                some = await translate_markup(server, key, chosen, options, markup)
             for number, answer in zip(numbers, some, strict=True):
                 answers[number] = answer
     return [answer for answer in answers if answer is not None]
 
 
 async def translate_plain(
-    server: ServerState,
-    key: ModelKey,
-    texts: Sequence[str],
-    options: TranslationOptions,
-    *,
-    split_sentences: bool = True,
+    server: ServerState, key: ModelKey, texts: Sequence[str], options: TranslationOptions
 ) -> list[Answer]:
-    """Translate plain texts sentence by sentence, or line by line; the line breaks between them stay.
-
-    Texts of several parts have alternatives too: the n-th joins the n-th of each part.
-    """
-    spans = [
-        tuple(sentence_spans(text, language=key.source) if split_sentences else _line_spans(text)) for text in texts
-    ]
-    parts = [text[start:end] for text, some in zip(texts, spans, strict=True) for start, end in some]
-    translations = iter(await translate_parts(server, key, parts, options))
-    return [
-        _join(text, some, [next(translations) for _ in some], options, key.target)
-        for text, some in zip(texts, spans, strict=True)
-    ]
+    """Translate plain texts, the same with alternatives and without; equal texts are translated once."""
+    unique = list(dict.fromkeys(texts))
+    count_texts(unique)
+    plain = translate_in_chunks(server, key, unique, replace(options, alternatives=0))
+    if not options.alternatives:
+        answers = [Answer(one.text, (), (one,)) for one in await plain]
+    else:
+        # One more, because the translation itself is among them.
+        wider = replace(options, alternatives=options.alternatives + 1)
+        running = asyncio.create_task(translate_in_chunks(server, key, unique, wider, wait=True))
+        try:
+            best, others = await plain, await running
+        finally:
+            running.cancel()
+        answers = [_with_alternatives(*both, options.alternatives) for both in zip(best, others, strict=True)]
+    by_text = dict(zip(unique, answers, strict=True))
+    return [by_text[text] for text in texts]
 
 
 async def translate_markup(
-    server: ServerState,
-    key: ModelKey,
-    texts: Sequence[str],
-    options: TranslationOptions,
-    markup: Markup,
-    *,
-    split_sentences: bool = True,
+    server: ServerState, key: ModelKey, texts: Sequence[str], options: TranslationOptions, markup: Markup
 ) -> list[Answer]:
     """Translate texts with tags, which go where the alignment puts them. They have no alternatives."""
+    split_sentences = options.split_sentences and await server.scheduler.splits_sentences(key)
 
     def plan(text: str) -> DocumentPlan:
         return plan_document(markup.read(text, key), (key.source, key.target), split_sentences=split_sentences)
@@ -169,25 +159,6 @@ async def translate_markup(
         translated = await asyncio.to_thread(finish_document, one, translations)
         answers.append(Answer(translated.data.decode(), (), parts))
     return answers
-
-
-async def translate_parts(
-    server: ServerState, key: ModelKey, parts: Sequence[str], options: TranslationOptions
-) -> list[Translation]:
-    """The translation of each part, the same with alternatives and without; equal parts are translated once."""
-    unique = list(dict.fromkeys(parts))
-    count_texts(unique)
-    plain = translate_in_chunks(server, key, unique, replace(options, alternatives=0))
-    if not options.alternatives:
-        return _in_order(parts, unique, await plain)
-    # One more, because the translation itself is among them.
-    wider = replace(options, alternatives=options.alternatives + 1)
-    running = asyncio.create_task(translate_in_chunks(server, key, unique, wider, wait=True))
-    try:
-        best, others = await plain, await running
-    finally:
-        running.cancel()
-    return _in_order(parts, unique, [_with_alternatives(*both) for both in zip(best, others, strict=True)])
 
 
 async def translate_in_chunks(
@@ -244,6 +215,7 @@ async def translate_plans(
         on_progress(done, total)
 
     count(0)
+    options = replace(options, split_sentences=False)  # these are sentences
     for texts, some in ((plain, options), (aligned, replace(options, align="words"))):
         try:
             answers = await translate_in_chunks(server, key, texts, some, count, wait=bool(translations))
@@ -257,39 +229,6 @@ def all_sentences(plans: Sequence[DocumentPlan]) -> list[str]:
     return list(dict.fromkeys(text for plan in plans for text in (*plan.aligned, *plan.plain)))
 
 
-def _in_order(parts: Sequence[str], unique: Sequence[str], translations: Sequence[Translation]) -> list[Translation]:
-    by_part = dict(zip(unique, translations, strict=True))
-    return [by_part[part] for part in parts]
-
-
-def _with_alternatives(best: Translation, other: Translation) -> Translation:
-    return replace(best, alternatives=tuple(one for one in (other, *other.alternatives) if one.text != best.text))
-
-
-def _join(
-    text: str, spans: Sequence[CharSpan], parts: Sequence[Translation], options: TranslationOptions, target: str
-) -> Answer:
-    """The translations of the parts at `spans` of a text, between blanks as the target language has them."""
-
-    def fill(translated: Sequence[str]) -> str:
-        ends = [0, *(end for _, end in spans)]
-        blanks = [text[end:start] for end, (start, _) in zip(ends, spans, strict=False)]
-        blanks[1:] = [gap_between(blank, target) for blank in blanks[1:]]
-        pairs = zip(blanks, translated, strict=True)
-        return "".join(piece for pair in pairs for piece in pair) + text[ends[-1] :]
-
-    joined = fill([part.text for part in parts])
-    variants = [
-        fill([_variant(part, number) for part in parts])
-        for number in range(max((len(part.alternatives) for part in parts), default=0))
-    ]
-    alternatives = tuple(dict.fromkeys(variant for variant in variants if variant != joined))
-    return Answer(joined, alternatives[: options.alternatives], tuple(parts))
-
-
-def _line_spans(text: str) -> list[CharSpan]:
-    return [match.span() for match in re.finditer(r"[^\s](?:[^\r\n]*[^\s])?", text)]
-
-
-def _variant(part: Translation, number: int) -> str:
-    return part.alternatives[number].text if number < len(part.alternatives) else part.text
+def _with_alternatives(best: Translation, other: Translation, count: int) -> Answer:
+    texts = dict.fromkeys(one.text for one in (other, *other.alternatives) if one.text != best.text)
+    return Answer(best.text, tuple(texts)[:count], (best,))

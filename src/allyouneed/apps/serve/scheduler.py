@@ -111,6 +111,10 @@ class Scheduler:
             stopped.set()
             job.cancel()
 
+    async def splits_sentences(self, key: ModelKey) -> bool:
+        """Whether the model of a pair translates sentence by sentence."""
+        return (await self._translator(key)).splits_sentences
+
     async def run(self, key: ModelKey, function: Callable[[Translator], _Result]) -> _Result:
         """What `function` returns for the translator of a pair: for work that shares no batch. It runs in a thread."""
 
@@ -209,6 +213,7 @@ async def _split(request: QueuedRequest, texts: Sequence[str], first: int) -> Sp
             glossary=dict(options.glossary) or None,
             first_line=first,
             is_cancelled=lambda _: request.cancelled,
+            split_sentences=options.split_sentences,
         )
 
     is_slow = options.glossary or sum(map(len, texts)) > SPLIT_CHARACTERS

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 
-from ..documents import DocumentOptions, UnitTranslation, document_format
+from ..documents import Document, DocumentOptions, UnitTranslation, document_format
 from ..documents.document_translation import DocumentPlan, finish_document, plan_document
 from .batching import TranslationOptions
 from .bodies import FILE, FILE_URL, DocumentBody, FileBody, described
@@ -128,14 +128,20 @@ async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[
     Refuses what its format cannot read. Raises `DeadlineExceeded` if reading takes longer than a request may.
     """
 
-    def read(process: DocumentProcess) -> DocumentPlan:
-        read = process.read(document.content, document.kind, document.options)
-        return plan_document(read, (document.source, document.target))
+    def read(process: DocumentProcess) -> Document:
+        return process.read(document.content, document.kind, document.options)
 
     async with within(server.config.request_timeout):
-        plan = await server.documents.run(read)
+        plan = await _plan(server, await server.documents.run(read), document.source, document.target)
     count_texts(all_sentences([plan]))
     return plan, sum(len(one.text) for one, some in zip(plan.document.units, plan.sentences, strict=True) if some)
+
+
+async def _plan(server: ServerState, document: Document, source: str, target: str) -> DocumentPlan:
+    """What of a document is to be translated; a source language that is "" is not known yet."""
+    is_known = source and not server.models.is_same(source, target)
+    splits = not is_known or await server.scheduler.splits_sentences(server.models.pair(source, target))
+    return await asyncio.to_thread(plan_document, document, (source, target), split_sentences=splits)
 
 
 async def translate_upload(
@@ -155,7 +161,7 @@ async def translate_upload(
     if not source:
         text = "\n".join(unit.text for unit in plan.document.units[:_DETECTED_UNITS])
         source = (await asyncio.to_thread(server.detector.find_source, text, target)).language
-        plan = plan_document(plan.document, (source, target))
+        plan = await _plan(server, plan.document, source, target)
     if server.models.is_same(source, target):
         return content, name
     key = server.models.pair(source, target)

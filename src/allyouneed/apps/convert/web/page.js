@@ -11,8 +11,9 @@ onmessage = ({ data }) => {
       translator = new Translator(JSON.parse(data.bundle), data.weights);
       postMessage({ loaded: performance.now() - started, bytes: translator.memory, layers: translator.layers });
     } else {
-      const result = translator.translate(data.text, data.options);
-      postMessage({ number: data.number, text: data.text, result, milliseconds: performance.now() - started });
+      const whole = translator.translateText(data.text, data.options);
+      const result = whole.results[0] ?? translator.translate("", data.options);
+      postMessage({ number: data.number, text: data.text, whole, result, milliseconds: performance.now() - started });
     }
   } catch (error) {
     postMessage({ number: data.number, error: error.message });
@@ -56,13 +57,13 @@ worker.onmessage = ({ data }) => {
   element("error").hidden = !data.error;
   element("error").textContent = data.error || "";
   if (data.error) return draw(null);
-  draw(data.result);
+  draw(data.result, data.whole);
   element("time").textContent = data.text.trim() ? `${Math.round(data.milliseconds)} ms` : "";
   document.documentElement.dataset.answered = data.number;
 };
 
 // Null for a text that is refused: nothing of an earlier one stands beside it.
-function draw(result) {
+function draw(result, whole) {
   answer = result?.hypotheses.length ? result : null;
   chosen = 0;
   element("empty").hidden = result === null || answer !== null;
@@ -70,7 +71,8 @@ function draw(result) {
   for (const id of ["output", "time", "hypotheses", "steps", "candidates", "matrix", "matrix-caption"]) element(id).replaceChildren();
   element("steps").removeAttribute("aria-activedescendant");
   if (!answer) return;
-  element("output").textContent = answer.hypotheses[0].text;
+  element("output").textContent = whole.text;
+  element("first").hidden = whole.sentences.length < 2; // what is below is that of the first sentence
   drawHypotheses();
   drawSteps();
   drawStep();

@@ -1,4 +1,5 @@
-// The model in a page: text → text. No file of this library touches a page, so it runs in a worker as well.
+// The model in a page: text → text. `translateText` cuts a text into sentences; `translate` takes it for one. No file of
+// this library touches a page, so it runs in a worker as well.
 //
 //   const translator = new Translator(bundle, weights);   // what the exporter wrote: parsed JSON, and base64 text
 //   const { hypotheses } = translator.translate("a text", { beam: 4 });
@@ -28,6 +29,7 @@
 class Translator {
   constructor(bundle, weights) {
     this.config = bundle.config;
+    this.splitting = bundle.splitting;
     this.model = new Model(bundle, weights);
     this.source = new Tokenizer(bundle.source_tokenizer, bundle.normalization);
     this.target = bundle.target_tokenizer ? new Tokenizer(bundle.target_tokenizer, bundle.normalization) : this.source;
@@ -41,6 +43,14 @@ class Translator {
   // The bytes that the model takes, and the searches so far.
   get memory() {
     return this.model.made.engine.c.memory.buffer.byteLength;
+  }
+
+  // A text sentence by sentence: { text, sentences, results }, the results as those of `translate`, one a sentence.
+  translateText(text, options = {}) {
+    const { sentences, gaps } = splitText(text, this.splitting);
+    const results = sentences.map((sentence) => this.translate(sentence, options));
+    const texts = results.map(({ hypotheses }) => hypotheses[0].text);
+    return { text: gaps.map((gap, i) => gap + (texts[i] ?? "")).join(""), sentences, results };
   }
 
   translate(text, options = {}) {

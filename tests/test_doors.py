@@ -1,0 +1,157 @@
+"""The same texts and documents through every door: the command line, Python and each API find the same answers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fastapi.testclient import TestClient
+
+from allyouneed import DocumentOptions, Translator, read_document, translate_document
+from allyouneed.apps.convert.html import HTMLFolder, write_html
+from allyouneed.apps.documents import document_format
+from allyouneed.apps.serve.app import create_app
+from allyouneed.apps.serve.options import ServeConfig
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.errors import ConfigError
+from allyouneed.nn import Transformer
+from allyouneed.text.spans import find_spans
+from allyouneed.text.tokenizer import Tokenizer
+from shell import run_here
+from waiting import wait_until
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,;:?!'{}%@/()<>=\"-_\U0001f606"
+TEXTS = [
+    "The file %s is open in {name}.",
+    "Write to tom@example.com now",
+    "The file \U0001f606 is open",
+    "See http://example.com/a.B?c. It is good.",
+    "Go to the house. He is big! Where is he?",
+    "Dr. Smith is here.  He reads",
+    "hello there, how are you",
+    "SAVE THE FILE",
+    "12-3",
+    "Due date",
+]
+DOCUMENTS = {
+    "a.json": json.dumps({"a": TEXTS[0], "b": TEXTS[1], "c": TEXTS[2]}),
+    "b.html": '<html lang="en"><body><p>Go to the <b>house</b>. He is big.</p><p>Open {name} now</p></body></html>',
+    "c.md": "# The house\n\nThe *file* %s is open. Write to tom@example.com\n\n- one\n- two\n",
+    "d.po": 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "The file %s is open"\nmsgstr ""\n',
+    "e.txt": "The house is big. He is in it.\n\nThe file \U0001f606 is open\n",
+}
+LANGUAGES = {"source": "en", "target": "it"}
+KINDS = ("urls", "emails", "placeholders", "emoji")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untrained bundle from English into Italian, whose gibberish is always the same."""
+    torch.manual_seed(5)
+    tokenizer = Tokenizer.characters(LETTERS)
+    sizes = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=16, d_ff=16, heads=2,
+        encoder_layers=1, decoder_layers=1, max_length=200, dropout=0.0,
+    )  # fmt: skip
+    decode = DecodeConfig(beam=1, extra_length=4)
+    folder = tmp_path_factory.mktemp("doors") / "en-it"
+    Bundle(Transformer(sizes).eval(), tokenizer, tokenizer, decode, languages=("en", "it")).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[TestClient]:
+    with TestClient(create_app([folder], ServeConfig(device="cpu")), base_url="http://localhost") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def translator(folder: Path) -> Translator:
+    return Translator.load(folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def expected(translator: Translator) -> list[str]:
+    return translator.translate(TEXTS)
+
+
+def test_python_streams_and_lists_what_it_translates(translator: Translator, expected: list[str]) -> None:
+    assert [translator(text) for text in TEXTS] == expected
+    assert ["".join(translator.stream(text)) for text in TEXTS] == expected
+
+
+def test_what_is_to_be_copied_is_there_or_flagged(translator: Translator) -> None:
+    for one in translator.translations(TEXTS):
+        required, seen = (sorted(find_spans(text, KINDS)) for text in (one.source, one.text))
+        assert required == seen or "wrong_spans" in one.flags
+    assert any(find_spans(text, KINDS) for text in translator.translate(TEXTS))
+
+
+def test_the_command_line_finds_the_same(folder: Path, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("".join(f"{text}\n" for text in TEXTS))
+    result = run_here("translate", folder, tmp_path / "in", "--device", "cpu")
+    assert result.stdout.decode().split("\n")[:-1] == [text.strip() for text in expected]
+    typed = run_here("translate", folder, "--device", "cpu", "--", TEXTS[4])
+    assert typed.stdout.decode().rstrip("\n") == expected[4].strip()
+
+
+def test_every_api_for_texts_finds_the_same(client: TestClient, expected: list[str]) -> None:
+    native = client.post("/v1/translate", json={"texts": TEXTS, **LANGUAGES}).json()["translations"]
+    assert [one["text"] for one in native] == expected
+    assert client.post("/translate", json={"q": TEXTS, **LANGUAGES}).json()["translatedText"] == expected
+    deepl = client.post("/v2/translate", json={"text": TEXTS, "source_lang": "EN", "target_lang": "IT"})
+    assert [one["text"] for one in deepl.json()["translations"]] == expected
+    streamed = client.post("/v1/stream", json={"text": TEXTS[4], **LANGUAGES}).text
+    assert json.loads(streamed.rpartition("data: ")[2]) == {"text": expected[4]}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_door_for_documents_writes_the_same(
+    name: str, folder: Path, translator: Translator, client: TestClient, tmp_path: Path
+) -> None:
+    data, kind = DOCUMENTS[name].encode(), document_format(name)
+    assert kind
+    document = read_document(data, kind, DocumentOptions(target_language="it"))
+    written = translate_document(document, translator)
+    source, output = tmp_path / name, tmp_path / f"it-{name}"
+    source.write_bytes(data)
+    result = run_here("translate", folder, source, "--format", kind, "--output", output, "--device", "cpu")
+    assert result.returncode == 0, result.stderr.decode()
+    assert output.read_bytes() == written.data
+    answer = client.post("/translate_file", files={"file": (name, data)}, data=LANGUAGES)
+    assert client.get(answer.json()["translatedFileUrl"]).content == written.data
+    handle = client.post("/v2/document", files={"file": (name, data)}, data={"source_lang": "EN", "target_lang": "IT"})
+    job, key = handle.json()["document_id"], {"document_key": handle.json()["document_key"]}
+    wait_until(lambda: client.post(f"/v2/document/{job}", json=key).json()["status"] != "translating")
+    assert client.post(f"/v2/document/{job}/result", json=key).content == written.data
+
+
+def test_the_exported_page_finds_the_same_where_there_is_nothing_to_copy(folder: Path, tmp_path: Path) -> None:
+    bundle = Bundle.load(folder)
+    write_html(bundle, tmp_path, "float32")
+    page = HTMLFolder(tmp_path)
+    ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False, recase=False)
+    # A vocabulary of characters has no piece "Dr", from which the page would know the abbreviation.
+    texts = [text.replace("Dr.", "D.") for text in TEXTS if not find_spans(text, KINDS)]
+    texts.append(f"  {TEXTS[4]}\n\n\t{TEXTS[6]}\n")
+    answers = [page.text(text) for text in texts]
+    page.close()
+    assert answers == ours.translate(texts)
+
+
+@pytest.mark.parametrize("setting", ["beam=0", "nonsense=1", "length_penalty=other"])
+def test_a_setting_that_is_refused_is_refused_by_every_door(folder: Path, setting: str) -> None:
+    lines = [
+        run_here(command, folder, *words, f"decode.{setting}") for command, *words in (["translate", "-"], ["serve"])
+    ]
+    assert [line.returncode for line in lines] == [2, 2]
+    assert lines[0].stderr == lines[1].stderr
+    name, _, value = setting.partition("=")
+    decode: dict[str, Any] = {name: int(value) if value.isdigit() else value}
+    with pytest.raises(ConfigError, match=name):
+        create_app([folder], decode=decode)
+    with pytest.raises(ConfigError, match=name):
+        Translator.load(folder, **decode)
