@@ -47,7 +47,7 @@ class Translator {
 
   // A text sentence by sentence: { text, sentences, results }, the results as those of `translate`, one a sentence.
   translateText(text, options = {}) {
-    const { sentences, gaps } = splitText(text, this.splitting);
+    const { sentences, gaps } = splitText(withoutMark(text), this.splitting);
     const results = sentences.map((sentence) => this.translate(sentence, options));
     const texts = results.map(({ hypotheses }) => hypotheses[0].text);
     return { text: gaps.map((gap, i) => gap + (texts[i] ?? "")).join(""), sentences, results };
@@ -55,7 +55,7 @@ class Translator {
 
   translate(text, options = {}) {
     if (!text.trim()) return { source: [], hypotheses: [], beam: [], encoderAttention: {} };
-    const ids = this.source.encode(text.replace(/^\ufeff/, "")); // a byte order mark is no text
+    const ids = this.source.encode(withoutMark(text));
     const { max_length: longest } = this.config.sizes;
     if (ids.length > longest) {
       throw new Error(`the text has ${ids.length} tokens; the model reads at most ${longest}`);
@@ -77,6 +77,9 @@ class Translator {
     };
   }
 }
+
+// A byte order mark is not text.
+const withoutMark = (text) => text.replace(/^\ufeff/, "");
 
 function attentionLayers({ encoder_layers: encoder, decoder_layers: decoder, heads }) {
   const layers = [];
