@@ -143,7 +143,9 @@ def test_ci_installs_a_browser_where_root_has_none(tmp_path: Path, has_browser: 
     for name in ("bash", "dirname"):
         (tools / name).symlink_to(shutil.which(name) or "")
     commands = {"id": f"echo {user}", "apt-get": 'echo "apt-get $1"', "make": 'echo "make $1 CI=$CI"'}
-    for name, command in (commands | ({"chromium": ""} if has_browser else {})).items():
+    for name, command in (
+        commands | ({"chromium": "", "msgfmt": "", "qemu-aarch64": ""} if has_browser else {})
+    ).items():
         (tools / name).write_text(f"#!/bin/sh\n{command}\n")
         (tools / name).chmod(0o755)
     result = subprocess.run(

@@ -18,8 +18,9 @@ ADDRESS = "https://example.org/me/allyouneed"
 @pytest.fixture
 def hook(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """hatch_build.py, which Hatchling imports when it builds a wheel; here without Hatchling."""
-    plugin = SimpleNamespace(MetadataHookInterface=object)
-    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", plugin)
+    plugin = SimpleNamespace(MetadataHookInterface=object, BuildHookInterface=list)
+    for part in ("metadata.plugin", "builders.hooks.plugin"):
+        monkeypatch.setitem(sys.modules, f"hatchling.{part}.interface", plugin)
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     assert spec is not None
     assert spec.loader is not None

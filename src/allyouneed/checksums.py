@@ -70,7 +70,7 @@ def code_digest(files: Iterable[Path]) -> str:
     digest = sha256()
     for file in sorted(files):
         code = re.sub(rb'"""(.*?)"""|#[^\n]*', b"", file.read_bytes(), flags=re.DOTALL)
-        digest.update(b"\n".join(line.rstrip() for line in code.splitlines() if line.strip()))
+        digest.update(b"\n".join(line.rstrip() for line in code.split(b"\n") if line.strip()))
     return digest.hexdigest()
 
 

@@ -43,8 +43,8 @@ def test_a_bar_runs_as_long_as_the_training(tmp_path: Path, capsys: pytest.Captu
 def test_what_python_is_told_names_no_option_of_the_command(base: Path) -> None:
     with pytest.raises(OutputError, match="already contains a run; resume it") as refused:
         fit(TABLES, base, train=PAIRS)
-    assert "--resume" not in str(refused.value)
-    assert refused.value.options == ("--resume",)
+    assert "--output" not in str(refused.value)
+    assert refused.value.options == ("--output", f"{base}-2")
 
 
 def test_objects_say_what_they_are(base: Path) -> None:

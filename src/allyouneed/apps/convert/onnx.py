@@ -17,7 +17,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -158,7 +158,10 @@ def _write_graphs(bundle: Bundle, folder: Path) -> None:
     # Axes of equal size would be taken for one another.
     width = config.d_model // config.heads
     fixed = {config.heads, config.decoder_layers, config.d_k or width, config.d_v or width}
-    sentences, cached, length = islice((size for size in count(3) if size not in fixed), 3)
+    free = [size for size in range(3, config.max_length + 1) if size not in fixed]
+    # A model of very short sentences has no choice of lengths.
+    cached, length = free[:2] if len(free) > 1 else (2, 3)
+    sentences = next(size for size in count(3) if size not in {*fixed, cached, length})
     source = torch.full((sentences, length), bundle.source_tokenizer.eos_id)
     with torch.no_grad():
         memory_keys, memory_values, mask = encoder(source)

@@ -30,7 +30,7 @@ class Verdict:
         Refuses damaged files.
         """
         run, card = RunRecord.read(folder), read_whole(folder / "README.md").decode(errors="replace")
-        remarks = [line for line in card.splitlines() if line.startswith(OF_THE_CARD)]
+        remarks = [line for line in card.split("\n") if line.startswith(OF_THE_CARD)]
         prospect = [str(prospect)] if (prospect := look_ahead(run)) else []
         if run.test is None:
             return cls(remarks, (), (), [failure or NO_TEST_SCORES], prospect)
