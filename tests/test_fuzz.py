@@ -226,7 +226,8 @@ CALLS = {
 }
 FILES = ["bundle", "text", "pairs.tsv", "terms.tsv", "recipe.toml", "folder", "new", "-", "words"]
 ODD = [*map(str, ODD_NUMBERS), *map(str, ODD_FLOATS), *CHOICES, *ODD_WORDS, *FILES]
-LONG = {"paper": ("ablate",), "demo": ("output", "overwrite"), "explain": ("form",)}  # what takes long
+# What takes long, or goes on until it is stopped.
+LONG = {"paper": ("ablate",), "demo": ("output", "overwrite"), "explain": ("form",), "train": ("serve",)}
 
 
 @st.composite
