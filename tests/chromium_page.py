@@ -38,14 +38,21 @@ def open_browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def open_file(browser: Browser, file: Path, *, width: int = 1280, dark: bool = False) -> Iterator[Page]:
-    """A file as a page. In the end it must have reported no error, and have asked for nothing but itself."""
+def open_file(
+    browser: Browser, file: Path, *, width: int = 1280, dark: bool = False, own_clock: bool = False
+) -> Iterator[Page]:
+    """Open a file as a page, with a clock that the test moves if it is to have its own.
+
+    In the end the page must have reported no error, and have asked for nothing but itself.
+    """
     errors: list[str] = []
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light")
     page.set_default_timeout(TIMEOUT)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("request", lambda one: None if one.url.startswith(("file:", "blob:")) else errors.append(one.url))
+    if own_clock:
+        page.clock.install()
     page.goto(file.as_uri())
     yield page
     page.close()

@@ -14,6 +14,7 @@ from allyouneed.errors import BundleError, ConfigError, OutputError
 from allyouneed.files import (
     append,
     check_output_file,
+    folder_written_whole,
     followed,
     locked,
     parse_json,
@@ -44,6 +45,24 @@ def test_or_not_at_all(tmp_path: Path) -> None:
         interrupted()
     assert (tmp_path / "file").read_bytes() == b"before"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["folder", ".out.partial"])
+def test_a_stop_that_comes_as_soon_as_a_folder_is_there_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Python may raise what a signal asks for as soon as the call that made the folder has returned."""
+    make = os.mkdir
+
+    def make_and_stop(path: Path, mode: int = 0o777) -> None:
+        make(path, mode)
+        if Path(path).name == name:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "mkdir", make_and_stop)
+    with pytest.raises(KeyboardInterrupt), folder_written_whole(tmp_path / "folder" / "out"):
+        raise AssertionError("the block of an interrupted folder does not run")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
         partial = folder.with_name(f".{folder.name}.partial")
         if partial.exists():
             shutil.rmtree(partial)
-        partial.mkdir()
-        try:
+        try:  # from here on: a signal may come as soon as the folder is there
+            partial.mkdir()
             yield partial
             rename(partial, folder)
         except BaseException:
@@ -216,9 +216,9 @@ def locked(path: Path, *, what: str, wait: bool = False) -> Iterator[None]:
 @contextmanager
 def _in_folder(folder: Path) -> Iterator[None]:
     made = [path for path in (folder, *folder.parents) if not path.exists()]
-    with refusing_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     try:
+        with refusing_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         yield
     finally:
         for path in made:

@@ -89,7 +89,7 @@ def test_a_page_of_a_run_that_goes_on_loads_itself_and_keeps_what_is_open(browse
         expect(page.get_by_text("d_model", exact=True)).to_be_visible()
         page.get_by_label("every").uncheck()
         page.clock.install()
-        page.reload()
+        page.goto(path.as_uri())
         write_whole(path, quick.replace("<h1>b</h1>", "<h1>last</h1>"))
         page.clock.run_for(1_500)
         assert page.get_by_role("heading", name="later").is_visible()
@@ -99,9 +99,7 @@ def test_the_page_of_a_run_that_died_long_ago_stays_as_it_is(browser: Browser, p
     path = pages / "died.html"
     content = (pages / "b/report.html").read_text()
     path.write_text(re.sub(r'data-refresh="\d+" data-written="\d+"', 'data-refresh="0.1" data-written="0"', content))
-    with open_file(browser, path) as page:
-        page.clock.install()
-        page.reload()
+    with open_file(browser, path, own_clock=True) as page:
         page.evaluate("document.title = 'not loaded again'")
         page.clock.run_for(500)
         assert page.title() == "not loaded again"
