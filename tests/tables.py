@@ -1,13 +1,13 @@
 """A language model that is a table of numbers: no weights, no encoder, nothing to train, and plain Python."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, product
 from random import Random
 
-from allyouneed.decode import Continuation, SearchLimits
+from allyouneed.decode import Continuation, Restriction, SearchLimits
 
 SOS, EOS = 0, 1
 
@@ -32,15 +32,8 @@ class TableStep:
         pairs = zip(self.sentences, self.words, strict=True)
         self.rows = [list(self.after(sentence, words[1:])) for sentence, words in pairs]
 
-    def restrict(
-        self,
-        hypothesis: int,
-        *,
-        banned: Collection[int] = (),
-        forced: int | None = None,
-        penalized: Collection[int] = (),
-        penalty: float = 1.0,
-    ) -> None:
+    def restrict(self, hypothesis: int, restriction: Restriction) -> None:
+        banned, forced, penalized, penalty = restriction
         row = [gain * penalty if token in penalized else gain for token, gain in enumerate(self.rows[hypothesis])]
         left = [-math.inf if token in banned or forced not in (None, token) else gain for token, gain in enumerate(row)]
         self.rows[hypothesis] = left if max(left) > -math.inf else row

@@ -29,13 +29,11 @@ SEARCHES = st.sampled_from([DecodeConfig(beam=1), DecodeConfig(beam=3), DecodeCo
 SEEDS = st.integers(0, 10_000)
 
 
-def run_search(
-    config: DecodeConfig, seed: int, lengths: Sequence[int], rules: list[Rule], *, forced_end: bool = False
-) -> list[Hypothesis]:
+def run_search(config: DecodeConfig, seed: int, lengths: Sequence[int], rules: list[Rule]) -> list[Hypothesis]:
     lists = search(
         Table(vocabulary=7, seed=seed).start(*range(len(lengths))),
         config,
-        replace(limits(*lengths), forced_end=forced_end),
+        limits(*lengths),
         rules=rules,
         generators=[Random(seed + sentence) for sentence in range(len(lengths))],
     )
@@ -53,7 +51,9 @@ def test_no_sentence_is_shorter_than_it_may(config: DecodeConfig, seed: int, sho
 @given(SEARCHES, SEEDS, st.lists(st.integers(1, 6), min_size=1, max_size=3))
 @settings(deadline=None, max_examples=25)
 def test_a_sentence_that_gets_as_long_as_it_may_ends_there(config: DecodeConfig, seed: int, longest: list[int]) -> None:
-    for hypothesis, length in zip(run_search(config, seed, longest, [], forced_end=True), longest, strict=True):
+    for hypothesis, length in zip(
+        run_search(replace(config, forced_eos=True), seed, longest, []), longest, strict=True
+    ):
         assert hypothesis.finished
         assert len(hypothesis.ids) < length
 
@@ -61,7 +61,7 @@ def test_a_sentence_that_gets_as_long_as_it_may_ends_there(config: DecodeConfig,
 @pytest.mark.parametrize("config", [DecodeConfig(beam=1), DecodeConfig(beam=3, alpha=0.0)])
 def test_a_forced_end_costs_nothing(config: DecodeConfig) -> None:
     after = {(2,) * length: {2: 0.9, EOS: 0.1} for length in range(4)}
-    ((best,),) = search(step_by_hand(after, 3), config, replace(limits(3), forced_end=True))
+    ((best,),) = search(step_by_hand(after, 3), replace(config, forced_eos=True), limits(3))
     assert (best.ids, best.finished) == ([2, 2], True)
     assert best.log_probability == pytest.approx(2 * math.log(0.9))
 
@@ -89,7 +89,8 @@ def test_a_word_said_before_is_less_likely() -> None:
     assert restriction == Restriction(penalized={0, 2}, penalty=1.5)
     step = TableStep(lambda *_: [-1.0, -2.0, -3.0], [0])
     step([0], [SOS])
-    step.restrict(0, **restriction._asdict())
+    assert restriction is not None
+    step.restrict(0, restriction)
     assert step.rows == [[-1.5, -2.0, -4.5]]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allyouneed.decode import greedy_search, sample_tokens, sampling_probabilities
+from allyouneed.decode import SampledStep, greedy_search, sampling_probabilities
 from tables import SOS, Table, TableStep, limits
 
 LIKELY = [math.log(probability) for probability in (0.5, 0.3, 0.15, 0.05)]
@@ -18,8 +18,7 @@ LIKELY = [math.log(probability) for probability in (0.5, 0.3, 0.15, 0.05)]
 def drawn(log_probabilities: list[float], count: int, **options: Any) -> Counter[int]:
     step, rng = TableStep(lambda *_: log_probabilities, range(count)), Random(1)
     step(range(count), [SOS] * count)
-    choose = sample_tokens([rng] * count, **options)
-    chosen = choose(step, range(count))
+    chosen = SampledStep(step, [rng] * count, **options).best([0.0] * count, 1)
     for n, ((gain, hypothesis, token),) in enumerate(chosen):
         assert (gain, hypothesis) == (log_probabilities[token], n)
     return Counter(token for ((_, _, token),) in chosen)
@@ -27,8 +26,8 @@ def drawn(log_probabilities: list[float], count: int, **options: Any) -> Counter
 
 def test_the_same_seed_draws_the_same() -> None:
     def sentences(seed: int) -> list[list[int]]:
-        choose = sample_tokens([Random(seed + sentence) for sentence in range(6)])
-        return [one.ids for one in greedy_search(Table(9, 4).start(*range(6)), limits(*[8] * 6), choose)]
+        step = SampledStep(Table(9, 4).start(*range(6)), [Random(seed + sentence) for sentence in range(6)])
+        return [one.ids for one in greedy_search(step, limits(*[8] * 6))]
 
     assert sentences(1) == sentences(1)
     assert sentences(1) != sentences(2)
@@ -36,8 +35,8 @@ def test_the_same_seed_draws_the_same() -> None:
 
 def test_a_sample_does_not_depend_on_the_other_sentences() -> None:
     table = Table(9, 4)
-    together = greedy_search(table.start(0, 1, 2), limits(8, 2, 8), sample_tokens([Random(i) for i in range(3)]))
-    (alone,) = greedy_search(table.start(2), limits(8), sample_tokens([Random(2)]))
+    together = greedy_search(SampledStep(table.start(0, 1, 2), [Random(i) for i in range(3)]), limits(8, 2, 8))
+    (alone,) = greedy_search(SampledStep(table.start(2), [Random(2)]), limits(8))
     assert together[2].ids == alone.ids
 
 

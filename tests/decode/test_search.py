@@ -13,9 +13,9 @@ from allyouneed.decode import (
     Step,
     beam_options,
     minimum_length,
+    restricted,
     search,
     stream_tokens,
-    with_rules,
 )
 from allyouneed.translator.constrained import constrained_beam_search
 from allyouneed.translator.constraint_state import PhraseConstraint, WordBoundaries
@@ -32,7 +32,7 @@ def run(step: Step, config: DecodeConfig, limits: SearchLimits) -> list[list[Hyp
 
 
 def run_constrained(step: Step, config: DecodeConfig, limits: SearchLimits) -> list[list[Hypothesis]]:
-    ruled = with_rules(step, [minimum_length(limits.max_lengths, eos_id=EOS)], limits)
+    ruled = restricted(step, config, limits, [minimum_length(limits.max_lengths, eos_id=EOS)])
     constraints = [[PhraseConstraint(((2, 3),))]] * limits.sentences
     options = beam_options(config)
     return constrained_beam_search(ruled, limits, options, constraints=constraints, boundaries=WordBoundaries())
@@ -82,3 +82,16 @@ def test_a_search_whose_sentences_are_all_cancelled_stops_at_once(config: Decode
 def test_a_stream_is_the_search_of_a_beam_of_one(config: DecodeConfig) -> None:
     ((whole,),) = search(Table(9, 3).start(0), config, limits(7), generators=[Random(5)])
     assert list(stream_tokens(Table(9, 3).start(0), config, limits(7), generators=[Random(5)])) == whole.ids
+
+
+def test_a_forced_end_costs_a_constrained_sentence_nothing() -> None:
+    config, table, lengths = DecodeConfig(beam=3, alpha=0.0, forced_eos=True), Table(7, 2), [2, 3, 4, 9]
+    at_limit = 0
+    found = run_constrained(table.start(*range(4)), config, limits(*lengths))
+    for sentence, (length, hypotheses) in enumerate(zip(lengths, found, strict=True)):
+        for one in hypotheses:
+            assert one.finished
+            at_limit += len(one.ids) + 1 == length
+            written = tuple(one.ids) if len(one.ids) + 1 == length else (*one.ids, EOS)
+            assert one.log_probability == pytest.approx(table.log_probability(sentence, written))
+    assert at_limit

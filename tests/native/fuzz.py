@@ -11,6 +11,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from allyouneed.config import ModelConfig
+from allyouneed.decode import Restriction
 from allyouneed.errors import AllYouNeedError
 from allyouneed.native import engine as native_engine
 from allyouneed.native import library
@@ -94,13 +95,13 @@ def run(rng: random.Random) -> None:
         step(hypotheses, ids(config.effective_target_vocab_size, count))
         rows = count
         if rng.random() < 0.3:
-            restriction: dict[str, Any] = {
-                "banned": ids(config.effective_target_vocab_size, rng.randrange(9)),
-                "penalized": ids(config.effective_target_vocab_size, rng.randrange(9)),
-                "penalty": rng.choice([0.0, 1.2, float("inf")]),
-                "forced": rng.choice([None, *ids(config.effective_target_vocab_size, 1)]),
-            }
-            step.restrict(ids(rows, 1)[0], **restriction)
+            restriction = Restriction(
+                banned=ids(config.effective_target_vocab_size, rng.randrange(9)),
+                penalized=ids(config.effective_target_vocab_size, rng.randrange(9)),
+                penalty=rng.choice([0.0, 1.2, float("inf")]),
+                forced=rng.choice([None, *ids(config.effective_target_vocab_size, 1)]),
+            )
+            step.restrict(ids(rows, 1)[0], restriction)
         totals = [rng.choice([0.0, -3.5, float("-inf"), float("nan")]) for _ in range(rows)]
         for found in step.best(totals, rng.choice([1, 5, 1000])):
             for one in found:

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from allyouneed.config import ModelConfig
+from allyouneed.decode import Restriction
 from allyouneed.errors import ConfigError, InputError
 from allyouneed.native.engine import NativeEngine, NativeStep, Precision
 from allyouneed.native.library import instruction_sets
@@ -164,9 +165,9 @@ def test_a_restriction_penalizes_then_forces_and_bans_unless_nothing_is_left() -
     step = make(CONFIG).start([[5, 6], [7]])
     step([0, 0, 1], [1, 2, 3])
     before = step.log_probabilities().copy()
-    step.restrict(0, penalized={4, 9}, penalty=1.5, banned=[2, 2, 4])
-    step.restrict(1, forced=11)
-    step.restrict(2, forced=11, banned=[11])
+    step.restrict(0, Restriction(penalized={4, 9}, penalty=1.5, banned=[2, 2, 4]))
+    step.restrict(1, Restriction(forced=11))
+    step.restrict(2, Restriction(forced=11, banned=[11]))
     after = step.log_probabilities()
     assert after[0, 9] == before[0, 9] * np.float32(1.5)
     assert np.isneginf(after[0, [2, 4]]).all()
@@ -188,13 +189,13 @@ def test_what_is_not_there_is_refused_before_anything_is_computed() -> None:
         with pytest.raises(InputError):
             step(hypotheses, tokens)
     with pytest.raises(InputError):
-        step.restrict(0, banned=[1])  # before the first step
+        step.restrict(0, Restriction(banned=[1]))  # before the first step
     step([0, 1], [1, 1])
-    for restriction in ({"banned": [301]}, {"forced": 301}, {"penalized": [-1]}):
+    for restriction in (Restriction(banned=[301]), Restriction(forced=301), Restriction(penalized=[-1])):
         with pytest.raises(InputError):
-            step.restrict(0, **restriction)
+            step.restrict(0, restriction)
     with pytest.raises(InputError):
-        step.restrict(2, banned=[1])
+        step.restrict(2, Restriction(banned=[1]))
 
 
 def test_a_target_is_no_longer_than_the_model() -> None:

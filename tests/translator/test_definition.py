@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.config import ModelConfig
-from allyouneed.decode import BeamOptions, SearchLimits, beam_search, greedy_search
+from allyouneed.decode import BeamOptions, Restriction, SearchLimits, beam_search, greedy_search
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
 from allyouneed.translator.array_step import ArrayStep
@@ -134,15 +134,15 @@ def test_restrictions_and_the_best_are_those_of_the_table(
     step(range(sentences), [SOS] * sentences)
     ids = st.integers(0, vocabulary - 1)
     for _ in range(data.draw(st.integers(0, 4))):
-        told: dict[str, Any] = {
-            "banned": data.draw(st.sets(ids, max_size=3)),
-            "forced": data.draw(st.none() | ids),
-            "penalized": data.draw(st.sets(ids, max_size=3)),
-            "penalty": data.draw(st.sampled_from([0.5, 1.0, 2.0])),
-        }
+        told = Restriction(
+            banned=data.draw(st.sets(ids, max_size=3)),
+            forced=data.draw(st.none() | ids),
+            penalized=data.draw(st.sets(ids, max_size=3)),
+            penalty=data.draw(st.sampled_from([0.5, 1.0, 2.0])),
+        )
         n = data.draw(st.integers(0, sentences - 1))
-        right.restrict(n, **told)
-        step.restrict(n, **told)
+        right.restrict(n, told)
+        step.restrict(n, told)
     totals = [data.draw(st.sampled_from([-math.inf, -2.0, 0.0])) for _ in range(sentences)]
     for found, expected in zip(step.best(totals, count), right.best(totals, count), strict=True):
         assert [one.total for one in found] == pytest.approx([one.total for one in expected], abs=1e-5)

@@ -4,9 +4,9 @@ from .beam import beam_search
 from .beam_options import BeamOptions, length_penalty, plain_length_penalty
 from .greedy import greedy_search, write_tokens
 from .rules import (
+    EndedStep,
     Limit,
     Order,
-    Restriction,
     Rule,
     RuledStep,
     Spelling,
@@ -17,23 +17,36 @@ from .rules import (
     no_repeated_ngram,
     repetition_penalty,
 )
-from .sample import sample_tokens, sampling_probabilities
-from .search import beam_options, build_rules, length_divisor, search, stream_tokens, with_rules
-from .step import SURE, Continuation, Hypothesis, SearchLimits, Step, best_first, never_cancelled
+from .sample import SampledStep, sampling_probabilities
+from .search import beam_options, build_rules, length_divisor, restricted, search, stream_tokens
+from .step import (
+    SURE,
+    Continuation,
+    Hypothesis,
+    Restriction,
+    SearchLimits,
+    Step,
+    WrappedStep,
+    best_first,
+    never_cancelled,
+)
 
 __all__ = [
     "SURE",
     "BeamOptions",
     "Continuation",
+    "EndedStep",
     "Hypothesis",
     "Limit",
     "Order",
     "Restriction",
     "Rule",
     "RuledStep",
+    "SampledStep",
     "SearchLimits",
     "Spelling",
     "Step",
+    "WrappedStep",
     "at_most",
     "beam_options",
     "beam_search",
@@ -49,10 +62,9 @@ __all__ = [
     "no_repeated_ngram",
     "plain_length_penalty",
     "repetition_penalty",
-    "sample_tokens",
+    "restricted",
     "sampling_probabilities",
     "search",
     "stream_tokens",
-    "with_rules",
     "write_tokens",
 ]

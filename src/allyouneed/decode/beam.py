@@ -32,12 +32,10 @@ def beam_search(step: Step, limits: SearchLimits, options: BeamOptions) -> list[
         rows = list(chain.from_iterable(active.values()))
         # At most `beam` of the best 2 · beam end, so at least `beam` stay active.
         best = step.best([partial.total for partial in rows], 2 * options.beam)
+        sentences, active = list(active), {}
         hypotheses, tokens = [], []
-        for sentence, continuations in zip(list(active), best, strict=True):
-            before, found, max_length = active.pop(sentence), ended[sentence], limits.max_lengths[sentence]
-            if length == max_length and limits.forced_end:
-                found += [options.hypothesis(partial.ids, partial.total, length) for partial in before]
-                continue
+        for sentence, continuations in zip(sentences, best, strict=True):
+            found, max_length = ended[sentence], limits.max_lengths[sentence]
             kept: list[Continuation] = []
             for rank, one in enumerate(continuations):
                 if one.token != limits.eos_id and len(kept) < options.beam:

@@ -1,56 +1,71 @@
 """Rules about the next token, for any search.
 
 A rule says what may come next in a hypothesis, by the tokens it has so far. `RuledStep` tells it to a `Step`: searches
-need no code for rules, and one without rules loses no time.
+need no code for rules, and one without rules loses no time. `EndedStep` likewise is for models that must end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 
-from .step import Continuation, Step
-
-
-class Restriction(NamedTuple):
-    """What `Step.restrict` is told."""
-
-    banned: Collection[int] = ()
-    forced: int | None = None
-    penalized: Collection[int] = ()
-    penalty: float = 1.0
-
+from .step import Continuation, Restriction, Step, WrappedStep
 
 Rule = Callable[[int, Sequence[int]], Restriction | None]
 """A sentence, counted from 0, and the tokens of a hypothesis without the start token → what may come next."""
 
 
-class RuledStep:
-    """A `Step` of `sentences` sentences that follows rules, one after the other.
+class RuledStep(WrappedStep):
+    """A `Step` that follows rules, one after the other.
 
     A rule that would leave nothing is ignored for that hypothesis at that step.
     """
 
     def __init__(self, step: Step, rules: Sequence[Rule], sentences: int) -> None:
-        self._step, self._rules = step, rules
-        self._sentences = list(range(sentences))  # of each hypothesis
+        super().__init__(step, sentences)
+        self._rules = rules
         self._written: list[list[int]] = [[] for _ in self._sentences]  # with the start token
-        self.restrict, self.log_probability = step.restrict, step.log_probability
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
         """As in `Step`."""
-        self._step(hypotheses, tokens)
-        self._sentences = [self._sentences[n] for n in hypotheses]
+        super().__call__(hypotheses, tokens)
         self._written = [[*self._written[n], token] for n, token in zip(hypotheses, tokens, strict=True)]
         for rule in self._rules:
             for n, (sentence, written) in enumerate(zip(self._sentences, self._written, strict=True)):
                 restriction = rule(sentence, written[1:])
                 if restriction:
-                    self._step.restrict(n, **restriction._asdict())
+                    self.restrict(n, restriction)
+
+
+class EndedStep(WrappedStep):
+    """A `Step` that ends a sentence of `max_lengths[b]` tokens with the end token, at no cost."""
+
+    def __init__(self, step: Step, max_lengths: Sequence[int], *, eos_id: int) -> None:
+        super().__init__(step, len(max_lengths))
+        self._max_lengths, self._eos_id = max_lengths, eos_id
+        self._length = 0
+
+    def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+        """As in `Step`."""
+        super().__call__(hypotheses, tokens)
+        self._length += 1
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
         """As in `Step`."""
-        return self._step.best(totals, count)
+        found = super().best(totals, count)
+        for i, (sentence, group) in enumerate(groupby(range(len(totals)), key=self._sentences.__getitem__)):
+            if self._length == self._max_lengths[sentence]:
+                possible = [n for n in group if totals[n] > -math.inf]
+                best_first = sorted(possible, key=lambda n: -totals[n])
+                found[i] = [Continuation(totals[n], n, self._eos_id) for n in best_first[:count]]
+        return found
+
+    def log_probability(self, hypothesis: int, token: int) -> float:
+        """As in `Step`."""
+        if self._length < self._max_lengths[self._sentences[hypothesis]]:
+            return super().log_probability(hypothesis, token)
+        return 0.0 if token == self._eos_id else -math.inf
 
 
 def minimum_length(min_lengths: Sequence[int], *, eos_id: int) -> Rule:

@@ -9,51 +9,56 @@ from collections.abc import Sequence
 from itertools import accumulate
 from random import Random
 
-from .greedy import Choose
-from .step import Continuation, Step
+from .step import Continuation, Step, WrappedStep
 
 FIRST_COUNT = 64  # tokens that a draw looks at before it asks for more; they are nearly always enough
 ROUNDING = 1e-4  # of a sum of probabilities
 
 
-def sample_tokens(
-    generators: Sequence[Random],
-    *,
-    temperature: float = 1.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
-    at_most_one: bool = True,
-) -> Choose:
-    """Make a `Choose` that draws tokens. A `top_k` of 0 and a `top_p` of 1 leave no token out.
+class SampledStep(WrappedStep):
+    """A `Step` whose best next token is drawn: greedy search over it writes samples.
 
-    Each sentence has its own generator, so that its sample does not depend on the other sentences. The log-probability
-    is that of the model at a temperature of 1. `at_most_one` says that the probabilities of all tokens have no larger
-    sum, so that the likely ones are enough to draw by.
+    Each sentence has its own generator, so that its sample does not depend on the other sentences. A `top_k` of 0 and a
+    `top_p` of 1 leave no token out. The log-probability is that of the model at a temperature of 1. `at_most_one` says
+    that the probabilities of all tokens have no larger sum, so that the likely ones are enough to draw by.
     """
 
-    def choose(step: Step, sentences: Sequence[int]) -> list[list[Continuation]]:
-        numbers = [generators[sentence].random() for sentence in sentences]
-        chosen: list[list[Continuation]] = [[] for _ in sentences]
-        open_rows = set(range(len(sentences)))
-        count = top_k or FIRST_COUNT
+    def __init__(
+        self,
+        step: Step,
+        generators: Sequence[Random],
+        *,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        at_most_one: bool = True,
+    ) -> None:
+        super().__init__(step, len(generators))
+        self._generators = generators
+        self._temperature, self._top_k, self._top_p, self._at_most_one = temperature, top_k, top_p, at_most_one
+
+    def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
+        """Draw one continuation for each sentence, whose one hypothesis has a total of 0."""
+        numbers = [self._generators[sentence].random() for sentence in self._sentences]
+        chosen: list[list[Continuation]] = [[] for _ in numbers]
+        open_rows = set(range(len(numbers)))
+        count = self._top_k or FIRST_COUNT  # to look at; what is asked for is one
         while open_rows:
-            totals = [0.0 if n in open_rows else -math.inf for n in range(len(sentences))]
-            for n, likely in enumerate(step.best(totals, count)):
+            asked = [total if n in open_rows else -math.inf for n, total in enumerate(totals)]
+            for n, likely in enumerate(super().best(asked, count)):
                 if n not in open_rows:
                     continue
                 gains = [one.total for one in likely]
-                if top_k or len(likely) < count:
+                if self._top_k or len(likely) < count:
                     unseen = 0.0
                 else:
-                    unseen = _unseen_weight(gains, temperature) if at_most_one else math.inf
-                rank = _draw(gains, unseen, numbers[n], temperature, top_p)
+                    unseen = _unseen_weight(gains, self._temperature) if self._at_most_one else math.inf
+                rank = _draw(gains, unseen, numbers[n], self._temperature, self._top_p)
                 if rank is not None:
                     chosen[n] = likely[rank : rank + 1]
                     open_rows.remove(n)
             count *= 8
         return chosen
-
-    return choose
 
 
 def sampling_probabilities(

@@ -8,9 +8,9 @@ from random import Random
 from ..config import DecodeConfig
 from .beam import beam_search
 from .beam_options import BeamOptions, Penalty, length_penalty, plain_length_penalty
-from .greedy import Choose, greedy_search, most_likely, write_tokens
-from .rules import Rule, RuledStep, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty
-from .sample import sample_tokens
+from .greedy import greedy_search, write_tokens
+from .rules import EndedStep, Rule, RuledStep, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty
+from .sample import SampledStep
 from .step import Hypothesis, SearchLimits, Step
 
 LENGTH_PENALTIES: dict[str, Penalty] = {"gnmt": length_penalty, "plain": plain_length_penalty}
@@ -29,10 +29,9 @@ def search(
     The caller computes `limits` from the lengths of `config` and of the sources. Sampling needs `generators`, one for
     each sentence, and finds one hypothesis: for several samples a sentence takes part several times.
     """
-    step = with_rules(step, rules, limits)
+    step = _prepared(step, config, limits, rules, generators)
     if config.beam == 1 or config.sample:
-        choose = _choose(config, generators)
-        hypotheses = [[hypothesis] for hypothesis in greedy_search(step, limits, choose)]
+        hypotheses = [[hypothesis] for hypothesis in greedy_search(step, limits)]
     else:
         hypotheses = beam_search(step, limits, beam_options(config))
     return [[] if limits.is_cancelled(b) else found for b, found in enumerate(hypotheses)]
@@ -50,21 +49,28 @@ def stream_tokens(
 
     The search is greedy, or a sample if `config` says so.
     """
-    choose = _choose(config, generators)
-    for _, token, _ in write_tokens(with_rules(step, rules, limits), limits, choose):
+    step = _prepared(step, config, limits, rules, generators)
+    for _, token, _ in write_tokens(step, limits):
         if token != limits.eos_id:
             yield token
 
 
-def with_rules(step: Step, rules: Sequence[Rule], limits: SearchLimits) -> Step:
-    """Return a step that follows the rules; the step itself if there are none."""
-    return RuledStep(step, rules, limits.sentences) if rules else step
+def restricted(step: Step, config: DecodeConfig, limits: SearchLimits, rules: Sequence[Rule]) -> Step:
+    """Return a step that follows the rules, and ends at the limit if `config` says so; the step itself if neither."""
+    if rules:
+        step = RuledStep(step, rules, limits.sentences)
+    return EndedStep(step, limits.max_lengths, eos_id=limits.eos_id) if config.forced_eos else step
 
 
-def _choose(config: DecodeConfig, generators: Sequence[Random]) -> Choose:
+def _prepared(
+    step: Step, config: DecodeConfig, limits: SearchLimits, rules: Sequence[Rule], generators: Sequence[Random]
+) -> Step:
+    """Return the same, whose next token is drawn if `config` says so."""
+    step = restricted(step, config, limits, rules)
     if not config.sample:
-        return most_likely
-    return sample_tokens(
+        return step
+    return SampledStep(
+        step,
         generators,
         temperature=config.temperature,
         top_k=config.top_k,

@@ -16,6 +16,19 @@ class Continuation(NamedTuple):
     token: int
 
 
+class Restriction(NamedTuple):
+    """What may come next in a hypothesis, beyond what the model says.
+
+    Log-probabilities of `penalized` tokens are multiplied by `penalty`. With `forced` all other tokens become
+    impossible, then those that are `banned`; unless nothing would be left.
+    """
+
+    banned: Collection[int] = ()
+    forced: int | None = None
+    penalized: Collection[int] = ()
+    penalty: float = 1.0
+
+
 class Step(Protocol):
     """A model that writes N hypotheses of B sentences, one token a step; those of a sentence are side by side.
 
@@ -29,20 +42,8 @@ class Step(Protocol):
         is not named is dropped, and a sentence without hypotheses leaves the batch; sentences stay in order.
         """
 
-    def restrict(
-        self,
-        hypothesis: int,
-        *,
-        banned: Collection[int] = (),
-        forced: int | None = None,
-        penalized: Collection[int] = (),
-        penalty: float = 1.0,
-    ) -> None:
-        """Change what may come next in one hypothesis.
-
-        Log-probabilities of `penalized` tokens are multiplied by `penalty`. With `forced` all other tokens become
-        impossible, then those that are `banned`; unless nothing would be left.
-        """
+    def restrict(self, hypothesis: int, restriction: Restriction) -> None:
+        """Change what may come next in one hypothesis."""
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
         """Find the `count` most likely continuations of each sentence, or as many as are possible, best first.
@@ -57,6 +58,31 @@ class Step(Protocol):
         ...
 
 
+class WrappedStep:
+    """A `Step` of `sentences` sentences that does what another one does, but for what a subclass changes."""
+
+    def __init__(self, step: Step, sentences: int) -> None:
+        self._step = step
+        self._sentences = list(range(sentences))  # of each hypothesis
+
+    def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
+        """As in `Step`."""
+        self._step(hypotheses, tokens)
+        self._sentences = [self._sentences[n] for n in hypotheses]
+
+    def restrict(self, hypothesis: int, restriction: Restriction) -> None:
+        """As in `Step`."""
+        self._step.restrict(hypothesis, restriction)
+
+    def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
+        """As in `Step`."""
+        return self._step.best(totals, count)
+
+    def log_probability(self, hypothesis: int, token: int) -> float:
+        """As in `Step`."""
+        return self._step.log_probability(hypothesis, token)
+
+
 def never_cancelled(_: int) -> bool:
     """Return False: the `is_cancelled` of a search that is not to be cancelled."""
     return False
@@ -66,16 +92,14 @@ def never_cancelled(_: int) -> bool:
 class SearchLimits:
     """Where the B sentences of a search begin and end.
 
-    They begin with the token `sos_id` and end with `eos_id`, or with `max_lengths[b]` tokens, the end token counted.
-    With `forced_end` the last of these is the end token, at no cost; without, the sentence is cut off there.
-    `is_cancelled` is called with the index of a sentence after each step; one for which it is true leaves the batch
-    before the next step, and has no hypotheses in the end. Once true for a sentence it must stay true.
+    They begin with the token `sos_id` and end with `eos_id`, or are cut off at `max_lengths[b]` tokens, the end token
+    counted. `is_cancelled` is called with the index of a sentence after each step; one for which it is true leaves the
+    batch before the next step, and has no hypotheses in the end. Once true for a sentence it must stay true.
     """
 
     sos_id: int
     eos_id: int
     max_lengths: Sequence[int]
-    forced_end: bool = False
     is_cancelled: Callable[[int], bool] = never_cancelled
 
     @property
@@ -94,6 +118,12 @@ class Hypothesis(NamedTuple):
     log_probability: float
     score: float  # hypotheses are ranked by it
     finished: bool = True  # False: it was cut off at its limit, before its end token
+
+    @classmethod
+    def of(cls, tokens: list[int], total: float, *, eos_id: int) -> Hypothesis:
+        """Make the hypothesis of all tokens that were written; its score is its log-probability."""
+        finished = tokens[-1:] == [eos_id]
+        return cls(tokens[:-1] if finished else tokens, total, total, finished)
 
     @property
     def tokens(self) -> int:

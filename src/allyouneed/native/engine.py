@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from ctypes import CDLL, Array, byref, c_double, c_int, c_int32, c_void_p
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from ..config import ModelConfig
-from ..decode.step import Continuation
+from ..decode.step import Continuation, Restriction
 from ..device import available_cores
 from ..errors import ConfigError, InputError
 from .library import Config, address_of, chosen_instruction_set, load_library
@@ -161,16 +161,9 @@ class NativeStep:
         _require_ok(self._library.search_step(self._search, _ids(hypotheses), _ids(tokens), rows))
         self._rows = rows
 
-    def restrict(
-        self,
-        hypothesis: int,
-        *,
-        banned: Collection[int] = (),
-        forced: int | None = None,
-        penalized: Collection[int] = (),
-        penalty: float = 1.0,
-    ) -> None:
+    def restrict(self, hypothesis: int, restriction: Restriction) -> None:
         """Change what may come next in one hypothesis."""
+        banned, forced, penalized, penalty = restriction
         _require_ok(
             self._library.search_restrict(
                 self._search, hypothesis, _ids([*penalized]), len(penalized), penalty,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from ..decode import Continuation
+from ..decode import Continuation, Restriction
 
 Rows = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -30,23 +30,15 @@ class ArrayStep:
         self._rows = self.compute(hypotheses, tokens)
         self._sentences = [self._sentences[n] for n in hypotheses]
 
-    def restrict(
-        self,
-        hypothesis: int,
-        *,
-        banned: Collection[int] = (),
-        forced: int | None = None,
-        penalized: Collection[int] = (),
-        penalty: float = 1.0,
-    ) -> None:
+    def restrict(self, hypothesis: int, restriction: Restriction) -> None:
         """As in `Step`."""
         row = self._rows[hypothesis]
-        row[list(penalized)] *= penalty
+        row[list(restriction.penalized)] *= restriction.penalty
         after = row.copy()
-        if forced is not None:
+        if restriction.forced is not None:
             after[:] = -math.inf
-            after[forced] = row[forced]
-        after[list(banned)] = -math.inf
+            after[restriction.forced] = row[restriction.forced]
+        after[list(restriction.banned)] = -math.inf
         if np.isfinite(after).any():
             row[:] = after
 

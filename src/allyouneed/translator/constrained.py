@@ -58,14 +58,14 @@ def constrained_beam_search(
             is_last = length == max_length
             for n, row in enumerate(rows, start=first):
                 if row.constraint_state.is_complete:
-                    gain = 0.0 if is_last and limits.forced_end else step.log_probability(n, limits.eos_id)
+                    gain = step.log_probability(n, limits.eos_id)
                     if gain > -math.inf:
                         found.append(options.hypothesis(list(row.ids), row.total + gain, length))
             first += len(rows)
             rows = _share_out(further, widths[sentence])
             complete = [row for row in rows if row.constraint_state.is_complete]
             if is_last:  # what is cut off counts only if too few have ended
-                missing = 0 if limits.forced_end else max(0, options.nbest - len(found))
+                missing = max(0, options.nbest - len(found))
                 found += [
                     options.hypothesis(list(row.ids), row.total, length, finished=False) for row in complete[:missing]
                 ]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..data.batch import pad
-from ..decode import Continuation
+from ..decode import Continuation, Restriction
 from ..device import has_fast_bfloat16, using_threads
 from ..errors import ConfigError
 from ..nn import Transformer
@@ -53,13 +53,6 @@ class DefinitionEngine:
         return DefinitionStep(self, sources, banned_ids, renormalize)
 
 
-class _Restriction(NamedTuple):
-    banned: Collection[int]
-    forced: int | None
-    penalized: Collection[int]
-    penalty: float
-
-
 class DefinitionStep:
     """One search of a `DefinitionEngine`.
 
@@ -80,7 +73,7 @@ class DefinitionStep:
         self._sentences = list(range(len(sources)))  # the row of the memory of each hypothesis
         self._rows = list(range(len(sources)))  # of each hypothesis, in the cache and the log-probabilities
         self._log_probabilities = torch.empty(0)
-        self._restrictions: list[tuple[int, _Restriction]] = []  # of rows, not applied yet
+        self._restrictions: list[tuple[int, Restriction]] = []  # of rows, not applied yet
 
     @torch.inference_mode()
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
@@ -123,17 +116,9 @@ class DefinitionStep:
         log_probabilities = logits.log_softmax(-1, dtype=torch.float32)
         return log_probabilities if self._renormalize else log_probabilities.index_fill(1, self._banned, -math.inf)
 
-    def restrict(
-        self,
-        hypothesis: int,
-        *,
-        banned: Collection[int] = (),
-        forced: int | None = None,
-        penalized: Collection[int] = (),
-        penalty: float = 1.0,
-    ) -> None:
+    def restrict(self, hypothesis: int, restriction: Restriction) -> None:
         """As in `Step`."""
-        self._restrictions.append((self._rows[hypothesis], _Restriction(banned, forced, penalized, penalty)))
+        self._restrictions.append((self._rows[hypothesis], restriction))
 
     @torch.inference_mode()
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
@@ -183,7 +168,7 @@ class DefinitionStep:
     def _apply_restrictions(self) -> None:
         """Apply what `restrict` was told: of each row the first restriction, all rows at once; then the second; …"""
         while self._restrictions:
-            now: dict[int, _Restriction] = {}
+            now: dict[int, Restriction] = {}
             later = []
             for row, restriction in self._restrictions:
                 if row in now:
@@ -193,7 +178,7 @@ class DefinitionStep:
             self._restrict_rows(now)
             self._restrictions = later
 
-    def _restrict_rows(self, restrictions: dict[int, _Restriction]) -> None:
+    def _restrict_rows(self, restrictions: dict[int, Restriction]) -> None:
         rows = torch.tensor(list(restrictions), device=self._device)
         before = self._log_probabilities[rows]  # (n, V), a copy
         numbered = list(enumerate(restrictions.values()))

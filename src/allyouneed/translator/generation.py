@@ -25,9 +25,9 @@ from ..decode import (
     build_rules,
     in_order,
     length_divisor,
+    restricted,
     search,
     stream_tokens,
-    with_rules,
 )
 from ..text.spans import is_in_word
 from ..text.tokenizer import Tokenizer
@@ -189,7 +189,6 @@ class TranslationGenerator:
             sos_id=self.target_tokenizer.sos_id,
             eos_id=self.target_tokenizer.eos_id,
             max_lengths=self._max_lengths(requests),
-            forced_end=self.config.forced_eos,
             is_cancelled=lambda b: requests[b].is_cancelled(),
         )
 
@@ -225,7 +224,7 @@ class TranslationGenerator:
             limits, rules = self.limits(requests), self._rules(requests, config)
             if is_constrained:
                 hypotheses = constrained_beam_search(
-                    with_rules(step, rules, limits),
+                    restricted(step, config, limits, rules),
                     limits,
                     beam_options(config),
                     constraints=[one.constraints for one in requests],

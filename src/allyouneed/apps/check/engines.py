@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...data.batch import pad
-from ...decode import BeamOptions, Continuation, SearchLimits, beam_search
+from ...decode import BeamOptions, Continuation, Restriction, SearchLimits, beam_search
 from ...fast.loss import fused_linear_cross_entropy
 from ...nn import Transformer
 from ...train.loss import mean_loss
@@ -205,7 +205,7 @@ class _TableStep:
         by_last = next(self._table)
         self._rows = [by_last[token] for token in tokens]
 
-    def restrict(self, hypothesis: int, **_: object) -> None:
+    def restrict(self, hypothesis: int, restriction: Restriction) -> None:
         raise NotImplementedError("no search without rules restricts a step")
 
     def log_probability(self, hypothesis: int, token: int) -> float:

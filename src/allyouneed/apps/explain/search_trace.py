@@ -1,7 +1,7 @@
 """A record of a search: its engine is wrapped, and every prefix that the search expands is kept."""
 
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...config import DecodeConfig
-from ...decode import Continuation, Hypothesis, length_divisor, sampling_probabilities
+from ...decode import Continuation, Hypothesis, WrappedStep, length_divisor, sampling_probabilities
 from ...translator import Segment, Translator
 from ...translator.engine import Engine, EngineStep
 from ...translator.generation import GenerationRequest, TranslationGenerator
@@ -172,44 +172,30 @@ def with_parents(prefixes: Iterable[Prefix]) -> list[Prefix]:
     return sorted(whole, key=lambda prefix: (len(prefix), prefix))
 
 
-class RecordedStep:
+class RecordedStep(WrappedStep):
     """A step that keeps the log-probabilities after every prefix that a search expands. For one sentence."""
 
+    _step: EngineStep
+
     def __init__(self, step: EngineStep) -> None:
-        self._step = step
+        super().__init__(step, 1)
         self._prefixes: list[Prefix] | None = None  # None: nothing was read yet, not even `<sos>`
         self.log_probabilities_of: dict[Prefix, Tensor] = {}
         self.after_rules: dict[Prefix, Tensor] = {}
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
         """As in `Step`."""
-        self._step(hypotheses, tokens)
+        super().__call__(hypotheses, tokens)
         before = self._prefixes
         self._prefixes = [
             () if before is None else (*before[parent], token) for parent, token in zip(hypotheses, tokens, strict=True)
         ]
         self.log_probabilities_of |= self._rows()
 
-    def restrict(
-        self,
-        hypothesis: int,
-        *,
-        banned: Collection[int] = (),
-        forced: int | None = None,
-        penalized: Collection[int] = (),
-        penalty: float = 1.0,
-    ) -> None:
-        """As in `Step`."""
-        self._step.restrict(hypothesis, banned=banned, forced=forced, penalized=penalized, penalty=penalty)
-
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
         """As in `Step`."""
         self.after_rules |= self._rows()
-        return self._step.best(totals, count)
-
-    def log_probability(self, hypothesis: int, token: int) -> float:
-        """As in `Step`."""
-        return self._step.log_probability(hypothesis, token)
+        return super().best(totals, count)
 
     def log_probabilities(self) -> Any:
         """As in the steps of engines."""
