@@ -1,9 +1,12 @@
+import random
+import re
 import subprocess
 import sys
 
 import pytest
 
 from allyouneed.data.tasks import date_pairs
+from allyouneed.text import spans
 from allyouneed.text.spans import CopyStatistics, find_spans, untranslatable
 
 
@@ -97,6 +100,7 @@ def test_placeholders_may_touch_letters_and_percentages_are_none() -> None:
 
 LONG = """
 import resource
+from allyouneed.text import spans
 from allyouneed.text.spans import find_spans
 
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))  # seconds of the processor, however busy the machine is
@@ -114,6 +118,16 @@ for unit in (*UNITS, *OTHERS):
 
 
 @pytest.mark.slow
+def test_the_quick_look_at_a_text_passes_over_no_span(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(1)
+    pieces = [*"%{}$<>[]:@&;#~^`|_\\\u20e3*/.-=('\"n0\u0663 ", "www.", "://", "name", "s", "\U0001f600", "\u00a9"]
+    texts = ["".join(rng.choices(pieces, k=rng.randint(1, 8))) for _ in range(20_000)]
+    quick = [find_spans(text) for text in texts]
+    monkeypatch.setattr(spans, "_MARKED", re.compile(""))
+    assert quick == [find_spans(text) for text in texts]
+    assert sum(map(bool, quick)) > 5_000
+
+
 def test_no_text_takes_more_than_linear_time() -> None:
     """Each text of 100,000 characters takes milliseconds; in quadratic time one of them would take minutes."""
     subprocess.run([sys.executable, "-c", LONG], check=True)

@@ -1,31 +1,49 @@
 /* Weights as the kernels read them: in panels of 64 outputs, as float32 or as int8 (kernels.h). */
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model.h"
 
+enum { LANES = 16 }; /* of partial results, which a compiler keeps in vectors */
+
 int all_finite(const float *x, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        if (!(x[i] - x[i] == 0)) return 0; /* infinity − infinity is not a number either */
-    return 1;
+    float zeros[LANES] = {0}; /* x − x is 0, but neither for infinity nor for what is not a number */
+    int finite = 1;
+    size_t i = 0;
+    for (; i + LANES <= size; i += LANES)
+        for (int lane = 0; lane < LANES; lane++) zeros[lane] += x[i + lane] - x[i + lane];
+    for (; i < size; i++) zeros[0] += x[i] - x[i];
+    for (int lane = 0; lane < LANES; lane++) finite &= zeros[lane] == 0;
+    return finite;
 }
 
-/* One row of weights as levels of −127 to 127. */
-static void pack_levels(Linear *map, const float *row, int output) {
+static float largest_size(const float *row, int in) {
+    float largest[LANES] = {1e-12f};
+    int i = 0;
+    for (; i + LANES <= in; i += LANES)
+        for (int lane = 0; lane < LANES; lane++) {
+            const float size = fabsf(row[i + lane]);
+            largest[lane] = size > largest[lane] ? size : largest[lane];
+        }
+    for (; i < in; i++) largest[0] = fabsf(row[i]) > largest[0] ? fabsf(row[i]) : largest[0];
+    for (int lane = 1; lane < LANES; lane++) largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
+    return largest[0];
+}
+
+/* One row of weights as levels of −127 to 127; `levels` has room for the row, and 0 after it. */
+static void pack_levels(Linear *map, const float *row, int output, int8_t *levels) {
     int8_t *panel = map->levels + (size_t)(output / PANEL) * map->quads * 4 * PANEL + output % PANEL * 4;
-    float largest = 1e-12f;
+    const float scale = largest_size(row, map->in) / LEVELS;
     int32_t sum = 0;
     for (int i = 0; i < map->in; i++) {
-        const float size = row[i] < 0 ? -row[i] : row[i];
-        largest = size > largest ? size : largest;
+        const int32_t level = (int32_t)((row[i] / scale + 12582912.0f) - 12582912.0f); /* ties to even */
+        levels[i] = (int8_t)level;
+        sum += level;
     }
-    map->scale[output] = largest / LEVELS;
-    for (int i = 0; i < map->in; i++) {
-        const float level = (row[i] / map->scale[output] + 12582912.0f) - 12582912.0f; /* ties to even */
-        panel[(size_t)(i / 4) * 4 * PANEL + i % 4] = (int8_t)level;
-        sum += (int32_t)level;
-    }
+    for (int quad = 0; quad < map->quads; quad++) memcpy(panel + (size_t)quad * 4 * PANEL, levels + 4 * quad, 4);
+    map->scale[output] = scale;
     map->offset[output] = 128 * sum;
 }
 
@@ -34,6 +52,7 @@ int linear_new(Linear *map, const float *const *weights, const float *const *bia
                int int8) {
     size_t padded;
     int output = 0;
+    int8_t *row_levels = NULL;
     map->in = in;
     map->out = 0;
     for (int m = 0; m < count; m++) map->out += outputs[m];
@@ -48,20 +67,25 @@ int linear_new(Linear *map, const float *const *weights, const float *const *bia
     } else {
         map->weights = calloc(padded * in, sizeof *map->weights);
     }
-    if (!map->bias || (int8 ? !map->levels || !map->scale || !map->offset : !map->weights)) return NO_MEMORY;
+    if (int8) row_levels = calloc(map->quads, 4);
+    if (!map->bias || (int8 ? !map->levels || !map->scale || !map->offset || !row_levels : !map->weights)) {
+        free(row_levels);
+        return NO_MEMORY;
+    }
 
     for (int m = 0; m < count; m++) {
         for (int o = 0; o < outputs[m]; o++, output++) {
             const float *row = weights[m] + (size_t)o * in;
             if (biases[m]) map->bias[output] = biases[m][o];
             if (int8) {
-                pack_levels(map, row, output);
+                pack_levels(map, row, output, row_levels);
                 continue;
             }
             for (int i = 0; i < in; i++)
                 map->weights[((size_t)(output / PANEL) * in + i) * PANEL + output % PANEL] = row[i];
         }
     }
+    free(row_levels);
     return OK;
 }
 

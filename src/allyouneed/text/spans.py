@@ -97,6 +97,9 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     "numbers": (r"\d+(?:[.,:/-]\d+)*",),
 }
 
+# What every span has. Most texts have none of it, and then no pattern is searched for, or even compiled.
+_MARKED = re.compile(rf"[\d%{{$<:@&\\_#~^`|\[{_PICTURES}\u20e3]|www\.")
+
 
 class SpanMatch(NamedTuple):
     """Characters `start` to `end` of a text, which are `text`."""
@@ -120,7 +123,7 @@ def find_spans(text: str, kinds: Iterable[str] = SPANS) -> list[tuple[str, str]]
 def iter_spans(text: str, kinds: Iterable[str] = SPANS) -> Iterator[SpanMatch]:
     """The same with their positions. Of several that begin at one place the longest counts."""
     included = frozenset(kinds)
-    if not included:
+    if not included or not _MARKED.search(text):
         return
     anywhere, patterns = _reader(included)
     match = anywhere.search(text)
@@ -187,8 +190,6 @@ NEARLY_ALWAYS = 0.9  # share of whole sources from which on a kind is copied
 OFTEN = 1 / 3  # the same of words inside sources; "2 dogs" is often "zwei Hunde"
 _AROUND = ".,;:!?()\"'"  # punctuation around a word
 _MARKED_KINDS = ("tags", "placeholders", "emoji")
-# What these all have; most texts have none.
-_MARKED = re.compile(rf"[%{{$<:@&\\_#~^`|{_PICTURES}\u20e3]|\[[/\[%\w]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ class CopyStatistics:
                     bare = word.strip(_AROUND) or word
                     if kind := untranslatable(bare):
                         statistics.inside.setdefault(kind, CopyCount()).note(bare in target)
-                for name, span in find_spans(source, _MARKED_KINDS) if _MARKED.search(source) else ():
+                for name, span in find_spans(source, _MARKED_KINDS):
                     statistics.inside.setdefault(name, CopyCount()).note(span in target)
         known = (one for one, count in characters.items() if is_sign(one) and 1000 * count >= sources)
         return replace(statistics, signs="".join(sorted(known)))
