@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .checksums import SUMS, Checksums, code_digest, write_with_checksums
 from .config import DecodeConfig, ModelConfig
-from .config.data_config import LICENSE_NAME
 from .errors import BundleError, ConfigError, DataError, refused
 from .files import parse_json, read_whole, to_json
 from .settings import build_settings, from_table, require_whole
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
     from .nn import Transformer
 
-LICENSE = re.compile(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", re.MULTILINE)
 
 FORMAT = 2
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
@@ -101,8 +99,7 @@ class Bundle:
     @property
     def license(self) -> str:
         """The license that the head of its card names, as model hubs read it; empty if there is none."""
-        named = LICENSE.search(split_card(self.card)[0])
-        return named[1] if named else ""
+        return read_license(split_card(self.card)[0])
 
     def save(self, folder: str | Path) -> None:
         """Write the folder. Each file is written whole or not at all, `config.json` after all that it needs.
@@ -375,6 +372,14 @@ def split_card(card: str) -> tuple[str, str]:
     """The lines between two `---` at the head of a card, which model hubs read, and its text; "" if there are none."""
     head = re.match(r"---\r?\n(.*?\n)---\s+", card, re.DOTALL)
     return (head[1], card[head.end() :]) if head else ("", card)
+
+
+def read_license(head: str) -> str:
+    """Return the license that the head of a card names, or "" if it names none."""
+    from .config.data_config import LICENSE_NAME
+
+    named = re.search(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", head, re.MULTILINE)
+    return named[1] if named else ""
 
 
 def read_languages(folder: str | Path) -> tuple[str, str]:

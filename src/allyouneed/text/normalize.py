@@ -7,10 +7,12 @@ knows only the form it was trained on, so a bundle stores its normalization, and
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from ..config import CleanConfig
 from ..settings import Checked
+
+if TYPE_CHECKING:
+    from ..config import CleanConfig
 
 _BLANKS = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -40,7 +42,7 @@ class Normalization(Checked):
     strip_control: bool = True  # tabs and line ends become spaces; control and unseen characters are removed
 
     @classmethod
-    def from_config(cls, clean: CleanConfig) -> Self:
+    def from_config(cls, clean: "CleanConfig") -> Self:
         """The normalization that `clean` sets."""
         return cls(unicode=clean.unicode, strip_control=clean.strip_control)
 

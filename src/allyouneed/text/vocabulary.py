@@ -1,4 +1,9 @@
-"""The vocabulary of a corpus: its kind and size, whether both sides share it, and whether it is learned or read."""
+"""The vocabulary of a corpus: its kind and size, whether both sides share it, and whether it is learned or read.
+
+What only the learning and reading of one needs is imported there: every translation loads this file.
+"""
+
+from __future__ import annotations
 
 import unicodedata
 from collections import Counter
@@ -6,11 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tokenizers import Tokenizer as Backend
 
-from ..config import DataConfig, ModelConfig
 from ..errors import DataError, refused
 from ..files import read_whole, write_whole
 from .backends import (
@@ -24,10 +28,11 @@ from .backends import (
     word_backend,
 )
 from .lines import read_lines
-from .sentencepiece import SentencePieceModel, make_tokenizer
-from .tags import find_tags
 from .tokenizer import Tokenizer
-from .tokenizer_adaptation import NAMES, adapt_tokenizer
+
+if TYPE_CHECKING:
+    from ..config import DataConfig, ModelConfig
+    from .sentencepiece import SentencePieceModel
 
 # Vocabulary size for up to so many pairs; a rule of thumb after the documentation of mozilla/translations.
 VOCABULARY_SIZES = {5_000: 1_000, 20_000: 4_000, 500_000: 8_000, 1_000_000: 16_000}
@@ -68,7 +73,7 @@ class Vocabulary:
         """Digits that differ for different vocabularies."""
         return " + ".join(side.fingerprint() for side in dict.fromkeys((self.source, self.target)))
 
-    def first_difference(self, other: "Vocabulary") -> str:
+    def first_difference(self, other: Vocabulary) -> str:
         """The first token in the order of the ids that is another one in `other`; empty if all ids are the same."""
         for side in ("source", "target"):
             names, others = getattr(self, side).names(), getattr(other, side).names()
@@ -90,7 +95,7 @@ class Vocabulary:
         return {name: tokenizer.to_json() for name, tokenizer in sides.items()}
 
     @classmethod
-    def load(cls, folder: Path, *, joint: bool) -> "Vocabulary":
+    def load(cls, folder: Path, *, joint: bool) -> Vocabulary:
         """What `save` wrote, with the target's file unless the sides share one vocabulary."""
         names = ["tokenizer.json"] if joint else ["tokenizer.json", "tokenizer.target.json"]
         sides = [Tokenizer.load(folder / name) for name in names]
@@ -114,6 +119,8 @@ def train_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: i
 
 
 def _train(data: DataConfig, kind: str, sides: Sequence[Texts], pairs: int) -> Backend:
+    from .tags import find_tags
+
     texts = (text for side in sides for text in side())
     size = vocab_size(data, pairs, kind)
     codes = read_lines(Path(data.data_dir, data.bpe_codes)) if kind == "codes" else []
@@ -191,6 +198,9 @@ def load_vocabulary(tokenizer: str | tuple[str, ...]) -> StoredVocabulary:
 
 
 def _read(path: Path) -> tuple[Tokenizer, list[str]]:
+    from .sentencepiece import SentencePieceModel
+    from .tokenizer_adaptation import adapt_tokenizer
+
     if path.suffix in SENTENCEPIECE:
         return _read_sentencepiece(SentencePieceModel.load(path))
     if not path.exists():
@@ -203,6 +213,9 @@ def _read(path: Path) -> tuple[Tokenizer, list[str]]:
 
 def _read_sentencepiece(model: SentencePieceModel) -> tuple[Tokenizer, list[str]]:
     """A SentencePiece model with its own ids. Its control pieces get our names; those that it lacks come after them."""
+    from .sentencepiece import make_tokenizer
+    from .tokenizer_adaptation import NAMES
+
     controls = set(model.names) - {piece for piece, _ in model.pieces}
     names = {name: ours for ours, others in NAMES.items() for name in others[::-1] if name in controls}
     renamed = {name: ours for name, ours in names.items() if name != ours}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
-from ...bundle import LICENSE, Bundle, split_card
+from ...bundle import Bundle, read_license, split_card
 from ...errors import CheckpointError, ConfigError, OutputError, refused
 from ...files import folder_written_whole
 from ...language_tags import require_language
@@ -101,10 +101,11 @@ def imported_card(bundle: Bundle, folder: Path, *, program: str) -> str:
         head, _ = split_card(read_limited(folder / "README.md", LARGEST_CARD).decode(errors="replace"))
     except CheckpointError:
         head = ""
-    license_match, languages_match = LICENSE.search(head), LANGUAGES_OF_CARD.search(head)
+    license_name = read_license(head)
+    languages_match = LANGUAGES_OF_CARD.search(head)
     named = re.findall(r"[A-Za-z-]{2,12}", re.sub(r"(?m)^\s*- *", "", languages_match[1])) if languages_match else []
     languages = list(dict.fromkeys(filter(None, bundle.languages))) or named
-    name, license_name = folder.resolve().name, license_match[1] if license_match else ""
+    name = folder.resolve().name
     lines = [
         f"Imported from a checkpoint of {program}, {name}: {describe_model(bundle.model)}.",
         *([f"Translates {bundle.languages[0]} into {bundle.languages[1]}."] if all(bundle.languages) else []),
