@@ -239,8 +239,11 @@ def test_a_longer_budget_continues_a_finished_run_and_a_shorter_one_is_refused(t
     rates = [update.learning_rate for update in longer.updates]
     assert rates[0] == pytest.approx(0.0005, rel=0.15)  # as in the middle of the schedule
     assert rates[-1] < 1e-5
-    with pytest.raises(ConfigError, match=r"train.minutes=1.5 is less than the (2|1.9) minutes already used"):
+    with pytest.raises(
+        ConfigError, match=r"train.minutes=1.5 is less than the (2|1.9) minutes already used"
+    ) as shorter:
         trained(tmp_path / "run", budget(1.5), resume=True)
+    assert shorter.value.options == ("--minutes", "4")
 
 
 def test_a_budget_cannot_be_taken_away(tmp_path: Path) -> None:

@@ -229,8 +229,29 @@ def test_a_finished_run_may_be_lengthened(tmp_path: Path) -> None:
     assert [(validation.step, validation.averaged) for validation in watch.validations] == [(16, 1), (16, 2)]
     assert Recipe.read(tmp_path / "run/recipe.toml") == longer
     assert [line["step"] for line in metrics(tmp_path / "run")] == [4, 8, 12, 16, 16]
-    with pytest.raises(ConfigError, match="train.steps=12 is less than the 16 updates already done"):
+    with pytest.raises(ConfigError, match="train.steps=12 is less than the 16 updates already done") as shorter:
         fit(TINY, tmp_path / "run", resume=True)
+    assert shorter.value.options == ("train.steps=32",)
+
+
+def test_resuming_is_proposed_only_where_it_works(tmp_path: Path) -> None:
+    def proposed(recipe: Recipe) -> tuple[str, ...]:
+        with pytest.raises(OutputError, match="already contains a run") as refused:
+            fit(recipe, tmp_path / "run")
+        return refused.value.options
+
+    (tmp_path / "pairs.tsv").write_text("".join(f"ab {i}\tcd {i}\n" for i in range(50)))
+    recipe = replace(TINY, data=replace(TINY.data, train=str(tmp_path / "pairs.tsv"), valid=(), held_out=0))
+    fit(recipe, tmp_path / "run")
+    elsewhere = ("--output", str(tmp_path / "run-2"))
+    assert proposed(recipe) == proposed(replace(recipe, train=replace(recipe.train, steps=16))) == ("--resume",)
+    assert proposed(replace(recipe, train=replace(recipe.train, steps=8))) == elsewhere
+    assert proposed(replace(recipe, train=replace(recipe.train, batch_tokens=300))) == elsewhere
+    (tmp_path / "pairs.tsv").write_text("".join(f"ab {i}\tde {i}\n" for i in range(50)))
+    assert proposed(recipe) == elsewhere
+    with pytest.raises(DataError, match=r"data.train was \.tsv") as refused:
+        fit(recipe, tmp_path / "run", resume=True)
+    assert refused.value.options == elsewhere
 
 
 def test_other_settings_are_refused_all_at_once(tmp_path: Path) -> None:
@@ -319,6 +340,18 @@ def test_a_new_run_that_fails_or_is_killed_leaves_the_old_one_and_can_be_gone_on
         replaced(run, sources=(), resume=True),
     ):
         pass
+
+
+def test_a_run_that_replaces_none_is_resumed_by_the_same_words(tmp_path: Path) -> None:
+    """`--overwrite` of nothing, stopped, and then `--overwrite --resume`."""
+    run = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt), replaced(run, sources=()) as folder:
+        fit(TINY, folder, callback=StopAt(6))
+    watch = Notebook()
+    with replaced(run, sources=(), resume=True) as folder:
+        fit(TINY, folder, resume=True, callback=watch)
+    assert "resume: continuing after update 4" in watch.lines
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_a_kill_between_the_two_renames_is_made_good(run: Path) -> None:

@@ -12,7 +12,7 @@ from ..checksums import crc32_checksum
 from ..cluster import block_map, connected
 from ..config import CleanConfig, DataConfig
 from ..errors import ConfigError, DataError, InputError, refused
-from ..files import to_json, to_json_lines, write_whole
+from ..files import to_json, to_json_lines, unused, write_whole
 from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary, train_vocabulary
@@ -58,7 +58,9 @@ def prepare(
     folder = prepared_folder(data, folder, provenance)
     stored = stored_provenance(folder)
     if resume and stored and stored != provenance:
-        raise DataError(f"{folder} was prepared from other data or settings: {describe_difference(stored, provenance)}")
+        raise DataError(
+            f"{folder} was prepared from other data or settings: {describe_difference(stored, provenance)}"
+        ).mended_by("--output", str(unused(folder.parent)))
     if stored != provenance:
         if data.cache_dir:
             progress("waiting for data.cache_dir", 0, None)  # another run may be preparing the same pairs

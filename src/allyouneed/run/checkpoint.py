@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ..errors import ConfigError, DataError, refused
-from ..files import parse_json, read_whole, to_json, write_whole
+from ..files import parse_json, read_whole, to_json, unused, write_whole
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..train.averaging import average_weights
@@ -44,6 +44,16 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         if metadata.get("checksum") != str(_checksum(tensors)):
             raise ValueError("its checksum does not match")
     return tensors, metadata
+
+
+def read_state(path: Path) -> TrainState:
+    """The state of the run in a checkpoint, without its tensors. Refuses a file that is missing or damaged."""
+    damage = (OSError, ValueError, KeyError, TypeError, SafetensorError)
+    with (
+        refused(DataError, f"{path} is missing or damaged", *damage, remedy=RESTART),
+        safe_open(path, framework="pt") as file,
+    ):
+        return TrainState(**parse_json(file.metadata()["state"]))
 
 
 def _checksum(tensors: Mapping[str, Tensor]) -> int:
@@ -107,7 +117,7 @@ def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, 
         raise DataError(
             f"the data is not what {path.parent} was started with: {'; '.join(differences)}. A run can be resumed only "
             "with its own data; restore it, or start another run (--init-from takes over the weights)"
-        )
+        ).mended_by("--output", str(unused(path.parent)))
 
 
 def _with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import tomli_w
@@ -13,7 +14,7 @@ from ..config import Recipe, TrainConfig
 from ..data.prepared import open_prepared
 from ..data.readers import is_task
 from ..device import describe_device, pick_device, using_threads
-from ..errors import ConfigError
+from ..errors import AllYouNeedError
 from ..fast.workers import WorkerGroup
 from ..files import locked, write_whole
 from ..interpreter import environment
@@ -23,13 +24,13 @@ from ..younger import build_model
 from ..younger.muon import build_optimizer
 from .budget import USED_FILE, Stopwatch
 from .callback import Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
-from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
+from .checkpoint import CHECKPOINT_FILE, load_checkpoint, read_state, save_checkpoint
 from .estimate import describe_plan, describe_time
 from .log import FrameMaker, RunLog
-from .preparation import find_languages
+from .preparation import find_languages, has_same_pairs
 from .processes import Helpers, Task, group_of_torchrun, is_follower, running_workers, was_restarted
 from .run import Run
-from .run_folder import has_run, refuse_a_run, refuse_other_recipe
+from .run_folder import as_resumed, has_run, refuse_a_run, refuse_other_recipe
 from .setup import OptimizerFactory, Setup, set_up
 from .state import TrainState
 from .worker_count import CoreChoice, Cores
@@ -72,10 +73,10 @@ def run_training(
     with group_of_torchrun(), locked(output, what=str(output)):
         changes: list[str] = []
         if resume := resume and has_run(output):
-            recipe = recipe.merged_into(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
+            recipe = as_resumed(recipe, output)
             changes = refuse_other_recipe(recipe, output)
         else:
-            refuse_a_run(output, recipe=recipe)
+            refuse_a_run(output, can_resume=partial(_can_resume, recipe, output))
         settings, starts = preliminary_recipe(recipe).train, not (resume and (output / CHECKPOINT_FILE).exists())
         noted = stopwatch.noted(output / USED_FILE, goes_on=goes_on) if settings.minutes else nullcontext()
         with noted, using_threads(_first_threads(settings)):
@@ -192,14 +193,21 @@ def _first_threads(settings: TrainConfig) -> int:
     return settings.threads or int(pick_device(settings.device).type == "cpu")
 
 
+def _can_resume(recipe: Recipe | Draft, output: Path) -> bool:
+    """Whether the run in a folder accepts this recipe, and its pairs are those that it started with."""
+    try:
+        plan = as_resumed(recipe, output)
+        refuse_other_recipe(plan, output)
+        if (output / CHECKPOINT_FILE).exists():
+            read_state(output / CHECKPOINT_FILE).refuse_less(plan.train)
+        return has_same_pairs(plan, output)
+    except AllYouNeedError:
+        return False
+
+
 def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:
     """Whether a run is unfinished; with more steps, minutes or patience than before it may be unfinished again."""
-    if not settings.minutes and settings.steps < state.step:  # a budget that was raised may go beyond
-        raise ConfigError(f"train.steps={settings.steps} is less than the {state.step} updates already done")
-    if settings.minutes not in (0, state.minutes) and 60 * settings.minutes < state.used_seconds:
-        raise ConfigError(
-            f"train.minutes={settings.minutes:g} is less than the {state.used_seconds / 60:.2g} minutes already used"
-        )
+    state.refuse_less(settings)
     state.check_patience(settings)
     has_budget = settings.minutes and state.plan
     is_complete = settings.minutes == state.minutes if has_budget else state.step >= settings.steps

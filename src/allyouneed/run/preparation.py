@@ -18,7 +18,7 @@ from ..config import CorpusConfig, DataConfig, Recipe
 from ..config.data_config import LEARNED_VOCABULARY
 from ..data.clean import ProgressCallback
 from ..data.prepare import prepare
-from ..data.prepared import PreparedData, prepared_folder
+from ..data.prepared import PreparedData, compute_provenance, prepared_folder, stored_provenance
 from ..data.readers import read_columns
 from ..data.tabular import iterate_pairs
 from ..errors import AllYouNeedError, BundleError, ConfigError, DataError
@@ -131,6 +131,13 @@ def prepare_pairs(
         ray=ray,
     )
     return RunPairs(data, prepared_folder(plan.data, output / "data", data.provenance), initial, notes)
+
+
+def has_same_pairs(plan: Recipe, output: Path) -> bool:
+    """Whether the pairs of a run are prepared, from the data and with the settings that this recipe names."""
+    vocabulary, _ = _existing_vocabulary(plan, output, None)
+    provenance = compute_provenance(plan.data, plan.clean, plan.model.max_length, vocabulary)
+    return stored_provenance(prepared_folder(plan.data, output / "data", provenance)) == provenance
 
 
 def prepare_only(recipe: Recipe | Draft, output: Path, *, progress: ProgressCallback, ray: str = "") -> RunPairs:

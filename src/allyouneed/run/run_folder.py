@@ -3,7 +3,7 @@
 A new run that replaces another is trained in a folder beside it, and replaces it only when it has finished.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -11,10 +11,11 @@ from ..auto import Draft, preliminary_recipe
 from ..config import Recipe
 from ..data.prepared import PREPARED
 from ..data.readers import local_paths
-from ..errors import AllYouNeedError, ConfigError, OutputError
+from ..errors import ConfigError, OutputError
 from ..files import followed, locked, refusing_errors, unused
 from ..text.vocabulary import vocabulary_paths
 from .budget import USED_FILE
+from .checkpoint import CHECKPOINT_FILE, read_state
 
 # These may change when a run is resumed. The number of steps, or the time budget, may not be less than those done or
 # used; the learning-rate schedule then follows the new length. With a time budget the number of steps stays.
@@ -41,6 +42,12 @@ def has_run(output: Path) -> bool:
     return (output / "recipe.toml").is_file()
 
 
+def has_unfinished_run(output: Path) -> bool:
+    """Whether this folder contains a run with a checkpoint before its end."""
+    checkpoint = output / CHECKPOINT_FILE
+    return has_run(output) and checkpoint.is_file() and not read_state(checkpoint).finished
+
+
 def is_running(folder: Path) -> bool:
     """Whether another process trains in a folder: whether it holds the folder's lock."""
     folder = followed(folder)
@@ -54,14 +61,14 @@ def is_running(folder: Path) -> bool:
 
 
 def refuse_a_run(
-    output: Path, *, recipe: Recipe | Draft | None = None, remedy: str = "overwrite it (--overwrite)"
+    output: Path, *, can_resume: Callable[[], bool] = lambda: False, remedy: str = "overwrite it (--overwrite)"
 ) -> None:
     """Refuse to start a run in a folder that contains something; `remedy` is another way out than a new name.
 
-    The command that the error proposes resumes the run if it is one of this `recipe`, and else names another folder.
+    The command that the error proposes resumes the run if it can, and else names another folder.
     """
     if has_run(output):
-        options = ("--resume",) if recipe and _resumes(recipe, output) else ("--output", str(unused(output)))
+        options = ("--resume",) if can_resume() else ("--output", str(unused(output)))
         raise OutputError(f"{output} already contains a run; resume it, name another folder, or {remedy}").mended_by(
             *options
         )
@@ -76,13 +83,9 @@ def refuse_a_run(
         ).mended_by("--output", str(unused(output)))
 
 
-def _resumes(recipe: Recipe | Draft, output: Path) -> bool:
-    try:
-        saved = Recipe.read(output / "recipe.toml")
-        refuse_other_recipe(recipe.merged_into(saved) if isinstance(recipe, Draft) else recipe, output)
-    except AllYouNeedError:
-        return False
-    return True
+def as_resumed(recipe: Recipe | Draft, output: Path) -> Recipe:
+    """The whole recipe of a run that is resumed: what a draft leaves out, it was started with."""
+    return recipe.merged_into(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
 
 
 def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
@@ -107,7 +110,7 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
         raise ConfigError(
             f"{output} was started with other settings: {'; '.join(wrong)}. A run can be resumed only with "
             f"its own settings ({', '.join(may_change)} and [decode] may change); start another with --output"
-        )
+        ).mended_by("--output", str(unused(output)))
     return list(changes.values())
 
 
@@ -145,14 +148,14 @@ def source_paths(recipe: Recipe | Draft) -> list[Path]:
 def replaced(folder: Path, *, sources: Iterable[Path], resume: bool = False) -> Iterator[Path]:
     """The folder for a run that replaces the one in `folder` when the block ends without an exception.
 
-    That is a folder within `.NAME.new` beside it, or `folder` itself if it does not exist. A run that was killed there
-    is continued by `resume`, otherwise removed. Files that no run writes, such as an explanation, move to the new
-    folder. Refuses a folder that is not a run, or that contains one of the `sources`. The old run stays untouched until
-    the end.
+    That is a folder within `.NAME.new` beside it, or `folder` itself if it does not exist. With `resume`, a run that
+    was killed there continues, or one in `folder` itself that has not finished; otherwise it is removed. Files that no
+    run writes, such as an explanation, move to the new folder. Refuses a folder that is not a run, or that contains one
+    of the `sources`. The old run stays untouched until the end.
     """
     folder = followed(folder)
     growing = folder.parent / f".{folder.name}.new" / folder.name
-    if not folder.exists() and not growing.exists():
+    if not growing.exists() and (not folder.exists() or (resume and has_unfinished_run(folder))):
         yield folder
         return
     _refuse(folder, sources)

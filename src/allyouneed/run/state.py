@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from math import isfinite
+from math import ceil, isfinite
 from typing import NamedTuple
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..config import TrainConfig
 from ..device import move
-from ..errors import TrainingError
+from ..errors import ConfigError, TrainingError
 
 
 class Outcome:
@@ -150,6 +150,18 @@ class TrainState:
         else:
             self.validations_since_best += 1
         return is_best
+
+    def refuse_less(self, config: TrainConfig) -> None:
+        """Refuse fewer updates, or a smaller time budget, than the run has had already."""
+        if not config.minutes and config.steps < self.step:  # a budget that was raised may go beyond
+            raise ConfigError(
+                f"train.steps={config.steps} is less than the {self.step} updates already done"
+            ).mended_by(f"train.steps={2 * self.step}")
+        if config.minutes not in (0, self.minutes) and 60 * config.minutes < self.used_seconds:
+            used = self.used_seconds / 60
+            raise ConfigError(
+                f"train.minutes={config.minutes:g} is less than the {used:.2g} minutes already used"
+            ).mended_by("--minutes", f"{ceil(2 * used)}")
 
     def check_patience(self, config: TrainConfig) -> None:
         """Note whether patience has run out; a run that is resumed with more of it goes on."""

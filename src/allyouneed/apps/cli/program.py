@@ -37,7 +37,8 @@ def command_with_extra(*words: object) -> str:
 def mended_command(options: Sequence[str], *, without: Sequence[str] = ()) -> str:
     """The command that is running, with these options instead of those of the same names, and `without` some flags."""
     names = {word.partition("=")[0] for word in options if word.startswith("--") or "=" in word}
-    with_value = {name for name, after in pairwise([*options, "--"]) if not after.startswith("--")}
+    names |= {"-o"} if "--output" in names else set()
+    with_value = {"-o"} | {name for name, after in pairwise([*options, "--"]) if not after.startswith("--")}
     kept, skipped = list[str](), False
     for word in sys.argv[1:]:
         name, equals, _ = word.partition("=")

@@ -205,7 +205,7 @@ def train(
         record = RunRecord.read(path)
         prospect, options = look_ahead(record), longer_options(record)
         helps = prospect or any(" ".join(options) in line for line in verdict.advice)
-        longer = _resumed(*options)
+        longer = mended_command(options, without=("--overwrite",))  # the run is no longer a new one
         console.print("Next:")
         for step in next_steps(path, bundle, longer=longer if helps else ""):
             console.print(step)
@@ -277,7 +277,7 @@ def run_page(run: Path) -> Iterator["TrainingPage"]:
             console.print("warning The page of the run has ended; the run goes on without it")
 
     with TrainingPage(corrections=_corrections(run)) as page:
-        page.tell({"state": "preparing", "name": run.name, "folder": str(run), "resume": _resumed("--resume")})
+        page.tell({"state": "preparing", "name": run.name, "folder": str(run), "resume": mended_command(["--resume"])})
         threading.Thread(target=announce, daemon=True).start()
         yield page
 
@@ -309,8 +309,3 @@ def keep_serving(page: "TrainingPage", run: Path, longer: str, verdict: "Verdict
 def _corrections(run: Path) -> Path:
     """Beside the folder of the run, which another run may replace."""
     return run.with_name(f"{run.name}-corrections.jsonl")
-
-
-def _resumed(*options: str) -> str:
-    """The command that is running, with these options, and without one that starts the run anew."""
-    return mended_command(options, without=("--overwrite",))
