@@ -1,4 +1,4 @@
-# make demo · test · test-all · check · bench · bench-gpu · bench-decode · docs: each works on a fresh checkout
+# make demo · test · test-all · check · bench · bench-gpu · bench-decode · docs · wheels: each works on a fresh checkout
 # make bench-decode WITH='--bundle runs/mine --file test.en' adds whole files, through a model of your own
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.t
 
 PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test test-all check format bench bench-gpu bench-decode docs
+.PHONY: demo test test-all check format bench bench-gpu bench-decode docs wheels
 demo: .venv/installed-serve,html ; $(BIN)/allyouneed demo --overwrite  # with what its last lines offer
 test: .venv/installed-dev ; $(PYTEST) -m 'not slow'  # no browser, no Ray, no foreign program
 test-all: .venv/installed-dev ; $(PYTEST)
@@ -26,6 +26,17 @@ docs: .venv/installed-dev
 	$(BIN)/python docs/make/notebooks.py
 	$(BIN)/sphinx-build -qW -d build/doctrees docs build/site
 	@echo "The site is in build/site/index.html"
+
+# The source and a wheel for each platform, in dist/; zig compiles the engine for all of them on one machine.
+RELEASE := build/release/bin
+wheels:
+	rm -rf dist build/release
+	$(PYTHON) -m venv build/release
+	$(RELEASE)/pip install -q -c constraints.txt hatchling ziglang
+	$(RELEASE)/hatchling build -t sdist
+	for platform in $$($(PYTHON) src/allyouneed/native/build.py platforms); do \
+		WHEEL_PLATFORM=$$platform $(RELEASE)/hatchling build -t wheel || exit 1; done
+	$(PYTHON) tests/wheels.py dist/*.whl
 
 # Which build of torch is taken, and so whether it needs the CUDA libraries, is for pip's settings to say;
 # what cannot be imported is not installed, and the next call tries again.

@@ -1,7 +1,8 @@
 """Build the wheel: its addresses, which depend on where the repository is, and the compiled engine.
 
 `PROJECT_URL=https://…` names the repository; without it the links of the README stay as they are, and there are no
-addresses.
+addresses. `WHEEL_PLATFORM=manylinux_2_17_aarch64`, or another of the `PLATFORMS` in native/build.py, makes the wheel
+for that platform; without it, the wheel is for this machine.
 """
 
 import os
@@ -14,7 +15,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-NATIVE = "src/allyouneed/native/build.py"
+NATIVE = Path("src/allyouneed/native")
+LIBRARY = NATIVE / "libengine.bin"
 
 
 def absolute_links(readme: str, url: str) -> str:
@@ -51,29 +53,43 @@ class EngineHook(BuildHookInterface[Any]):
     """Compiles src/allyouneed/native, for an editable installation too; without a compiler `nn/` translates."""
 
     def dependencies(self) -> list[str]:
-        """Ask for a compiler as a wheel, for the build alone, where the machine has none."""
-        if self.target_name != "wheel" or self._native()["find_compiler"]():
+        """Ask for a compiler as a wheel, for the build alone, where the machine has none for the platform."""
+        if self.target_name != "wheel":
             return []
-        return ["ziglang>=0.13"]
+        has_compiler = not os.environ.get("WHEEL_PLATFORM") and self._native()["find_compiler"]()
+        return [] if has_compiler else ["ziglang>=0.13"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile the engine, and name the platform in the wheel's tag."""
         if self.target_name != "wheel":
             return
         native = self._native()
-        compiler = native["find_compiler"]()
-        try:
-            sets = native["build"](compiler=compiler) if compiler else []
-        except native["CompilerError"] as error:
-            self.app.display_warning(str(error))
-            sets = []
-        if not sets:
-            self.app.display_warning("No C compiler works here: the engine was not compiled, and PyTorch translates.")
-            return
+        platform = os.environ.get("WHEEL_PLATFORM")
+        if platform:  # elsewhere than in the source, where the library for this machine is
+            library = Path(self.root, "build", platform, LIBRARY.name)
+            library.parent.mkdir(parents=True, exist_ok=True)
+            sets = native["build_for"](platform, library)
+            build_data["force_include"][str(library)] = str(LIBRARY.relative_to("src"))
+        else:
+            sets = self._compile_here(native)
+            if not sets:
+                return
+            build_data["artifacts"].append(str(LIBRARY))  # it is not in git
+            platform = re.sub(r"[-.]", "_", sysconfig.get_platform())
         self.app.display_info(f"Compiled the engine for {', '.join(sets)}.")
-        platform = os.environ.get("WHEEL_PLATFORM", sysconfig.get_platform()).replace("-", "_").replace(".", "_")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"
 
+    def _compile_here(self, native: dict[str, Any]) -> list[str]:
+        """Compile the engine for this machine. Without a compiler that works, warn and return no instruction sets."""
+        compiler = native["find_compiler"]()
+        try:
+            if compiler:
+                return list(native["build"](compiler=compiler))
+        except native["CompilerError"] as error:
+            self.app.display_warning(str(error))
+        self.app.display_warning("No C compiler works here: the engine was not compiled, and PyTorch translates.")
+        return []
+
     def _native(self) -> dict[str, Any]:
-        return runpy.run_path(str(Path(self.root) / NATIVE))
+        return runpy.run_path(str(Path(self.root) / NATIVE / "build.py"))

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from allyouneed.native.build import FOLDER, MODULE, ZIG, build, build_module
+from allyouneed.native.build import FOLDER, MODULE, PLATFORMS, ZIG, build, build_for, build_module
 from recordings import CONFIGS, random_weights, record_search, write_recording
+from wheels import require_platform
 
 pytestmark = pytest.mark.slow
 
@@ -79,3 +80,22 @@ def test_the_module_for_browsers_is_that_of_the_sources(tmp_path: Path) -> None:
     build_module(tmp_path / "engine.wasm")
     same = (tmp_path / "engine.wasm").read_bytes() == MODULE.read_bytes()
     assert same, "run: python src/allyouneed/native/build.py wasm (with the ziglang of constraints.txt)"
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_the_library_of_a_wheel_runs_where_its_name_says(platform: str, tmp_path: Path) -> None:
+    library = tmp_path / "libengine.bin"
+    build_for(platform, library, flags=["-O1"])  # the same libraries and symbols, sooner
+    require_platform(platform, library.read_bytes())
+    older = platform.replace("_2_17_", "_2_1_").replace("_11_0_", "_10_9_")
+    for other in {older, *PLATFORMS} - {platform}:
+        with pytest.raises(AssertionError):
+            require_platform(other, library.read_bytes())
+
+
+def test_a_library_has_no_instruction_that_only_this_machine_has() -> None:
+    macros = subprocess.run(
+        [*ZIG, "-dM", "-E", "-x", "c", os.devnull], capture_output=True, text=True, check=True
+    ).stdout
+    assert "__LP64__" in macros
+    assert "__AVX" not in macros

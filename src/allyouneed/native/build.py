@@ -28,9 +28,15 @@ KERNELS = {
     "aarch64": {"neon": [], "neon_dot": DOT},
     "wasm32": {"wasm": ["-msimd128"]},
 }
-ZIG = [sys.executable, "-m", "ziglang", "cc"]
+ZIG = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]  # it would take all that this processor has
 ZIG_FLAGS = {DOT[0]: "-mcpu=generic+dotprod"}  # what it calls them
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names of them
+PLATFORMS = {  # the wheels of a release, and what zig calls their systems
+    "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
+    "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
+    "macosx_11_0_x86_64": "x86_64-macos.11.0",
+    "macosx_11_0_arm64": "aarch64-macos.11.0",
+}
 
 
 class CompilerError(Exception):
@@ -97,6 +103,14 @@ def build(
     return [*known, "plain"]
 
 
+def build_for(platform: str, output: Path, *, flags: Sequence[str] = ()) -> list[str]:
+    """Compile the library of the wheel for a platform, by zig on whatever machine. Returns its instruction sets."""
+    if platform not in PLATFORMS:
+        raise CompilerError(f"WHEEL_PLATFORM is {platform}; expected one of {', '.join(PLATFORMS)}")
+    target = PLATFORMS[platform]
+    return build(output, compiler=ZIG, machine=target.partition("-")[0], flags=["-target", target, *flags])
+
+
 def build_module(output: Path = MODULE) -> None:
     """Compile the module for browsers, which imports nothing. The same version of zig gives the same bytes anywhere."""
     # A stack of 16 MB, as zig would give it, is memory that a page never uses.
@@ -119,5 +133,7 @@ def _run(command: Sequence[str]) -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["wasm"]:
         build_module()
+    elif sys.argv[1:] == ["platforms"]:
+        print(*PLATFORMS)
     else:
         print(LIBRARY, *build())
