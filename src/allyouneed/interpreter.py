@@ -1,11 +1,14 @@
 """This Python: the libraries that it finds, its versions, and how it is started again for a module of this package."""
 
 import ctypes
+import gc
 import os
 import platform
 import shlex
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,6 +27,20 @@ def python_command(module: str, *arguments: str) -> list[str]:
     finds_here = not {"", os.getcwd()}.isdisjoint(sys.path)
     warnings = [f"-W{option}" for option in sys.warnoptions]
     return [sys.executable, *([] if finds_here else ["-P"]), *warnings, "-m", module, *arguments]
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Look for no garbage inside this block, and never again in what is there at its end.
+
+    What a program imports and loads stays. Looking through it takes an eighth of the time in which a server starts.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def end_with_parent() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from ...errors import AllYouNeedError, Interrupted, is_out_of_memory
+from ...interpreter import uncollected
 from .command import Command, CommandGroup, CommonOptions, Debug, Version, help_text, with_debug
 from .program import mended_command, shell_command
 from .standard import drop_output, open_closed_streams, set_encodings
@@ -84,7 +85,9 @@ def main() -> None:
     set_encodings()
     warnings.showwarning = _show_warning
     try:
-        code = make_app(sys.argv[1:])(standalone_mode=False)  # raises errors of the call instead of printing them
+        with uncollected():
+            app = make_app(sys.argv[1:])
+        code = app(standalone_mode=False)  # raises errors of the call instead of printing them
         sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so
     except _MISUSE as error:
         if type(error).__name__ == "NoArgsIsHelpError":

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ...errors import AllYouNeedError, MissingExtraError
+from ...interpreter import uncollected
 from ...language_tags import language_name
 from ..serve.options import ServeConfig
 from .command import Command, SearchSettings, with_config_options, with_debug, with_search
@@ -54,16 +55,16 @@ def serve_bundles(
     """Serve models until Ctrl-C or SIGTERM; `on_ready` gets the address once the server answers there."""
     from .screen import console
 
-    try:
-        from ..serve.access import exposure_warnings
-        from ..serve.app import create_app
-        from ..serve.server import listen, run_server, url
-    except ImportError as error:
-        if isinstance(error, AllYouNeedError):
-            raise
-        raise MissingExtraError("allyouneed serve", "serve") from error
-
-    app = create_app(bundles, config, decode=decode)
+    with uncollected():
+        try:
+            from ..serve.access import exposure_warnings
+            from ..serve.app import create_app
+            from ..serve.server import listen, run_server, url
+        except ImportError as error:
+            if isinstance(error, AllYouNeedError):
+                raise
+            raise MissingExtraError("allyouneed serve", "serve") from error
+        app = create_app(bundles, config, decode=decode)
     listener = listen(config.host, config.port)
     pairs = ", ".join(
         f"{language_name(source)} → {language_name(target)} ({source}-{target})"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from ...interpreter import uncollected
 from . import document as documents
 from .command import (
     BundleFolders,
@@ -128,9 +129,10 @@ def translate(
     announce_pipes(glossary, output, *([] if file == "-" else [Path(file)]))
     terms = Glossary.read(glossary) if glossary else None
 
-    from ...bundle import model_files, read_languages
-    from ...device import retain_freed_memory
-    from ...translator import WINDOW, Translator
+    with uncollected():
+        from ...bundle import model_files, read_languages
+        from ...device import retain_freed_memory
+        from ...translator import WINDOW, Translator
 
     retain_freed_memory()
     load = partial(

@@ -301,13 +301,18 @@ STATUS = _answer(
     billed_characters=(Count, "when it is done"),
     error_message=(str, "if it failed"),
 )
-_ERROR, _MESSAGE = _answer("Failure", error=str), _answer("FailureOfDeepL", message=str)
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "model": _ERROR} for status, text in _STATUSES.items()
-}
-DEEPL_ERRORS = {status: error | {"model": _MESSAGE} for status, error in ERRORS.items()} | {
-    456: {"description": "the characters of this key for today are used up", "model": _MESSAGE}
-}
+
+
+def _failure(description: str, field: str) -> dict[str, Any]:
+    """Describe an error whose answer has one field. No model: FastAPI would build it once more for every route."""
+    schema = {"type": "object", "properties": {field: {"type": "string"}}, "required": [field]}
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {status: _failure(text, "error") for status, text in _STATUSES.items()}
+DEEPL_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: _failure(text, "message") for status, text in _STATUSES.items()
+} | {456: _failure("the characters of this key for today are used up", "message")}
 
 
 def described(answer: Any, body: type[Body] | None = None, *, status: int = 200) -> dict[str, Any]:
