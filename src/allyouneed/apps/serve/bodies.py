@@ -311,8 +311,9 @@ def _failure(description: str, field: str) -> dict[str, Any]:
 
 ERRORS: dict[int | str, dict[str, Any]] = {status: _failure(text, "error") for status, text in _STATUSES.items()}
 DEEPL_ERRORS: dict[int | str, dict[str, Any]] = {
-    status: _failure(text, "message") for status, text in _STATUSES.items()
-} | {456: _failure("the characters of this key for today are used up", "message")}
+    **{status: _failure(text, "message") for status, text in _STATUSES.items()},
+    456: _failure("the characters of this key for today are used up", "message"),
+}
 
 
 def described(answer: Any, body: type[Body] | None = None, *, status: int = 200) -> dict[str, Any]:
