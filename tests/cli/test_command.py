@@ -53,9 +53,7 @@ def test_paragraphs_are_unwrapped_and_examples_are_not() -> None:
     of text.
 
     For example:
-
       one
-
       another
     """
     assert help_text(text) == "One line.\n\nTwo lines of text.\n\n\b\nFor example:\n  one\n  another"

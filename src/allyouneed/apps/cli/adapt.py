@@ -56,11 +56,8 @@ def adapt(
     known validation pairs about as well as before. At the end both test sets are scored, before and after.
 
     For example:
-
       allyouneed adapt runs/en-it corrections.tsv --output runs/better
-
       allyouneed adapt runs/en-it suggestions.jsonl
-
       allyouneed adapt en-it corrections.tsv --sources news.en -o runs/better
     """
     from ...device import configure_process

@@ -27,9 +27,7 @@ def check(
     The exit code is 1 if a check fails. A check that lacks data is skipped, with a message.
 
     For example:
-
       allyouneed check runs/dates
-
       allyouneed check --config my.toml
     """
     from ...errors import InputError

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import Field, fields
+from dataclasses import MISSING, Field, fields
 from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -91,9 +91,9 @@ class Command(TyperCommand):
 
 
 def help_text(docstring: str) -> str:
-    """A docstring with each paragraph on one line, and its examples as they are, without empty lines between them."""
+    """Return a docstring with each paragraph on one line, and its examples as they are."""
     text, _, examples = inspect.cleandoc(docstring).partition("\nFor example:")
-    text, examples = re.sub(r"(?<=\S)\n(?=\S)", " ", text), re.sub(r"\n\n+", "\n", examples)
+    text = re.sub(r"(?<=\S)\n(?=\S)", " ", text)
     return f"{text}\n\b\nFor example:{examples}" if examples else text
 
 
@@ -140,12 +140,13 @@ def with_debug(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_options(kind: type[Any], parameter: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command with an option for each field of the dataclass `kind`, whose types are as those of arguments.
+    """Decorate a command with an argument or an option for each field of the dataclass `kind`.
 
-    The command gets them as one value, its parameter called `parameter`.
+    Fields are annotated as parameters are; the command gets their values as one, its parameter called `parameter`.
     """
     hints = get_type_hints(kind, include_extras=True)
-    options = {field.name: (hints[field.name], field.default) for field in fields(kind)}
+    defaults = {field.name: Parameter.empty if field.default is MISSING else field.default for field in fields(kind)}
+    options = {name: (hints[name], default) for name, default in defaults.items()}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)

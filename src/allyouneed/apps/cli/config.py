@@ -21,13 +21,9 @@ def config(
     A key or a section prints its settings with meaning, allowed values, default and the paper's value.
 
     For example:
-
       allyouneed config train.warmup
-
       allyouneed config decode
-
       allyouneed config dates train.steps=400 > my.toml
-
       allyouneed config --schema > recipe.schema.json
     """
     from ...config import Recipe

@@ -24,7 +24,6 @@ def demo(
     cross-attention.
 
     For example:
-
       allyouneed demo
     """
     from contextlib import nullcontext
@@ -111,7 +110,6 @@ def try_command(
     Prints commands that translate with it, look inside and check it, and opens its page in the browser (extra serve).
 
     For example:
-
       allyouneed try
     """
     from ...files import unused

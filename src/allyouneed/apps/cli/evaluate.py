@@ -50,13 +50,9 @@ def evaluate_command(
     the test pairs that the model's run held out are used; of two runs those that both held out.
 
     For example:
-
       allyouneed evaluate runs/mine
-
       allyouneed evaluate runs/old runs/new test.tsv --no-worse --at-least chrf=55
-
       allyouneed evaluate runs/mine --source test.en --target test.de --json
-
       allyouneed evaluate runs/mine --source a.en --target a.de decode.alpha=1.4
     """
     from .evaluate import read_test_set

@@ -57,15 +57,10 @@ def explain_command(
     outputs part and the heads whose pattern differs, and switches between them.
 
     For example:
-
       allyouneed explain runs/dates 1845-01-05
-
       allyouneed explain runs/dates runs/other 1845-01-05
-
       allyouneed explain runs/a/snapshots/00000200.safetensors runs/a 1845-01-05
-
       allyouneed explain runs/dates 1845-01-05 --format svg --output pictures
-
       allyouneed explain --positions --format png
     """
     from ...errors import InputError

@@ -50,15 +50,10 @@ def export(
     Otherwise nothing is written. The comparison is kept in DIR/proof.json.
 
     For example:
-
       allyouneed export runs/mine mine-ct2 --to ctranslate2
-
       allyouneed export runs/mine mine-int8 --to ctranslate2 --precision int8
-
       allyouneed export runs/mine mine-onnx --to onnx
-
       allyouneed export runs/mine mine-marian --to huggingface
-
       allyouneed export runs/mine mine-page --to html
     """
     import torch
@@ -97,9 +92,7 @@ def import_command(
     refused with the reason.
 
     For example:
-
       allyouneed import opus-mt-en-it --output models/en-it
-
       allyouneed import mine --output models/mine --source-language en
     """
     from ..convert.imports import import_checkpoint
@@ -118,7 +111,6 @@ def average(
     from different random weights have nothing in common to average: translate with them as an ensemble.
 
     For example:
-
       allyouneed average runs/mine-1 runs/mine-2 --output runs/mine-mean
     """
     from ...run import average_bundles

@@ -23,9 +23,7 @@ def info(
     with its SHA-256 in BUNDLE/SHA256SUMS.
 
     For example:
-
       allyouneed info runs/mine
-
       allyouneed info runs/mine --json
     """
     from ...bundle import UnreadBundle, model_files

@@ -38,13 +38,9 @@ def paper(
     With --ablate, train the rows on other data; with --figures, draw figures 3 to 5.
 
     For example:
-
       allyouneed paper
-
       allyouneed paper --ablate pairs.tsv --minutes 30
-
       allyouneed paper --ablate my.toml --rows base,A1,E
-
       allyouneed paper --figures runs/mine --sentences test.en
     """
     from ...errors import InputError, OutputError

@@ -54,13 +54,9 @@ def prepare_command(
     Printed are the pairs that were read, used and dropped, with the reasons, the vocabulary and the tokens.
 
     For example:
-
       allyouneed prepare train.en train.de --output runs/mine
-
       allyouneed prepare my.toml --output runs/mine clean.max_chars=500
-
       allyouneed prepare my.toml data.cache_dir=/shared/pairs --json
-
       allyouneed prepare my.toml data.cache_dir=/shared/pairs --ray 10.0.0.1:6379
     """
     from ...errors import ConfigError

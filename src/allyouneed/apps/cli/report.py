@@ -34,9 +34,7 @@ def report(
     their scores with sacrebleu's paired bootstrap, on the validation pairs that both have translated.
 
     For example:
-
       allyouneed report runs/mine
-
       allyouneed report runs/first runs/second --test --output compared.html
     """
     from ...errors import InputError

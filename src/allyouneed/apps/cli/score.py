@@ -42,13 +42,9 @@ def score(
     program the translations are; two --target are compared, as by `allyouneed evaluate`.
 
     For example:
-
       allyouneed score runs/mine --source test.en --target test.de
-
       allyouneed score runs/mine --source test.en --target test.de --json
-
       allyouneed score --target ours.de --reference test.de --at-least chrf=55
-
       allyouneed score --target old.de --target new.de --reference test.de
     """
     from ...errors import ConfigError

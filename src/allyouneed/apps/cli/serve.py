@@ -37,9 +37,7 @@ def serve(
     Each option is a variable too: ALLYOUNEED_SERVE_PORT is --port.
 
     For example:
-
       allyouneed serve runs/en-it
-
       allyouneed serve runs/en-it runs/small runs/dates
     """
     serve_bundles(bundles, ServeConfig(**options), decode)
@@ -100,9 +98,7 @@ def export_suggestions(
     Spaces and line breaks within a text become one space.
 
     For example:
-
       allyouneed suggestions export suggestions.jsonl --output corrections.tsv
-
       allyouneed adapt runs/en-it corrections.tsv --output runs/better
     """
     from ...files import check_output_file, write_whole
@@ -133,7 +129,6 @@ def add_entry(
     The file gets its SHA-256 alone, so the key cannot be shown again. A running server accepts it at once.
 
     For example:
-
       allyouneed keys add keys.json --name weblate --characters-per-day 1000000
     """
     from ..serve.keys import add_key
@@ -151,7 +146,6 @@ def list_entries(file: KeysFile) -> None:
     The keys themselves are not stored.
 
     For example:
-
       allyouneed keys list keys.json
     """
     from rich.console import Console
@@ -177,7 +171,6 @@ def remove_entry(
     A running server refuses it at once.
 
     For example:
-
       allyouneed keys remove keys.json --name weblate
     """
     from ..serve.keys import remove_key

@@ -120,29 +120,17 @@ def train(
     Ctrl-C (or SIGTERM) saves a checkpoint and exits with code 130 (143); --resume continues from it.
 
     For example:
-
       allyouneed train pairs.tsv --output runs/mine
-
       allyouneed train pairs.tsv --output runs/mine --minutes 10
-
       allyouneed train pairs.tsv --output runs/mine --minutes 10 --dry-run
-
       allyouneed train pairs.xlsx --minutes 10 --serve
-
       allyouneed train export.xlsx --columns English,Italian --output runs/mine
-
       allyouneed train train.en train.de --output runs/mine train.steps=2000
-
       allyouneed train dates train.seed=2
-
       allyouneed train dates --film 1845-01-05
-
       allyouneed train my.toml --output runs/mine --resume
-
       allyouneed train special.tsv --init-from runs/mine --output runs/special
-
       allyouneed train pairs.tsv --tokenizer tokenizer.json --output runs/mine
-
       allyouneed train pairs.tsv --teacher runs/large -o runs/small
     """
     begun = time.monotonic()  # the imports below take seconds

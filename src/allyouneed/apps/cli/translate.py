@@ -72,14 +72,10 @@ def translate(
     """Translate text line by line, or a document whole, which keeps its structure.
 
     For example:
-
       allyouneed translate runs/dates 1845-01-05
-
       allyouneed translate runs/mine a.en --glossary terms.tsv decode.alpha=1
-
       allyouneed translate runs/mine manual.docx --output manual.it.docx
-
-    """  # fmt: skip
+    """
     from contextlib import nullcontext, redirect_stdout
     from dataclasses import asdict
     from functools import partial
