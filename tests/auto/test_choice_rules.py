@@ -90,7 +90,7 @@ TASKS = {
         ("letters", "strings", {"vocabulary": "characters"}),
         ("translations", "text", {}),
         ("cipher", "strings", {"vocab_size": 1_000}),
-        ("inflections", "strings", {"vocabulary": "characters", "subword_sampling": 0.5}),
+        ("inflections", "strings", {"vocabulary": "characters", "made_up": 0.5}),
         ("syllables", "strings", {"vocabulary": "characters"}),
         ("long cipher", "text", {}),
         ("commands", "templates", {"vocabulary": "symbols"}),
@@ -108,7 +108,7 @@ def test_the_statistics_tell_kinds_of_tasks_apart(task: str, kind: str, vocabula
 def test_where_strings_are_copied_an_unknown_letter_is_copied_too() -> None:
     draft = Draft({}).with_statistics(measure_pairs(TASKS["inflections"]))
     recipe, _ = draft.complete(Corpus(pairs=400, tokens=9_000, longest=14, has_valid=True, exact=True, gpu=False))
-    assert (recipe.data.subword_sampling, recipe.decode.replace_unknown) == (0.5, True)
+    assert (recipe.data.made_up, recipe.decode.replace_unknown) == (0.5, True)
 
 
 @pytest.mark.parametrize(

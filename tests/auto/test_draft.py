@@ -1,4 +1,5 @@
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from allyouneed.auto.choice_rules import (
     peak_learning_rate,
     round_to_two_digits,
 )
+from allyouneed.auto.rules import RULES
 from allyouneed.auto.statistics import measure_pairs
 from allyouneed.data.pairs import Pair
 from allyouneed.train.schedule import learning_rate_at
@@ -263,3 +265,13 @@ def test_few_sentences_are_a_warning_but_no_few_strings_nor_pairs_for_a_trained_
     assert text.warning(30_000) == ""
     assert replace(text, model={"d_model": 64}).warning(3_000) == ""
     assert replace(text, statistics=measure_pairs(strings)).warning(3_000) == ""
+
+
+def test_the_figures_that_a_rule_names_exist() -> None:
+    docs = Path(__file__).parents[2] / "docs/measured"
+    for rule in RULES:
+        page, _, anchor = rule.measured.partition("#")
+        if page:
+            headings = re.findall(r"(?m)^#+ (.+)$", (docs / page).read_text(encoding="utf-8"))
+            slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert not anchor or anchor in slugs, rule.measured

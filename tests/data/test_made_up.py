@@ -71,5 +71,5 @@ def test_the_share_of_the_pairs_is_that_of_the_setting_and_an_epoch_is_the_same_
 
 def test_it_needs_characters_on_both_sides_and_an_unknown_token() -> None:
     for settings in ({"target_vocabulary": "symbols"}, {"alphabet": "abc"}):
-        with pytest.raises(ConfigError, match="subword_sampling goes with"):
-            DataConfig(vocabulary="characters", subword_sampling=0.1, **settings)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="made_up goes with"):
+            DataConfig(vocabulary="characters", made_up=0.1, **settings)  # type: ignore[arg-type]

@@ -149,7 +149,7 @@ def test_a_character_of_validation_alone_is_named_or_refused_where_the_alphabet_
     assert [line for line in pairs.describe() if "'ein Hünd'" in line] == [
         "1 of 1 validation targets have what no training pair has, which is never written: 'ein Hünd'"
     ]
-    copying = prepared(replace(data, subword_sampling=0.1)).describe()
+    copying = prepared(replace(data, made_up=0.1)).describe()
     assert [line for line in copying if "written only where the source has it: 'ein Hünd'" in line]
     with pytest.raises(DataError, match="data.valid: 'ü' at .*; add it to data.alphabet, or leave that out"):
         prepared(replace(data, alphabet="abcdefghijklmnopqrstuvwxyzH 0123456789"))

@@ -1,45 +1,23 @@
 """A recipe's tables, whose missing settings are chosen from the corpus, each with a reason."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
 from pathlib import Path
 from typing import Any, Self
 
 from ..bundle import Bundle
 from ..config import DataConfig, Recipe
 from ..errors import ConfigError
-from .choice_rules import (
-    ALWAYS,
-    BATCH_TOKENS,
-    EXACT_LENGTH_RATIO,
-    FEW_SENTENCES,
-    FINE_TUNING,
-    MAX_WARMUP,
-    MIN_STEPS,
-    PATIENCE,
-    STRING_POSITIONS,
-    UPDATES_PER_MINUTE,
-    VALIDATIONS,
-    WARMUP_SHARE,
-    YOUNGER_PARTS,
-    Corpus,
-    choose_dropout,
-    choose_exact_regularization,
-    choose_exact_size,
-    choose_metric,
-    choose_size,
-    peak_learning_rate,
-    round_to_two_digits,
-)
+from .choice_rules import ALWAYS, FEW_SENTENCES, Corpus
+from .rules import RULES, Known, Settings
 from .statistics import PairStatistics
 from .task_rules import choose_vocabulary, task_kind
 
 # A draft that sets one of these has a vocabulary, and none is chosen.
 VOCABULARY_SETTINGS = {
     "vocabulary", "source_vocabulary", "target_vocabulary", "vocab_size", "joint_vocabulary", "alphabet", "bpe_codes",
-    "tokenizer", "subword_sampling",
+    "tokenizer", "subword_sampling", "made_up",
 }  # fmt: skip
 
 
@@ -157,94 +135,46 @@ class Draft:
         )
 
     def complete(self, corpus: Corpus) -> tuple[Recipe, list[Choice]]:
-        """The whole recipe, and each choice that was made for it."""
+        """Return the whole recipe, and each choice that was made for it: those of `auto/rules.py`."""
         tables: dict[str, dict[str, Any]] = {name: dict(table) for name, table in self.recipe_tables().items()}
         choices = list(self.chosen)
-
-        def choose(section: str, reason: str, **settings: object) -> None:
-            new = {key: value for key, value in settings.items() if key not in tables[section]}
-            tables[section].update(new)
-            if new:
-                choices.append(Choice({f"{section}.{key}": value for key, value in new.items()}, reason))
-
-        model, train = tables["model"], tables["train"]
-        is_exact = corpus.exact and self.statistics is not None
-        size, why = choose_exact_size(corpus) if is_exact else choose_size(corpus)
-        choose(
-            "model", why, d_model=size.d_model, d_ff=size.d_ff, heads=size.heads, encoder_layers=size.layers,
-            decoder_layers=size.layers,
-        )  # fmt: skip
-        if corpus.minutes and not self.model:
-            if self.is_exact and self.statistics and task_kind(self.statistics)[0] == "strings":
-                choose("model", "of strings, right more often in the same minutes", **STRING_POSITIONS)
-            choose("model", "in the same minutes better on three of ten tasks, worse on one", **YOUNGER_PARTS)
-        if corpus.exact:
-            dropout, smoothing, why = 0.0, 0.0, "strings of characters with one correct output"
-            if self.statistics:
-                dropout, smoothing, why = choose_exact_regularization(corpus, self.statistics, model["d_model"])
-            choose("model", why, dropout=dropout)
-            choose("train", why if smoothing else "one target is right", label_smoothing=smoothing)
-            choose(
-                "decode",
-                "what the model has not ended may go on, beyond the lengths of training",
-                length_ratio=EXACT_LENGTH_RATIO,
-            )
-            if tables["data"].get("subword_sampling") and "characters" in self.preliminary.data.vocabularies():
-                choose("decode", "an unknown character is copied", replace_unknown=True)
-        else:
-            dropout, why = choose_dropout(corpus, size, model["d_model"])
-            choose("model", why, dropout=dropout)
-
-        hardware = "GPU" if corpus.gpu else "CPU"
-        batch = max(BATCH_TOKENS[hardware], corpus.longest)
-        choose("train", f"on a {hardware}; at least the longest sentence", batch_tokens=batch)
-        per_epoch = corpus.tokens / (train["batch_tokens"] * train.get("accumulate_steps", 1))
-        epochs = FINE_TUNING["epochs"] if self.model else size.epochs
-        fewest = FINE_TUNING["min_steps"] if self.model else MIN_STEPS
-        steps = max(int(fewest), round_to_two_digits(epochs * per_epoch))
-        if corpus.minutes:
-            steps = round_to_two_digits(corpus.minutes * UPDATES_PER_MINUTE)
-            choose("train", "the length of the schedule, which is compressed to the time budget", steps=steps)
-        choose("train", f"about {steps / per_epoch:.0f} epochs", steps=steps)
-        steps = train["steps"]
-
-        choose("train", "trains in half of Adam's time", optimizer=ALWAYS["optimizer"])
-        choose("train", "bfloat16 where the device has fast instructions for it", precision="auto")
-        warmup = max(1, min(MAX_WARMUP, round_to_two_digits(steps * WARMUP_SHARE)))
-        why = "linear warmup, then linear decay to zero"
-        choose("train", why, schedule="constant", warmup=warmup)
-        if train["schedule"] != "cosine":
-            choose("train", why, cooldown=max(0, steps - train["warmup"]))
-        peak, why = peak_learning_rate(model["d_model"], train["optimizer"]), f"for d_model={model['d_model']}"
-        if self.model:
-            peak, why = peak * FINE_TUNING["learning_rate_factor"], f"{why}, lower for fine-tuning"
-        choose("train", why, learning_rate=float(f"{peak:.2g}"))
-        choose("train", f"{VALIDATIONS} validations", validate_every=max(1, ceil(steps / VALIDATIONS)))
-        choose(
-            "train", "not needed when the learning rate ends at zero", average_checkpoints=ALWAYS["average_checkpoints"]
-        )
-        if corpus.has_valid:
-            metric, why = "accuracy", "of all validation pairs; exact match of the few translated is noisy"
-            if not is_exact:
-                metric, why = choose_metric(corpus, model["d_model"])
-            choose("train", why, patience=VALIDATIONS if is_exact else PATIENCE, early_stopping_metric=metric)
+        known = Known(corpus, self.statistics, tables, is_new=not self.model)
+        for rule in RULES:
+            if not rule.when(known):
+                continue
+            choice = Choice(_left_out(rule.settings(known), tables), rule.why(known))
+            if choice.settings:
+                choices.append(choice)
+            for name, value in choice.settings.items():
+                section, _, key = name.partition(".")
+                tables[section][key] = value
         try:
             return Recipe.from_tables(tables), choices
         except ConfigError as error:
-            named = [
-                f"{name}={value}"
-                for choice in choices
-                for name, value in choice.settings.items()
-                if re.search(rf"\b{name.partition('.')[2]}\b", str(error))
-            ]
-            chosen = f" ({', '.join(named)} was chosen here; set it too)" if named else ""
-            raise ConfigError(f"{error}{chosen}") from error
+            raise ConfigError(f"{error}{_named_choices(choices, str(error))}") from error
 
     def recipe_tables(self) -> dict[str, Mapping[str, Any]]:
         """All five tables, with what the initial model gives."""
         from_model = {**self.inherited, "model": self.model}
         names = ("data", "clean", "model", "train", "decode")
         return {name: {**from_model.get(name, {}), **self.tables.get(name, {})} for name in names}
+
+
+def _left_out(settings: Settings, tables: Mapping[str, Mapping[str, Any]]) -> Settings:
+    """Return the settings that the tables do not have."""
+    names = {name: name.partition(".") for name in settings}
+    return {name: settings[name] for name, (section, _, key) in names.items() if key not in tables[section]}
+
+
+def _named_choices(choices: Sequence[Choice], message: str) -> str:
+    """Return a note about the choices that a message names, so that the user can set them; "" if there are none."""
+    named = [
+        f"{name}={value}"
+        for choice in choices
+        for name, value in choice.settings.items()
+        if re.search(rf"\b{name.partition('.')[2]}\b", message)
+    ]
+    return f" ({', '.join(named)} was chosen here; set it too)" if named else ""
 
 
 def preliminary_recipe(recipe: Recipe | Draft) -> Recipe:

@@ -81,7 +81,7 @@ def choose_vocabulary(statistics: PairStatistics) -> tuple[dict[str, Any], str]:
         why.append("new texts have new words of known characters" if kind == "strings" else "digits and marks")
     settings: dict[str, Any] = {}
     if kind == "strings" and kinds == ["characters"] * 2 and statistics.copied >= COPIES:
-        settings["subword_sampling"] = next(share for most, share in MADE_UP.items() if statistics.pairs <= most)
+        settings["made_up"] = next(share for most, share in MADE_UP.items() if statistics.pairs <= most)
         why.append(f"{statistics.copied:.0%} of a target are copied, and so other stems and unknown letters are to be")
     if kinds[0] != kinds[1]:
         settings = {"source_vocabulary": kinds[0], "target_vocabulary": kinds[1]}

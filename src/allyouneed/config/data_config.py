@@ -119,8 +119,13 @@ class DataConfig(Checked):
     subword_sampling: float = setting(
         0.0,
         "subword regularization: segment each pair differently in every epoch; the fraction of merges that "
-        "BPE-dropout skips, the smoothing parameter of unigram, or of characters the fraction of pairs that are made "
-        "up, with other or unknown letters in what both sides have in common; 0: off",
+        "BPE-dropout skips, or the smoothing parameter of unigram; 0: off",
+        SHARE,
+    )
+    made_up: float = setting(
+        0.0,
+        "fraction of the pairs that are made up in every epoch, with other or unknown letters in what both sides have "
+        'in common; with vocabulary = "characters"',
         SHARE,
     )
 
@@ -171,13 +176,12 @@ class DataConfig(Checked):
                 f"or set it to its default: {self.describe_values(*learned)}"
             )
         kinds = set(self.vocabularies())
-        are_sampled = kinds <= {"bpe", "unigram", "codes"} or (kinds == {"characters"} and not self.alphabet)
-        if self.subword_sampling and not are_sampled:
+        if self.subword_sampling and not kinds <= {"bpe", "unigram", "codes"}:
+            got = self.describe_values("vocabulary", "source_vocabulary", "target_vocabulary")
+            raise ConfigError(f'subword_sampling goes with vocabulary = "bpe", "unigram" or "codes"; got {got}')
+        if self.made_up and (kinds != {"characters"} or self.alphabet):
             got = self.describe_values("vocabulary", "source_vocabulary", "target_vocabulary", "alphabet")
-            raise ConfigError(
-                'subword_sampling goes with vocabulary = "bpe", "unigram", "codes", or "characters" without an '
-                f"alphabet; got {got}"
-            )
+            raise ConfigError(f'made_up goes with vocabulary = "characters" without an alphabet; got {got}')
 
     def vocabularies(self) -> tuple[str, str]:
         """The kind of tokens of the sources, and of the targets."""

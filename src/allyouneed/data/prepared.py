@@ -239,17 +239,16 @@ def _open_training(
     dtype: str,
     weights: Sequence[tuple[int, float]],
 ) -> EncodedPairs:
-    """The pairs that `prepare` wrote, with the `weights` that it returned; with subword sampling, if `data` has it.
+    """Open the pairs that `prepare` wrote, with the `weights` that it returned; new in every epoch if `data` says so.
 
-    Of characters that is pairs that are made up. A segmentation too long for the model is replaced by the usual one.
+    A segmentation too long for the model is replaced by the usual one.
     """
     ids = Pairs.open(folder, "train", dtype)
     train = EncodedPairs(ids.source, ids.target, tuple((end, weight) for end, weight in weights))
+    if data.made_up:
+        return replace(train, resample=making_up(train, vocabulary, share=data.made_up, seed=data.seed))
     if not data.subword_sampling:
         return train
-    if vocabulary.source.is_of_characters:
-        share, seed = data.subword_sampling, data.seed
-        return replace(train, resample=making_up(train, vocabulary, share=share, seed=seed))
     texts, rows = Pairs.open(folder, "train.texts", "uint8"), np.fromfile(folder / "train.rows", np.int32)
 
     def sampler(side: int, texts: Side, tokenizer: Tokenizer) -> Callable[[Indices, int], Side]:
