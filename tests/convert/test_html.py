@@ -136,27 +136,6 @@ def test_the_page_has_the_log_probabilities_of_a_cpu_to_the_bit(
         assert [[-math.inf if value is None else value for value in row] for row in rows] == expected
 
 
-def test_levels_of_the_page_become_numbers_with_the_same_levels_and_scales(tmp_path: Path) -> None:
-    bundle = make_bundle(d_ff=2000)
-    name = "encoder.layers.0.feed_forward.inner.weight"
-    weight = bundle.model.get_parameter(name).detach()
-    weight[3], weight[4] = 0, 1e-13 * weight[4]
-    html.write_html(bundle, tmp_path, "int8")
-    page = HTMLFolder(tmp_path)
-    found = page.evaluate(
-        f"""(() => {{
-            const numbers = new Float32Array({weight.numel()});
-            const tensor = translator.model.tensors.find((tensor) => tensor?.name === "{name}");
-            translator.model.read(tensor, numbers);
-            return numbers;
-        }})()"""
-    )
-    page.close()
-    (levels, scales), expected = html.quantize(torch.tensor(found).view_as(weight)), html.quantize(weight)
-    assert torch.equal(levels, expected[0])
-    assert torch.equal(scales, expected[1])
-
-
 @pytest.mark.parametrize("sizes", [{}, *SIZES], ids=str)
 def test_the_page_shows_the_attention_that_the_model_computes(tmp_path: Path, sizes: dict[str, Any]) -> None:
     bundle = make_bundle(**sizes)

@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
     for (int set = 0; instruction_set(set); set++) {
         int32_t *start = next;
         uint32_t hash = 2166136261u; /* FNV-1a of all bits */
-        Model *model = model_new(&config, weights, set, &error);
+        Model *model = model_new(&config, weights, NULL, set, &error);
         Search *search = model ? search_new(model, take(ids), lengths, sentences, NULL, 0, 1, &error) : NULL;
         if (!search) return 3;
         steps = *take(1);

@@ -91,6 +91,22 @@ def test_every_instruction_set_gives_the_same_bits(
         np.testing.assert_array_equal(other, found[-1])
 
 
+def test_sums_of_the_greatest_levels_are_exact_with_every_instruction_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Weights of a row are alike, so all have the greatest level that two neighbours may have; inputs have all levels.
+    weights = random_weights(CONFIG, 1)
+    for name, view in weights.items():
+        if name.endswith(".weight"):
+            rows, columns = shape_of(view)
+            alike = array("f", [(-1) ** row * 0.3 for row in range(rows) for _ in range(columns)])
+            weights[name] = memoryview(alike.tobytes()).cast("f", (rows, columns))
+    found = []
+    for name in instruction_sets():
+        monkeypatch.setenv("ALLYOUNEED_ISA", name)
+        found.append(np.concatenate(replayed(NativeEngine(CONFIG, weights, "int8"))))
+    for other in found:
+        np.testing.assert_array_equal(other, found[-1])
+
+
 @every_precision
 def test_a_sentence_has_the_same_bits_alone_and_in_any_batch(precision: Precision) -> None:
     engine = make(CONFIG, precision)

@@ -42,8 +42,10 @@ typedef struct Search Search;
 PUBLIC const char *instruction_set(int number);
 
 /* A model by the weights that native/engine.py lists, in its order; NULL for one that the model does not have. It
-   keeps none of them. Sets `*error` and returns NULL if it fails. */
-PUBLIC Model *model_new(const Config *config, const float *const *weights, int instruction_set, int *error);
+   keeps none of them. Weights that are rounded to levels already come with the scales of their rows; `scales` is NULL if
+   there are none. Sets `*error` and returns NULL if it fails. */
+PUBLIC Model *model_new(const Config *config, const float *const *weights, const float *const *scales,
+                        int instruction_set, int *error);
 PUBLIC void model_free(Model *model);
 
 /* Encode B sentences, one after the other in `ids`. Ids of `banned` get a probability of 0; with `renormalize` the others

@@ -110,7 +110,7 @@ class NativeEngine:
         addresses = (c_void_p * len(listed))(*(address_of(weights[one.name]) if one else None for one in listed))
         error = c_int()
         model = library.model_new(
-            byref(as_structure(config, precision)), addresses, chosen_instruction_set(), byref(error)
+            byref(as_structure(config, precision)), addresses, None, chosen_instruction_set(), byref(error)
         )
         if not model:
             raise MemoryError(ERRORS[1]) if error.value == 1 else ConfigError(ERRORS[error.value])

@@ -13,11 +13,12 @@
 
 #include <stdint.h>
 
-enum { PANEL = 64, LEVELS = 127 };
+enum { PANEL = 64, STRIP = 16 };
 
 /* A linear map, y = Wx + b. Its outputs stand in panels of 64, so that one load of weights serves 64 outputs:
      float32: weights[panel][input][64]
-     int8:    levels[panel][input / 4][64][4], since instructions multiply and add four bytes at once
+     int8:    levels[output / 16][input / 4][16][4], since instructions multiply and add four bytes at once. A panel has
+              four such strips, each read from one end to the other also where sums of 64 outputs do not fit the registers.
    Outputs are padded to whole panels by zeros, inputs of int8 to a multiple of 4. */
 typedef struct {
     int in, out;     /* as in the model */
@@ -26,21 +27,27 @@ typedef struct {
     float *bias;     /* panels · 64 */
     float *weights;  /* float32; NULL in int8 */
     int8_t *levels;  /* int8; NULL in float32 */
-    float *scale;    /* int8, of each output: weight = scale · level */
-    int32_t *offset; /* int8, of each output: 128 · the sum of its levels, for instructions whose inputs are unsigned */
+    float *scale;    /* int8, of each output: weight = scale · level, where two neighbours add up to at most 128 */
+    int32_t *sum;    /* int8, of each output: the sum of its levels */
 } Linear;
+
+/* How a row of inputs was rounded to bytes: x = scale · (level − zero). */
+typedef struct {
+    float scale;
+    int32_t zero;
+} Rounding;
 
 typedef enum { RELU, GELU, SILU } Activation;
 
 typedef struct {
     const char *name;
 
-    /* Round a row to 127 levels of each sign: x = scale · level. Pads with zeros to a multiple of 4. */
-    void (*quantize)(const float *x, int size, int8_t *levels, float *scale);
+    /* Round a row to 255 levels, from its least number or 0 to its greatest or 0. Pads to a multiple of 4. */
+    void (*quantize)(const float *x, int size, int8_t *levels, Rounding *rounding);
 
     /* Rows times weights. Row r begins at x + r · x_stride; results, `panels` · 64 a row, at y + r · y_stride. */
     void (*linear_float)(const Linear *map, const float *x, int x_stride, int rows, float *y, int y_stride);
-    void (*linear_int8)(const Linear *map, const int8_t *x, const float *x_scale, int rows, float *y, int y_stride);
+    void (*linear_int8)(const Linear *map, const int8_t *x, const Rounding *rounding, int rows, float *y, int y_stride);
 
     /* x + y into x. */
     void (*add)(float *x, const float *y, int size);

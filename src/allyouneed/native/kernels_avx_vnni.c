@@ -1,27 +1,18 @@
-/* x86-64 with AVX-VNNI: four products of an unsigned and a signed byte are added to 32 bits by one instruction. Inputs
-   are raised by 128 to be unsigned; `offset` takes that away again. */
+/* x86-64 with AVX-VNNI: four products of an unsigned and a signed byte are added to 32 bits by one instruction. */
 
 #include <immintrin.h>
 #include <stdint.h>
-#include <string.h>
 
 #define LANES 8
 #define REGISTERS 8
 #define NAME kernels_avx_vnni
 #define LABEL "avx-vnni"
-#define UNSIGNED 1
+#define LEAST 0
 
-typedef __m256i Quad;
 typedef int32_t AVXInts __attribute__((vector_size(32)));
 
-static inline __attribute__((always_inline)) Quad load_quad(const int8_t *x) {
-    int32_t four;
-    memcpy(&four, x, 4);
-    return _mm256_set1_epi32(four ^ (int32_t)0x80808080);
-}
-
-static inline __attribute__((always_inline)) AVXInts dot(AVXInts sums, AVXInts weights, Quad x) {
-    return (AVXInts)_mm256_dpbusd_avx_epi32((__m256i)sums, x, (__m256i)weights);
+static inline __attribute__((always_inline)) AVXInts dot(AVXInts sums, AVXInts weights, AVXInts x) {
+    return (AVXInts)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)x, (__m256i)weights);
 }
 
 #define ANY_ABOVE(x, bound) _mm256_movemask_ps(_mm256_cmp_ps((__m256)(x), (__m256)(bound), _CMP_GT_OQ))

@@ -3,10 +3,8 @@
      LANES       floats of a register: 4, 8 or 16
      REGISTERS   how many accumulators fit beside what else a product needs
      NAME        the `Kernels` to define
-     Quad        what four bytes of an input become before they meet weights
-     load_quad   int8_t * → Quad, the same four bytes in every lane
-     dot         (sums of int32, 4 · LANES bytes of weights, Quad) → sums + their products
-     UNSIGNED    1 if `load_quad` adds 128 to each input, 0 if not
+     dot         (sums of int32, 4 · LANES bytes of weights, four bytes of an input in every lane) → sums + their products
+     LEAST       the least level of an input: 0 if `dot` takes unsigned inputs, −128 if signed ones
 
    Everything else is plain C on vectors, which the compiler turns into that set's instructions. */
 
@@ -32,6 +30,7 @@ INLINE void store(float *x, Floats value) { *(LooseFloats *)x = value; }
 INLINE Floats spread(float x) { return x - (Floats){0}; }
 INLINE Floats choose(Ints mask, Floats yes, Floats no) { return (Floats)((mask & (Ints)yes) | (~mask & (Ints)no)); }
 INLINE Floats larger(Floats a, Floats b) { return choose(a > b, a, b); }
+INLINE Floats smaller(Floats a, Floats b) { return choose(a < b, a, b); }
 
 INLINE float add_lanes(Sixteen x) {
     float lane[16];
@@ -60,6 +59,14 @@ INLINE Sixteen load_rest(const float *x, int count, float fill) {
 
 /* Whole numbers nearest to x, ties to even, for |x| < 2^22: adding 1.5 · 2^23 leaves no room for a fraction. */
 INLINE Floats nearest(Floats x) { return (x + 12582912.0f) - 12582912.0f; }
+
+/* The same as an integer: it is in the lowest bits of that sum. */
+INLINE int32_t nearest_integer(float x) {
+    const float sum = x + 12582912.0f;
+    int32_t bits;
+    memcpy(&bits, &sum, 4);
+    return bits - 0x4b400000;
+}
 
 /* exp x = 2^n · exp r, where n is whole and |r| ≤ ln 2 / 2; exp r by its Taylor series, whose error is below 1e-8.
    Below −87 it is exp −87, about 1e-38. */
@@ -100,10 +107,9 @@ static float square_root(float x) { return __builtin_sqrtf(x); }
 /* ---- Linear maps ---- */
 
 /* `rows` rows times `width` registers of a panel, from register `first` on. */
-INLINE void int8_tile(const Linear *map, int panel, int first, int width, const int8_t *x, int rows, const float *x_scale,
-                      float *y, int y_stride) {
+INLINE void int8_tile(const Linear *map, int panel, int first, int width, const int8_t *x, int rows,
+                      const Rounding *rounding, float *y, int y_stride) {
     const int quads = map->quads;
-    const int8_t *levels = map->levels + (size_t)panel * quads * 4 * PANEL + first * 4 * LANES;
     const size_t outputs = (size_t)panel * PANEL + first * LANES;
     Ints sums[6][16];
 
@@ -111,10 +117,16 @@ INLINE void int8_tile(const Linear *map, int panel, int first, int width, const 
         UNROLL for (int c = 0; c < width; c++) sums[r][c] = (Ints){0};
 
     for (int quad = 0; quad < quads; quad++) {
-        Quad input[6];
-        UNROLL for (int r = 0; r < rows; r++) input[r] = load_quad(x + ((size_t)r * quads + quad) * 4);
+        Ints input[6];
+        UNROLL for (int r = 0; r < rows; r++) {
+            int32_t four;
+            memcpy(&four, x + ((size_t)r * quads + quad) * 4, 4);
+            input[r] = four - (Ints){0};
+        }
         UNROLL for (int c = 0; c < width; c++) {
-            const Ints weights = *(const LooseInts *)(levels + (size_t)quad * 4 * PANEL + c * 4 * LANES);
+            const size_t output = outputs + c * LANES;
+            const int8_t *levels = map->levels + (output / STRIP * quads + quad) * 4 * STRIP + output % STRIP * 4;
+            const Ints weights = *(const LooseInts *)levels;
             UNROLL for (int r = 0; r < rows; r++) sums[r][c] = dot(sums[r][c], weights, input[r]);
         }
     }
@@ -122,11 +134,10 @@ INLINE void int8_tile(const Linear *map, int panel, int first, int width, const 
     UNROLL for (int c = 0; c < width; c++) {
         const Floats scale = load(map->scale + outputs + c * LANES);
         const Floats bias = load(map->bias + outputs + c * LANES);
-        const Ints offset = *(const LooseInts *)(map->offset + outputs + c * LANES);
+        const Ints sum = *(const LooseInts *)(map->sum + outputs + c * LANES);
         UNROLL for (int r = 0; r < rows; r++) {
-            const Ints sum = UNSIGNED ? sums[r][c] - offset : sums[r][c];
-            const Floats product = __builtin_convertvector(sum, Floats) * scale;
-            store(y + (size_t)r * y_stride + outputs + c * LANES, product * spread(x_scale[r]) + bias);
+            const Floats product = __builtin_convertvector(sums[r][c] - sum * rounding[r].zero, Floats) * scale;
+            store(y + (size_t)r * y_stride + outputs + c * LANES, product * spread(rounding[r].scale) + bias);
         }
     }
 }
@@ -174,10 +185,10 @@ INLINE void float_tile(const Linear *map, int panel, int first, int width, const
         }                                                                                                 \
     }
 
-static void linear_int8(const Linear *map, const int8_t *x, const float *x_scale, int rows, float *y, int y_stride) {
+static void linear_int8(const Linear *map, const int8_t *x, const Rounding *rounding, int rows, float *y, int y_stride) {
 #define INT8_TILE(count)                                                                                        \
     for (int first = 0; first < PANEL_PARTS; first += WIDTH(count))                                             \
-        int8_tile(map, panel, first, WIDTH(count), x + (size_t)row * map->quads * 4, count, x_scale + row,      \
+        int8_tile(map, panel, first, WIDTH(count), x + (size_t)row * map->quads * 4, count, rounding + row,     \
                   y + (size_t)row * y_stride, y_stride);                                                        \
     row += count
     OVER_TILES(INT8_TILE)
@@ -192,25 +203,25 @@ static void linear_float(const Linear *map, const float *x, int x_stride, int ro
     OVER_TILES(FLOAT_TILE)
 }
 
-static void quantize(const float *x, int size, int8_t *levels, float *scale) {
-    float largest = 0, factor;
-    int i = 0;
-    Floats most = {0};
-    for (; i + LANES <= size; i += LANES) most = larger(most, (Floats)((Ints)load(x + i) & 0x7fffffff));
-    largest = largest_lane(most);
+static void quantize(const float *x, int size, int8_t *levels, Rounding *rounding) {
+    Floats lows = {0}, highs = {0};
+    float low, high, factor;
+    int zero, i = 0;
+    for (; i + LANES <= size; i += LANES) {
+        lows = smaller(lows, load(x + i));
+        highs = larger(highs, load(x + i));
+    }
+    low = -largest_lane(-lows);
+    high = largest_lane(highs);
     for (; i < size; i++) {
-        const float magnitude = x[i] < 0 ? -x[i] : x[i];
-        largest = magnitude > largest ? magnitude : largest;
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
     }
-    *scale = largest / LEVELS;
-    factor = largest > 1e-30f ? LEVELS / largest : 0; /* a row of zeros, or as good as zeros */
-    for (i = 0; i < size; i++) {
-        float number = x[i] * factor + 12582912.0f; /* as in `nearest`: the whole number is in the lowest bits */
-        int32_t bits;
-        memcpy(&bits, &number, 4);
-        levels[i] = (int8_t)(bits - 0x4b400000);
-    }
+    factor = high - low > 1e-30f ? 254 / (high - low) : 0; /* 0: a row of zeros, or as good as zeros */
+    zero = nearest_integer(-low * factor) & 255;           /* a level also of what is no number */
+    for (i = 0; i < size; i++) levels[i] = (int8_t)(nearest_integer(x[i] * factor + (float)zero) + LEAST);
     for (; i % 4; i++) levels[i] = 0;
+    *rounding = (Rounding){(high - low) / 254, zero + LEAST};
 }
 
 /* ---- Rows ---- */

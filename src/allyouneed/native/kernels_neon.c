@@ -1,4 +1,4 @@
-/* ARM with 64 bits. Products of bytes are made in 16 bits, then added in pairs to 32. */
+/* ARM with 64 bits. Products of bytes are made in 16 bits, which hold a pair of them, too: 2 · 128 · 127 < 2^15. */
 
 #include <arm_neon.h>
 #include <stdint.h>
@@ -7,19 +7,14 @@
 #define REGISTERS 16
 #define NAME kernels_neon
 #define LABEL "neon"
-#define UNSIGNED 0
+#define LEAST -128
 
-typedef int8x16_t Quad;
 typedef int32_t NEONInts __attribute__((vector_size(16)));
 
-static inline __attribute__((always_inline)) Quad load_quad(const int8_t *x) {
-    return vreinterpretq_s8_s32(vld1q_dup_s32((const int32_t *)x)); /* inputs are padded to whole quads, and aligned */
-}
-
-static inline __attribute__((always_inline)) NEONInts dot(NEONInts sums, NEONInts weights, Quad x) {
-    const int8x16_t w = (int8x16_t)weights;
-    const int16x8_t low = vmull_s8(vget_low_s8(w), vget_low_s8(x)), high = vmull_high_s8(w, x);
-    return sums + (NEONInts)vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
+static inline __attribute__((always_inline)) NEONInts dot(NEONInts sums, NEONInts weights, NEONInts x) {
+    const int8x16_t w = (int8x16_t)weights, four = (int8x16_t)x;
+    const int16x8_t low = vmull_s8(vget_low_s8(w), vget_low_s8(four)), high = vmull_high_s8(w, four);
+    return (NEONInts)vpadalq_s16((int32x4_t)sums, vpaddq_s16(low, high));
 }
 
 #define ANY_ABOVE(x, bound) vmaxvq_u32(vcgtq_f32((float32x4_t)(x), (float32x4_t)(bound)))

@@ -7,17 +7,12 @@
 #define REGISTERS 16
 #define NAME kernels_neon_dot
 #define LABEL "neon-dot"
-#define UNSIGNED 0
+#define LEAST -128
 
-typedef int8x16_t Quad;
 typedef int32_t NEONInts __attribute__((vector_size(16)));
 
-static inline __attribute__((always_inline)) Quad load_quad(const int8_t *x) {
-    return vreinterpretq_s8_s32(vld1q_dup_s32((const int32_t *)x)); /* inputs are padded to whole quads, and aligned */
-}
-
-static inline __attribute__((always_inline)) NEONInts dot(NEONInts sums, NEONInts weights, Quad x) {
-    return (NEONInts)vdotq_s32((int32x4_t)sums, (int8x16_t)weights, x);
+static inline __attribute__((always_inline)) NEONInts dot(NEONInts sums, NEONInts weights, NEONInts x) {
+    return (NEONInts)vdotq_s32((int32x4_t)sums, (int8x16_t)weights, (int8x16_t)x);
 }
 
 #define ANY_ABOVE(x, bound) vmaxvq_u32(vcgtq_f32((float32x4_t)(x), (float32x4_t)(bound)))

@@ -6,18 +6,16 @@
 #define REGISTERS 8
 #define NAME kernels_plain
 #define LABEL "plain"
-#define UNSIGNED 0
+#define LEAST -128
 
-typedef const int8_t *Quad;
 typedef int32_t PlainInts __attribute__((vector_size(16)));
 
-static inline Quad load_quad(const int8_t *x) { return x; }
-
-static inline PlainInts dot(PlainInts sums, PlainInts weights, Quad x) {
-    int8_t w[16];
+static inline PlainInts dot(PlainInts sums, PlainInts weights, PlainInts x) {
+    int8_t w[16], four[4];
     __builtin_memcpy(w, &weights, 16);
+    __builtin_memcpy(four, &x, 4);
     for (int lane = 0; lane < 4; lane++)
-        for (int i = 0; i < 4; i++) sums[lane] += w[4 * lane + i] * x[i];
+        for (int i = 0; i < 4; i++) sums[lane] += w[4 * lane + i] * four[i];
     return sums;
 }
 

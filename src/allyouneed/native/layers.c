@@ -30,8 +30,8 @@ void apply(const Model *model, Workspace *w, const Linear *map, const float *x, 
         return;
     }
     for (int r = 0; r < rows; r++)
-        kernels->quantize(x + (size_t)r * x_stride, map->in, w->levels + (size_t)r * map->quads * 4, w->level_scale + r);
-    kernels->linear_int8(map, w->levels, w->level_scale, rows, y, y_stride);
+        kernels->quantize(x + (size_t)r * x_stride, map->in, w->levels + (size_t)r * map->quads * 4, w->rounding + r);
+    kernels->linear_int8(map, w->levels, w->rounding, rows, y, y_stride);
 }
 
 /* "pre": x normalized; "post": x itself (§3.1). */

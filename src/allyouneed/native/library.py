@@ -65,7 +65,7 @@ def load_library() -> CDLL | None:
     library = CDLL(str(LIBRARY))
     signatures = {
         "instruction_set": (c_char_p, [c_int]),
-        "model_new": (c_void_p, [POINTER(Config), POINTER(c_void_p), c_int, POINTER(c_int)]),
+        "model_new": (c_void_p, [POINTER(Config), POINTER(c_void_p), POINTER(c_void_p), c_int, POINTER(c_int)]),
         "model_free": (None, [c_void_p]),
         "search_new": (c_void_p, [c_void_p, IDS, IDS, c_int, IDS, c_int, c_int, POINTER(c_int)]),
         "search_free": (None, [c_void_p]),

@@ -19,37 +19,40 @@ int all_finite(const float *x, size_t size) {
     return finite;
 }
 
-static float largest_size(const float *row, int in) {
+static float larger(float a, float b) { return a > b ? a : b; }
+
+/* The scale by which levels are −127 to 127, and two that AVX2 adds in 16 bits, times 255, fit these: of one sign, they must
+   not be more than 128 together. */
+static float find_scale(const float *row, int in) {
     float largest[LANES] = {1e-12f};
     int i = 0;
-    for (; i + LANES <= in; i += LANES)
-        for (int lane = 0; lane < LANES; lane++) {
-            const float size = fabsf(row[i + lane]);
-            largest[lane] = size > largest[lane] ? size : largest[lane];
-        }
-    for (; i < in; i++) largest[0] = fabsf(row[i]) > largest[0] ? fabsf(row[i]) : largest[0];
-    for (int lane = 1; lane < LANES; lane++) largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
-    return largest[0];
+    for (; i + LANES <= in; i += LANES) {
+        for (int lane = 0; lane < LANES; lane++) largest[lane] = larger(largest[lane], fabsf(row[i + lane]));
+        for (int lane = 0; lane < LANES; lane += 2)
+            largest[lane] = larger(largest[lane], fabsf(row[i + lane] + row[i + lane + 1]));
+    }
+    for (; i < in; i++) largest[0] = larger(largest[0], larger(fabsf(row[i]), i % 2 ? fabsf(row[i - 1] + row[i]) : 0));
+    for (int lane = 1; lane < LANES; lane++) largest[0] = larger(largest[0], largest[lane]);
+    return largest[0] / 127;
 }
 
-/* One row of weights as levels of −127 to 127; `levels` has room for the row, and 0 after it. */
-static void pack_levels(Linear *map, const float *row, int output, int8_t *levels) {
-    int8_t *panel = map->levels + (size_t)(output / PANEL) * map->quads * 4 * PANEL + output % PANEL * 4;
-    const float scale = largest_size(row, map->in) / LEVELS;
+/* One row of weights as levels; `levels` has room for the row, and 0 after it. */
+static void pack_levels(Linear *map, const float *row, float scale, int output, int8_t *levels) {
+    int8_t *strip = map->levels + (size_t)(output / STRIP) * map->quads * 4 * STRIP + output % STRIP * 4;
     int32_t sum = 0;
     for (int i = 0; i < map->in; i++) {
         const int32_t level = (int32_t)((row[i] / scale + 12582912.0f) - 12582912.0f); /* ties to even */
         levels[i] = (int8_t)level;
         sum += level;
     }
-    for (int quad = 0; quad < map->quads; quad++) memcpy(panel + (size_t)quad * 4 * PANEL, levels + 4 * quad, 4);
+    for (int quad = 0; quad < map->quads; quad++) memcpy(strip + (size_t)quad * 4 * STRIP, levels + 4 * quad, 4);
     map->scale[output] = scale;
-    map->offset[output] = 128 * sum;
+    map->sum[output] = sum;
 }
 
-/* Several maps of the same vector as one, their outputs side by side; a missing bias is 0. */
-int linear_new(Linear *map, const float *const *weights, const float *const *biases, const int *outputs, int count, int in,
-               int int8) {
+/* Several maps of the same vector as one, their outputs side by side; a missing bias is 0, missing scales are found. */
+int linear_new(Linear *map, const float *const *weights, const float *const *scales, const float *const *biases,
+               const int *outputs, int count, int in, int int8) {
     size_t padded;
     int output = 0;
     int8_t *row_levels = NULL;
@@ -63,12 +66,12 @@ int linear_new(Linear *map, const float *const *weights, const float *const *bia
     if (int8) {
         map->levels = calloc(padded * map->quads, 4);
         map->scale = calloc(padded, sizeof *map->scale);
-        map->offset = calloc(padded, sizeof *map->offset);
+        map->sum = calloc(padded, sizeof *map->sum);
     } else {
         map->weights = calloc(padded * in, sizeof *map->weights);
     }
     if (int8) row_levels = calloc(map->quads, 4);
-    if (!map->bias || (int8 ? !map->levels || !map->scale || !map->offset || !row_levels : !map->weights)) {
+    if (!map->bias || (int8 ? !map->levels || !map->scale || !map->sum || !row_levels : !map->weights)) {
         free(row_levels);
         return NO_MEMORY;
     }
@@ -78,7 +81,7 @@ int linear_new(Linear *map, const float *const *weights, const float *const *bia
             const float *row = weights[m] + (size_t)o * in;
             if (biases[m]) map->bias[output] = biases[m][o];
             if (int8) {
-                pack_levels(map, row, output, row_levels);
+                pack_levels(map, row, scales[m] ? scales[m][o] : find_scale(row, in), output, row_levels);
                 continue;
             }
             for (int i = 0; i < in; i++)
@@ -94,5 +97,5 @@ void linear_free(Linear *map) {
     free(map->weights);
     free(map->levels);
     free(map->scale);
-    free(map->offset);
+    free(map->sum);
 }

@@ -70,7 +70,7 @@ const char *instruction_set(int number) {
 /* ---- Weights, in the order in which native/engine.py lists them ---- */
 
 typedef struct {
-    const float *const *next;
+    const float *const *next, *const *scales;
     const Config *config;
     Model *model;
     int error;
@@ -78,6 +78,7 @@ typedef struct {
 
 static const float *take(Reader *reader, size_t size) {
     const float *weight = *reader->next++;
+    if (reader->scales) reader->scales++;
     if (weight && !reader->error && !all_finite(weight, size)) reader->error = NOT_FINITE;
     return weight;
 }
@@ -107,12 +108,13 @@ static Norm take_norm(Reader *reader) {
 
 /* `count` linear maps of vectors of size `in`, as one. Each has a weight and a bias. */
 static void take_linear(Reader *reader, Linear *map, int in, int count, const int *outputs) {
-    const float *weights[3], *biases[3];
+    const float *weights[3], *scales[3], *biases[3];
     for (int m = 0; m < count; m++) {
+        scales[m] = reader->scales ? *reader->scales : NULL;
         weights[m] = take(reader, (size_t)outputs[m] * in);
         biases[m] = take(reader, outputs[m]);
     }
-    if (!reader->error) reader->error = linear_new(map, weights, biases, outputs, count, in, reader->config->int8);
+    if (!reader->error) reader->error = linear_new(map, weights, scales, biases, outputs, count, in, reader->config->int8);
 }
 
 static void take_attention(Reader *reader, Attention *attention, int is_self) {
@@ -140,10 +142,10 @@ static void take_block(Reader *reader, Block *block, int is_decoder) {
     block->feed_forward_norm = take_norm(reader);
 }
 
-Model *model_new(const Config *config, const float *const *weights, int set, int *error) {
+Model *model_new(const Config *config, const float *const *weights, const float *const *scales, int set, int *error) {
     Model *model = calloc(1, sizeof *model);
-    Reader reader = {weights, config, model, OK};
-    const float *table, *bias;
+    Reader reader = {weights, scales, config, model, OK};
+    const float *table, *table_scale, *bias;
     const Config *c;
     int rotated;
 
@@ -177,11 +179,12 @@ Model *model_new(const Config *config, const float *const *weights, int set, int
     model->target_positions = take_copy(&reader, (size_t)c->max_length * c->d_model);
     for (int l = 0; l < c->decoder_layers; l++) take_block(&reader, model->decoder + l, 1);
     model->decoder_norm = take_norm(&reader);
+    table_scale = reader.scales ? *reader.scales : NULL;
     table = take(&reader, (size_t)c->target_vocab_size * c->d_model);
     if (!table) table = model->target_table;
     bias = take(&reader, c->target_vocab_size);
     if (!reader.error)
-        reader.error = linear_new(&model->projection, &table, &bias, &c->target_vocab_size, 1, c->d_model, c->int8);
+        reader.error = linear_new(&model->projection, &table, &table_scale, &bias, &c->target_vocab_size, 1, c->d_model, c->int8);
 
     *error = reader.error;
     if (reader.error) {

@@ -49,7 +49,7 @@ typedef struct {
     int rows, scores_size;
     float *x, *normed, *query, *key_value, *attended, *hidden, *result;
     int8_t *levels;       /* a row of inputs in int8 */
-    float *level_scale;   /* of each row */
+    Rounding *rounding;   /* of each row */
     float *scores;        /* of one query */
     float *columns;       /* keys of a sentence, in columns */
     size_t columns_size;
@@ -90,8 +90,8 @@ struct Search {
 };
 
 /* linear.c */
-int linear_new(Linear *map, const float *const *weights, const float *const *biases, const int *outputs, int count, int in,
-               int int8);
+int linear_new(Linear *map, const float *const *weights, const float *const *scales, const float *const *biases,
+               const int *outputs, int count, int in, int int8);
 void linear_free(Linear *map);
 int all_finite(const float *x, size_t size);
 

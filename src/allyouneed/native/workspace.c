@@ -30,7 +30,7 @@ int workspace_reserve(Workspace *w, const Config *c, int rows, int length, size_
         error |= grow(&w->hidden, size * round_up(c->d_ff, PANEL));
         error |= grow(&w->result, size * round_up(c->d_model, PANEL));
         error |= grow(&w->levels, (size_t)rows * widest);
-        error |= grow(&w->level_scale, size);
+        error |= grow(&w->rounding, sizeof *w->rounding * rows);
         error |= grow(&w->turn, sizeof(float) * largest(c->d_model, c->d_k));
     }
     if (length > w->scores_size) {
@@ -62,7 +62,7 @@ void note(const Model *model, Workspace *w, const float *numbers, int count) {
 
 void workspace_free(Workspace *w) {
     void *buffers[] = {w->x,      w->normed,      w->query,  w->key_value, w->attended, w->hidden, w->result,
-                       w->levels, w->level_scale, w->scores, w->columns,   w->cached,   w->turn,
+                       w->levels, w->rounding, w->scores, w->columns,   w->cached,   w->turn,
                        w->seen};
     for (size_t b = 0; b < sizeof buffers / sizeof *buffers; b++) free(buffers[b]);
 }

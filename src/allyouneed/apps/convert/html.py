@@ -179,7 +179,8 @@ def _describe(bundle: Bundle, precision: Precision, index: list[dict[str, Any] |
 
 def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Round weights (out, in) to int8 as linear.c does, with scales (out,): weight ≈ scale · int8."""
-    scale = weight.abs().amax(1).clamp_(min=1e-12) / 127
+    in_pairs = weight[:, : weight.shape[1] // 2 * 2].unflatten(1, (-1, 2)).sum(2)
+    scale = torch.cat([weight, in_pairs], dim=1).abs().amax(1).clamp_(min=1e-12) / 127
     return (weight / scale[:, None]).round_().to(torch.int8), scale
 
 

@@ -39,24 +39,21 @@ class Model {
       const [, layer, part] = /(.*?)\.([^.]*(?:\.weight|\.bias)?)$/.exec(tensor.name);
       const isScaled = normed.has(`${layer}.query_gain`) ? part === "query_gain" : part.startsWith("query.");
       const off = part === "output.weight" ? [...headsOff].filter((head) => head.startsWith(`${layer}:`)) : [];
+      const factor = !scaling && isScaled ? Math.sqrt(sizes.d_k) : 1;
+      const scales = tensor.scales && new Float32Array(this.stored, tensor.scales, tensor.shape[0]).map((scale) => scale * factor);
       const write = (numbers) => {
-        this.read(tensor, numbers);
-        if (!scaling && isScaled) numbers.forEach((number, i) => (numbers[i] = number * Math.sqrt(sizes.d_k)));
+        this.read(tensor, scales, factor, numbers);
         for (const head of off) silence(numbers, Number(head.split(":")[1]), sizes);
       };
-      return { count: tensor.shape.reduce((product, size) => product * size), write };
+      return { count: tensor.shape.reduce((product, size) => product * size), scales, write };
     });
     return [sizes, weights];
   }
 
-  // A weight of the file into `numbers`. Of level · scale, C computes the same levels and the same scales: a quotient by 127
-  // in float32, times 127 and divided again, is itself, as a count over all of them has shown.
-  read({ shape: [rows, columns], offset, scales }, numbers) {
-    if (scales === undefined) return numbers.set(new Float32Array(this.stored, offset, numbers.length));
-    const levels = new Int8Array(this.stored, offset, numbers.length);
-    new Float32Array(this.stored, scales, rows).forEach((scale, row) => {
-      for (let i = row * columns; i < (row + 1) * columns; i++) numbers[i] = levels[i] * scale;
-    });
+  // A weight of the file into `numbers`, times `factor`. Of level · scale and the scale, C finds the levels again.
+  read({ shape: [, columns], offset }, scales, factor, numbers) {
+    const stored = new (scales ? Int8Array : Float32Array)(this.stored, offset, numbers.length);
+    stored.forEach((number, i) => (numbers[i] = number * (scales ? scales[Math.floor(i / columns)] : factor)));
   }
 }
 
@@ -73,10 +70,12 @@ class Engine {
     this.c._initialize();
     const addresses = weights.map((weight) => (weight ? this.allocate(4 * weight.count) : 0));
     weights.forEach((weight, i) => weight?.write(this.view(Float32Array, addresses[i], weight.count)));
+    const scales = weights.map((weight) => (weight?.scales ? this.place(weight.scales) : 0));
     const error = new Int32Array(1);
-    this.model = this.call("model_new", Int32Array.from(Object.values(sizes)), Uint32Array.from(addresses), 0, error);
+    const lists = [addresses, scales].map((list) => Uint32Array.from(list));
+    this.model = this.call("model_new", Int32Array.from(Object.values(sizes)), ...lists, 0, error);
     requireOk(error[0]);
-    addresses.forEach((address) => this.c.free(address));
+    [...addresses, ...scales].forEach((address) => this.c.free(address));
   }
 
   allocate(bytes) {
@@ -88,11 +87,17 @@ class Engine {
     return new Numbers(this.c.memory.buffer, address, count);
   }
 
+  // A copy of an array in the memory.
+  place(array) {
+    const address = this.allocate(array.byteLength);
+    this.view(array.constructor, address, array.length).set(array);
+    return address;
+  }
+
   // Call a function, which may read and change arrays.
   call(name, ...values) {
-    const addresses = values.map((value) => (ArrayBuffer.isView(value) ? this.allocate(value.byteLength) : value));
+    const addresses = values.map((value) => (ArrayBuffer.isView(value) ? this.place(value) : value));
     const arrays = values.map((value, i) => [value, addresses[i]]).filter(([value]) => ArrayBuffer.isView(value));
-    for (const [array, address] of arrays) this.view(array.constructor, address, array.length).set(array);
     const result = this.c[name](...addresses);
     for (const [array, address] of arrays) {
       array.set(this.view(array.constructor, address, array.length));
