@@ -4,14 +4,16 @@ import threading
 import time
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...files import unused
+from .command import with_options
 from .program import command_with_extra, mended_command, shell_command
 from .recipe_argument import (
     ColumnsOption,
@@ -30,15 +32,18 @@ if TYPE_CHECKING:
     from ..serve.training_page import TrainingPage
 
 
-def train(
-    what: PairsOrRecipe,
-    more: SecondFileOrSettings = None,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainOptions:
+    """What `allyouneed train` is told."""
+
+    what: PairsOrRecipe
+    more: SecondFileOrSettings = None
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The folder of the run and its model; default: runs/NAME.")
-    ] = None,
+    ] = None
     init_from: Annotated[
         str, typer.Option(metavar="BUNDLE", help="Start with the weights and the vocabulary of this model.")
-    ] = "",
+    ] = ""
     tokenizer: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,29 +51,29 @@ def train(
             help="Use the vocabulary of this tokenizer.json, SentencePiece model or bundle; "
             "twice: of the source and of the target.",
         ),
-    ] = None,
+    ] = None
     languages: Annotated[
         str,
         typer.Option(
             metavar="en-it", help="What the model translates from and into, for its card and for `allyouneed serve`."
         ),
-    ] = "",
-    columns: ColumnsOption = "",
-    sheet: SheetOption = "",
+    ] = ""
+    columns: ColumnsOption = ""
+    sheet: SheetOption = ""
     teacher: Annotated[
         str,
         typer.Option(
             metavar="BUNDLE",
             help="Train on translations of the training sources by this model, or by an ensemble, A,B.",
         ),
-    ] = "",
+    ] = ""
     auto: Annotated[
         bool,
         typer.Option(
             "--auto",
             help="Choose the settings that the recipe leaves out by what the pairs are like, as for a file of pairs.",
         ),
-    ] = False,
+    ] = False
     minutes: Annotated[
         float | None,
         typer.Option(
@@ -76,7 +81,7 @@ def train(
             help="A time budget: the whole run ends within N minutes, with the learning rate at zero; "
             "the same as train.minutes=N.",
         ),
-    ] = None,
+    ] = None
     film: Annotated[
         str,
         typer.Option(
@@ -84,25 +89,28 @@ def train(
             help="Film how the model learns to translate this text: its output and attention, from the first update "
             "to the last, in the report.",
         ),
-    ] = "",
+    ] = ""
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the settings, the plan and the time of the run, and stop.")
-    ] = False,
+    ] = False
     explain: Annotated[
         bool, typer.Option("--explain", help="Print every setting with its reason; log.txt has them in any case.")
-    ] = False,
+    ] = False
     serve: Annotated[
         bool,
         typer.Option(
             "--serve",
             help="Show the run on a page of this machine, which translates with the model as it learns, until Ctrl-C.",
         ),
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume an interrupted run; start it if there is none.")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False,
-) -> None:
+    ] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run; start it if there is none.")] = (
+        False
+    )
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False
+
+
+@with_options(TrainOptions, "options")
+def train(options: TrainOptions) -> None:
     """Train a model on text pairs, or as a recipe describes.
 
     For a file of pairs, settings that are not given are chosen by what the pairs are like; log.txt in the folder of
@@ -134,81 +142,121 @@ def train(
       allyouneed train pairs.tsv --teacher runs/large -o runs/small
     """
     begun = time.monotonic()  # the imports below take seconds
-    from contextlib import nullcontext
-    from functools import partial
+    path, recipe = _read_task(options)
+    _start(recipe, path, options, begun)
 
+
+def _read_task(options: TrainOptions) -> "tuple[Path, Recipe | Draft]":
+    """Read the folder of the run, and the recipe that it follows."""
     from ...errors import ConfigError
-    from ...files import followed, named_folders
-    from .program import next_steps
-    from .progress_bar import ProgressBar
-    from .screen import console
-    from .train import keep_serving, run_page
+    from ...files import followed
 
-    if teacher and overwrite:
+    if options.teacher and options.overwrite:
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
-    path = followed(output or default_output(what))
-    more = [*(more or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
+    path = followed(options.output or default_output(options.what))
+    budget = [] if options.minutes is None else [f"train.minutes={options.minutes}"]
     recipe = recipe_from_arguments(
-        what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, columns=columns,
-        sheet=sheet, auto=auto, resumed=path if resume and not overwrite else None,
-    )  # fmt: skip
+        options.what,
+        [*(options.more or []), *budget],
+        languages=options.languages,
+        init_from=options.init_from,
+        tokenizer=options.tokenizer,
+        columns=options.columns,
+        sheet=options.sheet,
+        auto=options.auto,
+        resumed=path if options.resume and not options.overwrite else None,
+    )
+    return path, recipe
 
+
+def _start(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: float) -> None:
+    """Follow a run that torchrun has started, preview one, or train."""
     from ...auto import preliminary_recipe
     from ...device import configure_process
-    from ...run import Stopwatch, is_follower, replaced, source_paths, was_restarted
-    from ..explain.film import film_frame
-    from ..reports import fit
-    from ..reports.advice import longer_options, look_ahead
-    from ..reports.record import RunRecord
-    from ..reports.verdict import Verdict
-    from ..transfer.distillation import with_teacher
+    from ...run import is_follower
 
     configure_process(preliminary_recipe(recipe).train.threads)
     if is_follower():
         _follow(recipe, path)
-        return
-    if dry_run:
-        if resume or overwrite or teacher or serve:
-            raise ConfigError("--dry-run starts no run; leave out --resume, --overwrite, --teacher and --serve")
-        _preview(recipe, path)
-        return
-    resume = resume or was_restarted()
+    elif options.dry_run:
+        _preview(recipe, path, options)
+    else:
+        _run(recipe, path, options, begun)
+
+
+def _run(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: float) -> None:
+    """Train, with a page if --serve asks for it, and say how good the model is and what can follow."""
+    from ...run import Stopwatch
+    from ..reports.advice import longer_options, look_ahead
+    from ..reports.record import RunRecord
+    from ..reports.verdict import Verdict
+    from .screen import console
+
     stopwatch = Stopwatch(begun=begun, closing=True)
-    sources = [*source_paths(recipe), Path(what)]
-    making = replaced(path, sources=sources, resume=resume) if overwrite else nullcontext(path)
-    with run_page(path) if serve else nullcontext() as page:
-        with making as folder, ProgressBar(details=None if explain else path / "log.txt") as screen:
-            if folder != path:
-                screen.on_message("replace", f"{path} is replaced when this run, in {folder}, has finished")
-            if teacher:
-                recipe = with_teacher(recipe, named_folders(teacher), folder, callback=screen, resume=resume)
-            bundle = fit(
-                recipe, folder, callback=page.watching(screen, folder) if page else screen, resume=resume,
-                stopwatch=stopwatch, film=partial(film_frame, text=film) if film else None,
-            )  # fmt: skip
+    with run_page(path) if options.serve else nullcontext() as page:
+        bundle = _fit(recipe, path, options, stopwatch, page)
         console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
         verdict = Verdict.read(path, failure=_final_test(bundle, path, stopwatch))
         for line in verdict.lines():
             console.print(f"  {line}")
         record = RunRecord.read(path)
-        prospect, options = look_ahead(record), longer_options(record)
-        helps = prospect or any(" ".join(options) in line for line in verdict.advice)
-        longer = mended_command(options, without=("--overwrite",))  # the run is no longer a new one
-        console.print("Next:")
-        for step in next_steps(path, bundle, longer=longer if helps else ""):
-            console.print(step)
+        longer = longer_options(record)
+        command = mended_command(longer, without=("--overwrite",))  # the run is no longer a new one
+        is_worth_it = look_ahead(record) or any(" ".join(longer) in line for line in verdict.advice)
+        _print_next_steps(path, bundle, command if is_worth_it else "")
         if page:
-            keep_serving(page, path, longer, verdict)
+            keep_serving(page, path, command, verdict)
 
 
-def _preview(recipe: "Recipe | Draft", path: Path) -> None:
+def _fit(
+    recipe: "Recipe | Draft",
+    path: Path,
+    options: TrainOptions,
+    stopwatch: "Stopwatch",
+    page: "TrainingPage | None",
+) -> "Bundle":
+    """Train in the folder `path`, or in one beside it, which replaces it at the end."""
+    from ...files import named_folders
+    from ...run import replaced, source_paths, was_restarted
+    from ..explain.film import film_frame
+    from ..reports import fit
+    from ..transfer.distillation import with_teacher
+    from .progress_bar import ProgressBar
+
+    resume = options.resume or was_restarted()
+    sources = [*source_paths(recipe), Path(options.what)]
+    making = replaced(path, sources=sources, resume=resume) if options.overwrite else nullcontext(path)
+    details = None if options.explain else path / "log.txt"
+    film = partial(film_frame, text=options.film) if options.film else None
+    with making as folder, ProgressBar(details=details) as screen:
+        if folder != path:
+            screen.on_message("replace", f"{path} is replaced when this run, in {folder}, has finished")
+        if options.teacher:
+            recipe = with_teacher(recipe, named_folders(options.teacher), folder, callback=screen, resume=resume)
+        callback = page.watching(screen, folder) if page else screen
+        return fit(recipe, folder, callback=callback, resume=resume, stopwatch=stopwatch, film=film)
+
+
+def _print_next_steps(run: Path, bundle: "Bundle", longer: str) -> None:
+    from .program import next_steps
+    from .screen import console
+
+    console.print("Next:")
+    for step in next_steps(run, bundle, longer=longer):
+        console.print(step)
+
+
+def _preview(recipe: "Recipe | Draft", path: Path, options: TrainOptions) -> None:
     """Print what a run would do."""
+    from ...errors import ConfigError
     from ...evaluation import evaluate_greedily
     from ...evaluation.model_scores import with_stopping_metric
     from ...run import Draft, preview_training
     from .progress_bar import ProgressBar
     from .screen import console
 
+    if options.resume or options.overwrite or options.teacher or options.serve:
+        raise ConfigError("--dry-run starts no run; leave out --resume, --overwrite, --teacher and --serve")
     stopping = (recipe.preliminary if isinstance(recipe, Draft) else recipe).train.early_stopping_metric
     evaluate = with_stopping_metric(evaluate_greedily, {}, stopping)
     with ProgressBar() as screen:
