@@ -1,14 +1,22 @@
 """`allyouneed translate`: one output line for every input line."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from ...errors import ConfigError
+from ...files import check_output_file, named_folders
 from ...interpreter import uncollected
+from ...text.glossary import Glossary
+from ..documents import DocumentOptions
 from . import document as documents
+from .chunks import Chunk, RowOptions, is_typed_text, read_chunks, row_maker
 from .command import (
     BundleFolders,
     DeviceOption,
@@ -19,42 +27,44 @@ from .command import (
     with_options,
     with_search,
 )
+from .resumable import RowWriter, check_output, partial_path, row_writer
+from .screen import announce_pipes, console, progress, prompt
 
 if TYPE_CHECKING:
     from ...errors import DataError, InputError
     from ...translator import Translator
-    from .chunks import Chunk
 
 
-@with_search("beam", "nbest", "sample", "max_length", "batch_size")
-@with_options(documents.DocumentSettings, "about")
-def translate(
-    bundle: BundleFolders,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TranslateOptions:
+    """What `allyouneed translate` is told, besides the settings of documents and of the search."""
+
+    bundle: BundleFolders
     file: Annotated[
         str,
         typer.Argument(
             metavar="FILE|TEXT", help="Lines of text, a document, - for standard input, or a text.", show_default=False
         ),
-    ] = "-",
+    ] = "-"
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write; until complete, FILE.partial.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted output.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")] = False,
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted output.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")] = False
     skip_refused: Annotated[
         bool, typer.Option("--skip-refused", help="Leave out what is refused, and exit with 3.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print an object a line.")] = False,
+    ] = False
+    json: Annotated[bool, typer.Option("--json", help="Print an object a line.")] = False
     align: Annotated[
         str | None,
         typer.Option("--alignments", metavar="words|tokens", help="Add which are aligned, after a tab, as i-j."),
-    ] = None,
-    stream: Annotated[bool, typer.Option("--stream", help="Show each word at once.")] = False,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "auto",
-    ray: Annotated[str, typer.Option(metavar="ADDRESS", help="On this Ray cluster; local: on one started here.")] = "",
-    glossary: GlossaryOption = None,
-    prefix: Annotated[str, typer.Option(help="The beginning of every translation.", rich_help_panel="Search")] = "",
+    ] = None
+    stream: Annotated[bool, typer.Option("--stream", help="Show each word at once.")] = False
+    device: DeviceOption = "auto"
+    precision: PrecisionOption = "auto"
+    ray: Annotated[str, typer.Option(metavar="ADDRESS", help="On this Ray cluster; local: on one started here.")] = ""
+    glossary: GlossaryOption = None
+    prefix: Annotated[str, typer.Option(help="The beginning of every translation.", rich_help_panel="Search")] = ""
     alternatives: Annotated[
         int,
         typer.Option(
@@ -64,11 +74,13 @@ def translate(
             show_default=False,
             rich_help_panel="Search",
         ),
-    ] = 0,
-    *,
-    about: documents.DocumentSettings,
-    decode: SearchSettings,
-) -> None:
+    ] = 0
+
+
+@with_search("beam", "nbest", "sample", "max_length", "batch_size")
+@with_options(documents.DocumentSettings, "about")
+@with_options(TranslateOptions, "options")
+def translate(options: TranslateOptions, about: documents.DocumentSettings, decode: SearchSettings) -> None:
     """Translate text line by line, or a document whole, which keeps its structure.
 
     For example:
@@ -76,114 +88,227 @@ def translate(
       allyouneed translate runs/mine a.en --glossary terms.tsv decode.alpha=1
       allyouneed translate runs/mine manual.docx --output manual.it.docx
     """
-    from contextlib import nullcontext, redirect_stdout
-    from dataclasses import asdict
-    from functools import partial
+    _refuse_combinations(options, decode)
+    source = _find_source(options.file, about.form)
+    kind = _find_kind(source, options, about, decode)
+    folders = named_folders(options.bundle)
+    _check_files(folders, source, options, about)
+    if options.output and options.resume and options.output.is_file():
+        console.print(f"{options.output} is whole already; there is nothing to go on with")
+        return
+    announce_pipes(options.glossary, options.output, *source.paths())
+    terms = Glossary.read(options.glossary) if options.glossary else None
+    load = _make_loader(folders, terms, options, decode)
+    if kind and options.output:
+        code = _translate_document(source.file, kind, options.output, load, options, about)
+    else:
+        code = _translate_lines(source, load, terms, options)
+    if code:
+        raise typer.Exit(code)
 
-    from ...checksums import files_digest
-    from ...cluster import cluster_map
-    from ...errors import ConfigError
-    from ...files import check_output_file, named_folders
-    from ...text.glossary import Glossary
-    from ..documents import DocumentOptions
-    from .chunks import RowOptions, is_typed_text, read_chunks, row_maker
-    from .resumable import check_output, partial_path, row_writer
-    from .screen import announce_pipes, console, progress, prompt
 
-    prefix = prefix.strip()
-    lines_only = {
-        "--json": json, "--alignments": align, "--alternatives": alternatives, "--prefix": prefix, "--ray": ray,
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is translated: a file, standard input ("-"), or a text of the command line."""
+
+    file: str
+    text: str | None = None
+
+    def paths(self) -> list[Path]:
+        """Return the file, if there is one."""
+        return [] if self.file == "-" else [Path(self.file)]
+
+    def name(self) -> str:
+        """Return what messages call it."""
+        if self.text is not None:
+            return "the text"
+        return "standard input" if self.file == "-" else self.file
+
+
+def _lines_only(options: TranslateOptions, decode: SearchSettings) -> dict[str, object]:
+    """Return what is only for a translation line by line that is written as a whole."""
+    return {
+        "--json": options.json,
+        "--alignments": options.align,
+        "--alternatives": options.alternatives,
+        "--prefix": options.prefix.strip(),
+        "--ray": options.ray,
         "--nbest": decode.get("nbest"),
-    }  # fmt: skip
-    if stream:
-        greedy = {"--output": output, "--beam": decode.get("beam")}
-        refuse_options(lines_only | greedy, "--stream shows one greedy translation as it is written")
-    if resume and (output is None or overwrite):
+    }
+
+
+def _refuse_combinations(options: TranslateOptions, decode: SearchSettings) -> None:
+    if options.stream:
+        greedy = {"--output": options.output, "--beam": decode.get("beam")}
+        why = "--stream shows one greedy translation as it is written"
+        refuse_options(_lines_only(options, decode) | greedy, why)
+    if options.resume and (options.output is None or options.overwrite):
         raise ConfigError("--resume continues the file that --output names, and goes without --overwrite")
-    text = None
-    if about.form is None and is_typed_text(file):
+
+
+def _find_source(file: str, form: str | None) -> Source:
+    """Tell a text from the name of a file."""
+    if form is None and is_typed_text(file):
         console.print(f"{file!r} is no file, so it is translated as a text")
-        text, file = file, "-"
-    kind = documents.document_kind(file, about.form)
+        return Source("-", file)
+    return Source(file)
+
+
+def _find_kind(
+    source: Source, options: TranslateOptions, about: documents.DocumentSettings, decode: SearchSettings
+) -> str | None:
+    """Find the format of a document, None for lines, and refuse the options that are for the other."""
+    kind = documents.document_kind(source.file, about.form)
     if kind is None:
         refuse_options(about, "this is text, a sentence a line (see --format)", besides=["--format"])
-    elif output is None:
+    elif options.output is None:
         raise ConfigError("a document is translated into a file: name it with --output")
     else:
-        others = {"--stream": stream, "--resume": resume}
-        refuse_options(lines_only | others, "a document is translated as a whole")
-    inputs = [0 if file == "-" else Path(file), *filter(None, [glossary])]
-    folders = named_folders(bundle)
-    models = [path for folder in folders for ending in ("json", "safetensors") for path in folder.glob(f"*.{ending}")]
-    check_output(output, [*inputs, *models], resume=resume, overwrite=overwrite)
-    if output and resume and output.is_file():
-        console.print(f"{output} is whole already; there is nothing to go on with")
-        return
-    if about.review is not None:
-        written = filter(None, [output])
-        check_output_file(about.review, what="the list", overwrite=overwrite, inputs=[*inputs, *models, *written])
-    announce_pipes(glossary, output, *([] if file == "-" else [Path(file)]))
-    terms = Glossary.read(glossary) if glossary else None
+        others = {"--stream": options.stream, "--resume": options.resume}
+        refuse_options(_lines_only(options, decode) | others, "a document is translated as a whole")
+    return kind
 
+
+def _check_files(
+    folders: Sequence[Path], source: Source, options: TranslateOptions, about: documents.DocumentSettings
+) -> None:
+    """Refuse outputs that exist, cannot be written, or are an input or a file of the model."""
+    source_file = 0 if source.file == "-" else Path(source.file)
+    inputs = [source_file, *filter(None, [options.glossary])]
+    models = [path for folder in folders for ending in ("json", "safetensors") for path in folder.glob(f"*.{ending}")]
+    check_output(options.output, [*inputs, *models], resume=options.resume, overwrite=options.overwrite)
+    if about.review is not None:
+        others = [*inputs, *models, *filter(None, [options.output])]
+        check_output_file(about.review, what="the list", overwrite=options.overwrite, inputs=others)
+
+
+def _make_loader(
+    folders: Sequence[Path], terms: Glossary | None, options: TranslateOptions, decode: SearchSettings
+) -> Callable[[], "Translator"]:
+    """Import what translates, and return a function that loads the model, here or in another process."""
     with uncollected():
-        from ...bundle import model_files, read_languages
         from ...device import retain_freed_memory
-        from ...translator import WINDOW, Translator
+        from ...translator import Translator
 
     retain_freed_memory()
-    load = partial(
+    return partial(
         Translator.load,
         *(folder.resolve() for folder in folders),
-        device=device,
-        precision=precision,
+        device=options.device,
+        precision=options.precision,
         glossary=terms,
         **decode,
     )
-    if kind and output:
-        options = DocumentOptions(
-            about.target_language or read_languages(folders[0])[1], about.encoding, about.column, about.into,
-            tuple(about.keys or ()), numbers=about.numbers, source_language=read_languages(folders[0])[0],
-        )  # fmt: skip
-        document = documents.open_document(file, kind, options)  # refuses it before the model is loaded
-        code = documents.translate_file(document, load(), output, about, skip_refused=skip_refused)
-        raise typer.Exit(code)
+
+
+def _translate_document(
+    file: str,
+    kind: str,
+    output: Path,
+    load: Callable[[], "Translator"],
+    options: TranslateOptions,
+    about: documents.DocumentSettings,
+) -> int:
+    """Translate a document into the file `output`; returns the exit code."""
+    from ...bundle import read_languages
+
+    source_language, target_language = read_languages(named_folders(options.bundle)[0])
+    settings = DocumentOptions(
+        about.target_language or target_language,
+        about.encoding,
+        about.column,
+        about.into,
+        tuple(about.keys or ()),
+        numbers=about.numbers,
+        source_language=source_language,
+    )
+    document = documents.open_document(file, kind, settings)  # refuses it before the model is loaded
+    return documents.translate_file(document, load(), output, about, skip_refused=options.skip_refused)
+
+
+def _translate_lines(
+    source: Source, load: Callable[[], "Translator"], terms: Glossary | None, options: TranslateOptions
+) -> int:
+    """Translate line by line; returns the exit code."""
+    from ...cluster import cluster_map
 
     translator = load()
-    name = "standard input" if file == "-" and text is None else "the text" if file == "-" else file
-    row_options = RowOptions(prefix, alternatives, align, json, skip_refused)
-    provenance = {
-        "model": files_digest(*(path for folder in folders for path in model_files(folder))),
-        "precision": translator.precision, "glossary": terms and terms.fingerprint(), "prefix": prefix,
-        "alternatives": alternatives, "alignments": align, "format": "JSON" if json else "text",
-        "skip_refused": skip_refused,
-        **asdict(translator.decode),
-    } if output else {}  # fmt: skip
-    size = WINDOW * translator.decode.batch_size
-    is_typed = file == "-" and text is None and sys.stdin.isatty()
-    asking = prompt() if is_typed else nullcontext(_ignore) if text else progress("translating", total=None)
+    row_options = RowOptions(
+        options.prefix.strip(), options.alternatives, options.align, options.json, options.skip_refused
+    )
+    provenance = _provenance(translator, terms, row_options, options.bundle) if options.output else {}
+    make_rows = partial(row_maker, load if options.ray else lambda: translator, row_options)
     with (
-        row_writer(output, provenance=provenance, resume=resume) as out,
-        redirect_stdout(sys.stderr) if ray else nullcontext(),  # Ray prints there that a process has ended
-        cluster_map(partial(row_maker, load if ray else lambda: translator, row_options), ray) as with_rows,
-        asking as done,
+        row_writer(options.output, provenance=provenance, resume=options.resume) as out,
+        redirect_stdout(sys.stderr) if options.ray else nullcontext(),  # Ray prints there that a process has ended
+        cluster_map(make_rows, options.ray) as with_rows,
+        _progress(source) as done,
     ):
-        chunks = out.missing(
-            read_chunks(file, size=size, live=output is None, skip_refused=skip_refused, text=text), done
-        )
-        for chunk in _streamed(chunks, translator, out.file, skip_refused) if stream else with_rows(chunks):
-            out.write(chunk)
-            for number, reason in sorted(chunk.refused.items()):
-                console.print(f"{name}, line {number}, left out: {reason}")
-            if chunk.error:
-                raise locate_error(chunk.error, name, partial_path(output) if output and out.lines else None)
-            done(len(chunk.lines))
-    if out.refused:
-        lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
-        console.print(f"{lines} refused and left empty")
-        raise typer.Exit(3)
+        chunks = out.missing(_read_source(source, translator, options), done)
+        if options.stream:
+            translated = _streamed(chunks, translator, out.file, options.skip_refused)
+        else:
+            translated = with_rows(chunks)
+        _write_rows(translated, out, source, options.output, done)
+    if not out.refused:
+        return 0
+    lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
+    console.print(f"{lines} refused and left empty")
+    return 3
+
+
+def _provenance(
+    translator: "Translator", terms: Glossary | None, row_options: RowOptions, bundle: str
+) -> dict[str, object]:
+    """Return what the rows depend on, beside the input: an output that is resumed must have the same."""
+    from ...bundle import model_files
+    from ...checksums import files_digest
+
+    return {
+        "model": files_digest(*(path for folder in named_folders(bundle) for path in model_files(folder))),
+        "precision": translator.precision,
+        "glossary": terms and terms.fingerprint(),
+        "prefix": row_options.prefix,
+        "alternatives": row_options.alternatives,
+        "alignments": row_options.align,
+        "format": "JSON" if row_options.json else "text",
+        "skip_refused": row_options.skip_refused,
+        **asdict(translator.decode),
+    }
+
+
+def _read_source(source: Source, translator: "Translator", options: TranslateOptions) -> Iterator[Chunk]:
+    from ...translator import WINDOW
+
+    size = WINDOW * translator.decode.batch_size
+    live = options.output is None
+    return read_chunks(source.file, size=size, live=live, skip_refused=options.skip_refused, text=source.text)
+
+
+def _progress(source: Source) -> AbstractContextManager[Callable[[int], None]]:
+    """Show how many lines are done, or that a terminal waits for the next one; nothing for a text."""
+    if source.text is not None:
+        return nullcontext(_ignore)
+    if source.file == "-" and sys.stdin.isatty():
+        return prompt()
+    return progress("translating", total=None)
 
 
 def _ignore(_: int) -> None: ...
+
+
+def _write_rows(
+    chunks: Iterable[Chunk], out: RowWriter, source: Source, output: Path | None, done: Callable[[int], None]
+) -> None:
+    """Write the rows of each chunk as soon as it is translated, and say which lines are left out."""
+    for chunk in chunks:
+        out.write(chunk)
+        for number, reason in sorted(chunk.refused.items()):
+            console.print(f"{source.name()}, line {number}, left out: {reason}")
+        if chunk.error:
+            partial_output = partial_path(output) if output and out.lines else None
+            raise locate_error(chunk.error, source.name(), partial_output)
+        done(len(chunk.lines))
 
 
 def locate_error(error: "DataError | InputError", name: str, partial: Path | None) -> "DataError | InputError":
@@ -196,9 +321,7 @@ def locate_error(error: "DataError | InputError", name: str, partial: Path | Non
     return error if error.line is None else type(error)(f"{name}, line {error.line}: {error}{so_far}")
 
 
-def _streamed(
-    chunks: Iterable["Chunk"], translator: "Translator", file: BinaryIO, skip_refused: bool
-) -> Iterator["Chunk"]:
+def _streamed(chunks: Iterable[Chunk], translator: "Translator", file: BinaryIO, skip_refused: bool) -> Iterator[Chunk]:
     """The chunks, the pieces of whose translations have been written as they came, each line ended."""
     from ...errors import InputError
 
