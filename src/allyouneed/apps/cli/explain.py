@@ -1,17 +1,25 @@
 """`allyouneed explain`: how a model translates a sentence, as a page or as pictures."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .command import GlossaryOption, OptionalBundleFolder, SearchSettings, with_search
+from .command import GlossaryOption, OptionalBundleFolder, SearchSettings, with_options, with_search
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.figure import Figure
 
     from ...data.pairs import Pair
+    from ...translator import Translator
+    from ..explain import Trace
+
+
+PICTURES = ("svg", "png")
 
 
 class Form(StrEnum):
@@ -23,34 +31,59 @@ class Form(StrEnum):
     json = "json"
 
 
-@with_search("beam")
-def explain_command(
-    bundle: OptionalBundleFolder = None,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExplainOptions:
+    """What `allyouneed explain` is told, besides the settings of the search."""
+
+    bundle: OptionalBundleFolder = None
     words: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[BUNDLE] TEXT",
             help="A second model, to compare with, or a snapshot of its run; the text to translate and explain.",
         ),
-    ] = None,
+    ] = None
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The page, or the folder of pictures; default: explained.html."),
-    ] = None,
-    form: Annotated[
-        Form, typer.Option("--format", help="One page, a picture for each figure, or the numbers.")
-    ] = Form.html,
-    precision: Annotated[str, typer.Option(help="float32, int8 or auto.")] = ("auto"),
-    glossary: GlossaryOption = None,
-    positions: Annotated[
-        bool, typer.Option("--positions", help="Draw the position embeddings; needs no model.")
-    ] = False,
-    schedule: Annotated[bool, typer.Option("--schedule", help="Draw the learning rate; needs no model.")] = False,
-    masks: Annotated[bool, typer.Option("--masks", help="Draw the two masks; needs no model.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
-    *,
-    decode: SearchSettings,
-) -> None:
+    ] = None
+    form: Annotated[Form, typer.Option("--format", help="One page, a picture for each figure, or the numbers.")] = (
+        Form.html
+    )
+    precision: Annotated[str, typer.Option(help="float32, int8 or auto.")] = "auto"
+    glossary: GlossaryOption = None
+    positions: Annotated[bool, typer.Option("--positions", help="Draw the position embeddings; needs no model.")] = (
+        False
+    )
+    schedule: Annotated[bool, typer.Option("--schedule", help="Draw the learning rate; needs no model.")] = False
+    masks: Annotated[bool, typer.Option("--masks", help="Draw the two masks; needs no model.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False
+
+    def theory(self) -> list[str]:
+        """Return the names of the figures that need no model."""
+        return [name for name in ("positions", "schedule", "masks") if getattr(self, name)]
+
+    def others(self) -> list[str]:
+        """Return the models after the first."""
+        return (self.words or [])[:-1]
+
+    def text(self) -> str:
+        """Return the text to explain."""
+        return (self.words or [""])[-1]
+
+    def suffix(self) -> str:
+        """Return the ending of the files to write."""
+        return "svg" if self.theory() and self.form is Form.html else str(self.form)
+
+    def destination(self) -> Path:
+        """Return the file or the folder to write."""
+        default = "explained" if self.suffix() in PICTURES else f"explained.{self.suffix()}"
+        return self.output or Path("." if self.theory() else default)
+
+
+@with_search("beam")
+@with_options(ExplainOptions, "options")
+def explain_command(options: ExplainOptions, decode: SearchSettings) -> None:
     """Show how a text is translated: attention, what each head does, the search, and every tensor of the pass.
 
     The result is one page that works offline, or a picture for each figure. Of two models the page lists where their
@@ -63,91 +96,131 @@ def explain_command(
       allyouneed explain runs/dates 1845-01-05 --format svg --output pictures
       allyouneed explain --positions --format png
     """
-    from ...errors import InputError
-    from ...files import check_output_file, named_folders, refuse_to_replace, to_json, write_whole
-    from .program import shell_command
-    from .screen import console
+    from ...files import check_output_file
 
-    theory = [name for name, is_set in (("positions", positions), ("schedule", schedule), ("masks", masks)) if is_set]
-    *others, text = words or [""]
-    if (bundle is None or words is None) == (not theory) or len(others) > 1:
-        quoted = shell_command("explain", bundle or "BUNDLE", " ".join(words or ["the", "text"]))
+    _refuse_combinations(options)
+    if options.suffix() not in PICTURES:
+        check_output_file(options.destination(), what="the explanation", overwrite=options.overwrite)
+    if options.theory():
+        _draw_theory(options)
+        return
+    translators = _load_translators(options, decode)
+    if options.others():
+        _compare(translators, options)
+    else:
+        _explain_one(translators[0], options)
+
+
+def _refuse_combinations(options: ExplainOptions) -> None:
+    from ...errors import InputError
+    from .program import shell_command
+
+    lacks_model_or_text = options.bundle is None or options.words is None
+    if lacks_model_or_text == (not options.theory()) or len(options.others()) > 1:
+        text = " ".join(options.words or ["the", "text"])
+        quoted = shell_command("explain", options.bundle or "BUNDLE", text)
         raise InputError(
             "explain needs the folder of a bundle, or of two, and a text, or --positions, --schedule or --masks; "
             f"quote a text of several words: {quoted}"
         )
-    if others and form is not Form.html:
+    if options.others() and options.form is not Form.html:
         raise InputError("two models are compared on a page; leave out --format")
-    suffix = "svg" if theory and form is Form.html else str(form)
-    if theory and form is Form.json:
+    if options.theory() and options.form is Form.json:
         raise InputError("--positions, --schedule and --masks are pictures; use --format svg or png")
-    pictures = suffix in ("svg", "png")
-    destination = output or Path("." if theory else "explained" if pictures else f"explained.{suffix}")
-    if not pictures:
-        check_output_file(destination, what="the explanation", overwrite=overwrite)
 
-    from ..explain import (
-        FIGURES,
-        THEORY,
-        attention_figures,
-        build_page,
-        build_page_of_two,
-        compare_traces,
-        describe_comparison,
-        load_moment,
-        save,
-        sharpest_claims,
-        trace_translation,
-        trace_values,
-    )
 
-    if theory:
-        figures = {name: THEORY[name]() for name in theory}
+def _model_folders(options: ExplainOptions) -> list[list[Path]]:
+    """Return the folders of each model: more than one of an ensemble."""
+    from ...files import named_folders
+
+    return [named_folders(name) for name in (str(options.bundle), *options.others())]
+
+
+def _load_translators(options: ExplainOptions, decode: SearchSettings) -> "list[Translator]":
+    from ...text.glossary import Glossary
+    from ...translator import Translator
+    from ..explain import load_moment
+
+    terms = Glossary.read(options.glossary) if options.glossary else None
+    return [
+        Translator(*map(load_moment, folders), precision=options.precision).using(glossary=terms, **decode)
+        for folders in _model_folders(options)
+    ]
+
+
+def _explain_one(translator: "Translator", options: ExplainOptions) -> None:
+    """Write the page, the numbers or the pictures of a translation."""
+    from ...files import to_json, write_whole
+    from ..explain import FIGURES, attention_figures, build_page, sharpest_claims, trace_translation, trace_values
+    from .screen import console
+
+    trace = trace_translation(translator, options.text())
+    if options.suffix() in PICTURES:
+        figures = {name: draw(trace) for name, draw in FIGURES.items()}
+        _save_pictures(figures | attention_figures(trace), options)
+        return
+    if options.form is Form.html:
+        held_out = _held_out(_model_folders(options)[0][0])
+        explanation = build_page(trace, translator, sharpest_claims(translator, held_out))
     else:
-        from ...text.glossary import Glossary
-        from ...translator import Translator
+        explanation = to_json(trace_values(trace), indent=1) + "\n"
+    write_whole(options.destination(), explanation)
+    _print_translations([trace])
+    console.print(str(options.destination()))
 
-        assert bundle is not None
-        terms = Glossary.read(glossary) if glossary else None
-        models = [named_folders(name) for name in (str(bundle), *others)]
-        translators = [
-            Translator(*map(load_moment, folders), precision=precision).using(glossary=terms, **decode)
-            for folders in models
-        ]
-        traces = [trace_translation(translator, text) for translator in translators]
-        trace, translator = traces[0], translators[0]
-        if others:
-            names = _short_names(models[0][0], models[1][0])
-            write_whole(destination, build_page_of_two(names, traces, translators))
-        elif form is Form.html:
-            write_whole(destination, build_page(trace, translator, sharpest_claims(translator, _held_out(*models[0]))))
-        elif form is Form.json:
-            write_whole(destination, to_json(trace_values(trace), indent=1) + "\n")
-        else:
-            figures = {name: draw(trace) for name, draw in FIGURES.items()} | attention_figures(trace)
-    if pictures:
-        paths = {name: destination / f"{name}.{suffix}" for name in figures}
-        if not overwrite:
-            for path in paths.values():
-                refuse_to_replace(path, what="a picture")
-        destination.mkdir(parents=True, exist_ok=True)
-        complete = True
-        for name, figure in figures.items():
-            complete &= save(figure, paths[name])
-            console.print(str(paths[name]))
-        if not complete:
-            console.print("The font lacks letters of this text, which are boxes in the pictures; use --format svg.")
-    else:
-        for one in traces:
-            console.print(f"{one.text} → {one.translation}")
-            if one.note:
-                console.print(one.note)
-        if others:
-            for line in describe_comparison(compare_traces(*traces), names):
-                console.print(line)
-            if len({one.bundle.definition for one in translators} - {""}) > 1:
-                console.print(f"{names[0]} was made with another nn/ than {names[1]}.")
-        console.print(str(destination))
+
+def _compare(translators: "Sequence[Translator]", options: ExplainOptions) -> None:
+    """Write the page of two models, and print where they differ."""
+    from ...files import write_whole
+    from ..explain import build_page_of_two, compare_traces, describe_comparison, trace_translation
+    from .screen import console
+
+    first, second = (folders[0] for folders in _model_folders(options))
+    names = _short_names(first, second)
+    traces = [trace_translation(translator, options.text()) for translator in translators]
+    write_whole(options.destination(), build_page_of_two(names, traces, translators))
+    _print_translations(traces)
+    for line in describe_comparison(compare_traces(*traces), names):
+        console.print(line)
+    definitions = {translator.bundle.definition for translator in translators} - {""}
+    if len(definitions) > 1:
+        console.print(f"{names[0]} was made with another nn/ than {names[1]}.")
+    console.print(str(options.destination()))
+
+
+def _print_translations(traces: "Sequence[Trace]") -> None:
+    from .screen import console
+
+    for trace in traces:
+        console.print(f"{trace.text} → {trace.translation}")
+        if trace.note:
+            console.print(trace.note)
+
+
+def _draw_theory(options: ExplainOptions) -> None:
+    from ..explain import THEORY
+
+    _save_pictures({name: THEORY[name]() for name in options.theory()}, options)
+
+
+def _save_pictures(figures: "Mapping[str, Figure]", options: ExplainOptions) -> None:
+    """Save each figure in the folder, and print its path."""
+    from ...files import refuse_to_replace
+    from ..explain import save
+    from .screen import console
+
+    folder = options.destination()
+    paths = {name: folder / f"{name}.{options.suffix()}" for name in figures}
+    if not options.overwrite:
+        for path in paths.values():
+            refuse_to_replace(path, what="a picture")
+    folder.mkdir(parents=True, exist_ok=True)
+    is_complete = True
+    for name, figure in figures.items():
+        is_complete &= save(figure, paths[name])
+        console.print(str(paths[name]))
+    if not is_complete:
+        console.print("The font lacks letters of this text, which are boxes in the pictures; use --format svg.")
 
 
 def _short_names(first: Path, second: Path) -> tuple[str, str]:
