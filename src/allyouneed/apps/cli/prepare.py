@@ -2,11 +2,13 @@
 
 import sys
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .command import with_options
 from .recipe_argument import (
     ColumnsOption,
     PairsOrRecipe,
@@ -15,14 +17,19 @@ from .recipe_argument import (
     default_output,
     recipe_from_arguments,
 )
+from .screen import console
 
 if TYPE_CHECKING:
-    from ...run import RunPairs
+    from ...config import Recipe
+    from ...run import Draft, RunPairs
 
 
-def prepare_command(
-    what: PairsOrRecipe,
-    more: SecondFileOrSettings = None,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrepareOptions:
+    """What `allyouneed prepare` is told."""
+
+    what: PairsOrRecipe
+    more: SecondFileOrSettings = None
     output: Annotated[
         Path | None,
         typer.Option(
@@ -31,21 +38,24 @@ def prepare_command(
             help="The folder of the run that will train on the pairs, which go into its folder data; "
             "default: runs/NAME.",
         ),
-    ] = None,
-    columns: ColumnsOption = "",
-    sheet: SheetOption = "",
+    ] = None
+    columns: ColumnsOption = ""
+    sheet: SheetOption = ""
     auto: Annotated[
         bool, typer.Option("--auto", help="Choose the vocabulary by what the pairs are like, as `train --auto` does.")
-    ] = False,
+    ] = False
     ray: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
             help="Clean and encode on the Ray cluster at this address; local: on one of this machine.",
         ),
-    ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
-) -> None:
+    ] = ""
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False
+
+
+@with_options(PrepareOptions, "options")
+def prepare_command(options: PrepareOptions) -> None:
     """Read and clean the pairs of a run, learn their vocabulary and encode them, without training.
 
     `allyouneed train` with the same recipe and the same --output (or data.cache_dir) then starts at once. The pairs are
@@ -59,38 +69,53 @@ def prepare_command(
       allyouneed prepare my.toml data.cache_dir=/shared/pairs --json
       allyouneed prepare my.toml data.cache_dir=/shared/pairs --ray 10.0.0.1:6379
     """
-    from ...errors import ConfigError
-    from ...files import followed, to_json
-    from .progress_bar import ProgressBar
-    from .screen import console
-
-    recipe = recipe_from_arguments(what, more or [], columns=columns, sheet=sheet, auto=auto)
+    recipe = recipe_from_arguments(
+        options.what, options.more or [], columns=options.columns, sheet=options.sheet, auto=options.auto
+    )
 
     from ...auto import preliminary_recipe
-    from ...run import prepare_only
+    from ...files import to_json
 
-    plan = preliminary_recipe(recipe)
-    if output and plan.data.cache_dir:
-        raise ConfigError(f"data.cache_dir={plan.data.cache_dir} is where the pairs go; leave out it or --output")
-    path = followed(output or default_output(what))
-    work: set[str] = set()
-    with ProgressBar() as screen, redirect_stdout(sys.stderr):  # Ray prints that a process has ended
-
-        def progress(stage: str, done: int, total: int | None) -> None:
-            work.add(stage)
-            screen.on_prepare(stage, done, total)
-
-        pairs = prepare_only(recipe, path, progress=progress, ray=ray)
+    cache = preliminary_recipe(recipe).data.cache_dir
+    path = _run_folder(options, cache)
+    pairs, is_new = _prepare(recipe, path, options.ray)
     for note in pairs.notes:
         console.print(note)
-    if as_json:
+    if options.as_json:
         print(to_json(_summary(pairs), indent=2))
         return
     print("\n".join(_lines(pairs)))
+    where = f"--output {path}" if not cache else "data.cache_dir"
     console.print(
-        f"The pairs are in {pairs.folder}{'' if work else ', and were there before'}; `allyouneed train` with the same "
-        f"settings and {f'--output {path}' if not plan.data.cache_dir else 'data.cache_dir'} trains on them."
+        f"The pairs are in {pairs.folder}{'' if is_new else ', and were there before'}; `allyouneed train` with the "
+        f"same settings and {where} trains on them."
     )
+
+
+def _run_folder(options: PrepareOptions, cache: str) -> Path:
+    """Return the folder of the run. Refuses one that is named although the pairs go into the folder `cache`."""
+    from ...errors import ConfigError
+    from ...files import followed
+
+    if options.output and cache:
+        raise ConfigError(f"data.cache_dir={cache} is where the pairs go; leave out it or --output")
+    return followed(options.output or default_output(options.what))
+
+
+def _prepare(recipe: "Recipe | Draft", path: Path, ray: str) -> "tuple[RunPairs, bool]":
+    """Prepare the pairs, and return them with whether there was something to do."""
+    from ...run import prepare_only
+    from .progress_bar import ProgressBar
+
+    stages: set[str] = set()
+    with ProgressBar() as screen, redirect_stdout(sys.stderr):  # Ray prints that a process has ended
+
+        def progress(stage: str, done: int, total: int | None) -> None:
+            stages.add(stage)
+            screen.on_prepare(stage, done, total)
+
+        pairs = prepare_only(recipe, path, progress=progress, ray=ray)
+    return pairs, bool(stages)
 
 
 def _summary(pairs: "RunPairs") -> dict[str, Any]:
