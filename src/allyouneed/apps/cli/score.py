@@ -1,38 +1,46 @@
 """`allyouneed score`: existing translations, by their log-probabilities or against references."""
 
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .command import DeviceOption, refuse_options, with_options
 from .scores import Scoring
 
+if TYPE_CHECKING:
+    from ...translator import Scored
 
-@with_options(Scoring, "scoring")
-def score(
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoreOptions:
+    """What `allyouneed score` is told, besides how to score."""
+
     target: Annotated[
         list[Path],
         typer.Option(help="The translations, a sentence a line; with --reference twice, to compare two systems."),
-    ],
+    ]
     bundle: Annotated[
         str | None,
         typer.Argument(
             metavar="BUNDLE",
             help="The folder of a trained model; several, separated by commas, are an ensemble. Not with --reference.",
         ),
-    ] = None,
-    source: Annotated[Path | None, typer.Option(help="The texts, a sentence a line.")] = None,
+    ] = None
+    source: Annotated[Path | None, typer.Option(help="The texts, a sentence a line.")] = None
     reference: Annotated[
         list[Path] | None,
         typer.Option(help="Score against these translations, a sentence a line, without a model. May be repeated."),
-    ] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Pairs scored together.")] = None,
-    device: DeviceOption = "auto",
-    *,
-    scoring: Scoring,
-) -> None:
+    ] = None
+    batch_size: Annotated[int | None, typer.Option(help="Pairs scored together.")] = None
+    device: DeviceOption = "auto"
+
+
+@with_options(Scoring, "scoring")
+@with_options(ScoreOptions, "options")
+def score(options: ScoreOptions, scoring: Scoring) -> None:
     """Score existing translations.
 
     With a model: for each pair a line with its log-probability and the mean of its tokens, in nats; with --json, every
@@ -47,41 +55,48 @@ def score(
       allyouneed score --target ours.de --reference test.de --at-least chrf=55
       allyouneed score --target old.de --target new.de --reference test.de
     """
-    from ...errors import ConfigError
     from .screen import announce_pipes
 
-    announce_pipes(source, *target, *(reference or ()))
-    if not reference:
-        why = "without --reference nothing is compared"
-        refuse_options(scoring, why, besides=["--json"])
-        if not bundle or not source or len(target) != 1:
-            raise ConfigError(
-                "name BUNDLE, --source and one --target for log-probabilities, or --target and --reference for BLEU "
-                "and other metrics"
-            )
-        _score_with_model(bundle, source, target[0], as_json=scoring.as_json, batch_size=batch_size, device=device)
-        return
-    refuse_options({"--batch-size": batch_size, "--device": device != "auto"}, "--reference scores without a model")
-    if bundle:
-        raise ConfigError(f"--reference scores without a model; leave out {bundle} (evaluate translates and scores)")
-    if len(target) > 2 or (scoring.no_worse and len(target) == 1):
-        raise ConfigError(f"--reference scores one --target, or compares two; got {len(target)}")
-    scoring.check(others=[source, *target, *reference])
+    announce_pipes(options.source, *options.target, *(options.reference or ()))
+    if options.reference:
+        _score_against_references(options, options.reference, scoring)
+    else:
+        _score_with_model(options, scoring)
+
+
+def _score_against_references(options: ScoreOptions, reference: list[Path], scoring: Scoring) -> None:
+    """Score one set of translations, or compare two."""
+    _refuse_beside_references(options, scoring)
+    scoring.check(others=[options.source, *options.target, *reference])
 
     from ...data.readers import pair_lines
+    from ...errors import ConfigError
     from ...evaluation import TranslatedSet
 
-    if scoring.comet and not source:
+    if scoring.comet and not options.source:
         raise ConfigError("COMET reads the source too; name it by --source")
-    pairs = pair_lines(target[0], reference[0])
-    outputs = [[pair.source for pair in pairs], *(_aligned_lines(path, len(pairs)) for path in target[1:])]
+    pairs = pair_lines(options.target[0], reference[0])
+    outputs = [[pair.source for pair in pairs], *(_aligned_lines(path, len(pairs)) for path in options.target[1:])]
     others = [_aligned_lines(path, len(pairs)) for path in reference[1:]]
     references = list(zip([pair.target for pair in pairs], *others, strict=True))
-    sources = _aligned_lines(source, len(pairs)) if source else [""] * len(pairs)
+    sources = _aligned_lines(options.source, len(pairs)) if options.source else [""] * len(pairs)
     metrics, limits = scoring.prepare(sources, references)
-    names = [str(path) for path in target]
+    names = [str(path) for path in options.target]
     systems = [TranslatedSet(name, sources, references, texts) for name, texts in zip(names, outputs, strict=True)]
     scoring.show(systems, metrics, limits)
+
+
+def _refuse_beside_references(options: ScoreOptions, scoring: Scoring) -> None:
+    from ...errors import ConfigError
+
+    of_models = {"--batch-size": options.batch_size, "--device": options.device != "auto"}
+    refuse_options(of_models, "--reference scores without a model")
+    if options.bundle:
+        raise ConfigError(
+            f"--reference scores without a model; leave out {options.bundle} (evaluate translates and scores)"
+        )
+    if len(options.target) > 2 or (scoring.no_worse and len(options.target) == 1):
+        raise ConfigError(f"--reference scores one --target, or compares two; got {len(options.target)}")
 
 
 def _aligned_lines(path: Path, count: int) -> list[str]:
@@ -95,34 +110,45 @@ def _aligned_lines(path: Path, count: int) -> list[str]:
     return lines
 
 
-def _score_with_model(
-    bundle: str, source: Path, target: Path, *, as_json: bool, batch_size: int | None, device: str
-) -> None:
-    from ...data.readers import pair_lines
-    from ...errors import InputError
+def _score_with_model(options: ScoreOptions, scoring: Scoring) -> None:
+    """Print the log-probability of each pair."""
+    from ...errors import ConfigError, InputError
     from ...files import named_folders, to_json
+
+    refuse_options(scoring, "without --reference nothing is compared", besides=["--json"])
+    source = options.source
+    if not options.bundle or not source or len(options.target) != 1:
+        raise ConfigError(
+            "name BUNDLE, --source and one --target for log-probabilities, or --target and --reference for BLEU "
+            "and other metrics"
+        )
+
+    from ...data.readers import pair_lines
     from ...translator import Translator
 
+    target = options.target[0]
     pairs = pair_lines(source, target)
-    translator = Translator.load(*named_folders(bundle), device=device, precision="float32", batch_size=batch_size)
+    folders = named_folders(options.bundle)
+    translator = Translator.load(*folders, device=options.device, precision="float32", batch_size=options.batch_size)
     try:
         for scored in translator.score(pairs):
-            mean = scored.log_probability / len(scored.log_probabilities)
-            if as_json:
-                row = {
-                    "source": scored.source,
-                    "target": scored.target,
-                    "log_probability": _rounded(scored.log_probability),
-                    "tokens": [
-                        [piece, _rounded(value)]
-                        for piece, value in zip(scored.pieces, scored.log_probabilities, strict=True)
-                    ],
-                }
-                print(to_json(row))
+            if scoring.as_json:
+                print(to_json(_as_table(scored)))
             else:
+                mean = scored.log_probability / len(scored.log_probabilities)
                 print(f"{scored.log_probability:.4f}\t{mean:.4f}")
     except InputError as error:
         raise InputError(f"{source} or {target}, line {error.line}: {error}") from error
+
+
+def _as_table(scored: "Scored") -> dict[str, object]:
+    tokens = zip(scored.pieces, scored.log_probabilities, strict=True)
+    return {
+        "source": scored.source,
+        "target": scored.target,
+        "log_probability": _rounded(scored.log_probability),
+        "tokens": [[piece, _rounded(value)] for piece, value in tokens],
+    }
 
 
 def _rounded(log_probability: float) -> float | None:

@@ -134,7 +134,6 @@ class Scoring:
     ) -> None:
         """Score one system, or compare two, print the scores, write `output`, and exit with 1 if a limit is missed."""
         from ...evaluation import ScoredSet
-        from ...files import to_json
         from ...metrics import FEWEST
         from .screen import console
 
@@ -142,25 +141,9 @@ class Scoring:
         with console.rich.status("counting"):  # TER takes long for long lines
             systems = [ScoredSet.count(one, metrics) for one in translated]
             comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
-        count = int(self.wrong) if self.wrong.isdecimal() else 0
         rows = list(_wrong_rows(systems)) if self.wrong else []
-        last = systems[-1]
-        name = last.translated.name
-        missed = [limit.missed(last.counts[limit.name].score, last.metrics[limit.name], name) for limit in limits]
-        worse = [score.name for score in comparison.values() if score.better == 0]
-        if self.no_worse and worse:
-            missed.append(f"{name} is significantly worse by {', '.join(worse)}")
-        missed = list(filter(None, missed))
-        if self.as_json:
-            table = {**_as_table(systems, comparison), "missed": missed} | (
-                {"wrong": rows[:count]} if self.wrong.isdecimal() else {}
-            )
-            print(to_json(table))
-        else:
-            print(*_lines(systems, comparison), sep="\n")
-            width = max((len(name) for row in rows[:1] for name in row), default=0) + 2
-            for row in rows[:count]:
-                print("\n" + "\n".join(f"{name:<{width}}{value}" for name, value in row.items() if value))
+        missed = self._missed(systems[-1], comparison, limits)
+        self._print(systems, comparison, rows, missed)
         if pairs < FEWEST:
             verdict = ", and none is called better" if comparison else ""
             console.print(f"Fewer than {FEWEST} pairs ({pairs}): the intervals are too narrow{verdict}.")
@@ -171,6 +154,38 @@ class Scoring:
         if missed:
             console.print(f"allyouneed: {'; '.join(missed)}")
             raise typer.Exit(1)
+
+    def _missed(
+        self, system: "ScoredSet", comparison: "Mapping[str, PairedScore]", limits: Sequence[ScoreLimit]
+    ) -> list[str]:
+        """Say which limits the last system misses, and by which metrics it is worse if it must not be."""
+        name = system.translated.name
+        lines = [limit.missed(system.counts[limit.name].score, system.metrics[limit.name], name) for limit in limits]
+        worse = [score.name for score in comparison.values() if score.better == 0]
+        if self.no_worse and worse:
+            lines.append(f"{name} is significantly worse by {', '.join(worse)}")
+        return list(filter(None, lines))
+
+    def _print(
+        self,
+        systems: "Sequence[ScoredSet]",
+        comparison: "Mapping[str, PairedScore]",
+        rows: Sequence[Mapping[str, str]],
+        missed: Sequence[str],
+    ) -> None:
+        """Print the scores and the worst of the wrong translations `rows`."""
+        from ...files import to_json
+
+        lists_wrong = self.wrong.isdecimal()
+        worst = rows[: int(self.wrong)] if lists_wrong else []
+        if self.as_json:
+            table = {**_as_table(systems, comparison), "missed": missed}
+            print(to_json(table | {"wrong": worst} if lists_wrong else table))
+            return
+        print(*_lines(systems, comparison), sep="\n")
+        width = max((len(name) for row in rows[:1] for name in row), default=0) + 2
+        for row in worst:
+            print("\n" + "\n".join(f"{name:<{width}}{value}" for name, value in row.items() if value))
 
 
 def _lines(systems: "Sequence[ScoredSet]", comparison: "Mapping[str, PairedScore]") -> Iterator[str]:
