@@ -166,7 +166,7 @@ def main() -> None:
         progress = until(options.core_minutes, time.process_time)
         updates = fit(marian, recipe.train, prepared.train, progress=progress, peak=options.peak)
     marian_outputs = translate(marian, tokenizer, sources)
-    our_outputs = Translator(bundle).translate(sources)
+    our_outputs = Translator(bundle, precision="float32").translate(sources)
     print(f"after {options.core_minutes:g} core minutes and {updates:,} updates; ours is {options.run}")
     for metric in (bleu, chrf):
         marian_score, our_score = metric(marian_outputs, references), metric(our_outputs, references)

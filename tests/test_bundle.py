@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save, save_file
 
 import runs
 from allyouneed import Recipe, fit, recipe_path
-from allyouneed.bundle import Bundle, OtherDefinitionWarning, nn_digest
+from allyouneed.bundle import Bundle, OtherDefinitionWarning, nn_digest, parse_tensors
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import BundleError, ConfigError
 from allyouneed.nn import Transformer
@@ -145,6 +147,54 @@ def test_weights_that_are_not_finite_are_refused(saved: Path, value: float) -> N
     save_file(tensors, saved / "weights.safetensors")
     with pytest.raises(BundleError, match=r"source_embedding.table has numbers that are not finite"):
         Bundle.load(saved)
+
+
+NAME = "decoder.layers.1.feed_forward.inner.weight"
+
+
+@pytest.mark.parametrize("kind", ["missing", "more", "shape", "float64", "float16", "nan", "inf", "layers"])
+def test_weights_that_are_wrong_are_refused_where_no_torch_reads_them(kind: str, saved: Path) -> None:
+    tensors = load_file(saved / "weights.safetensors")
+    weight = tensors.pop(NAME)
+    if kind != "missing":
+        tensors[NAME] = weight
+    if kind == "more":
+        tensors["more"] = weight.clone()
+    if kind == "shape":
+        tensors[NAME] = weight.T.contiguous()
+    if kind.startswith("float"):
+        tensors[NAME] = weight.to(getattr(torch, kind))
+    if kind in ("nan", "inf"):
+        weight[0, -1] = float(kind)
+    if kind == "layers":
+        tensors = {name: one for name, one in tensors.items() if not name.startswith("encoder.layers.1.")}
+    save_file(tensors, saved / "weights.safetensors")
+    with pytest.raises((BundleError, ConfigError), match="more" if kind == "more" else r"weight|encoder\.layers\.1"):
+        Translator.load(saved, device="cpu")
+
+
+def test_a_file_of_weights_read_without_torch_is_that_of_safetensors() -> None:
+    tensors = {"a": torch.randn(3, 5), "b": torch.randn(7), "": torch.randn(1, 1)}
+    read = parse_tensors(save(tensors, metadata={"made": "by hand"}))
+    assert {name: torch.tensor(view.tolist()) for name, view in read.items()}.keys() == tensors.keys()
+    for name, view in read.items():
+        assert torch.equal(torch.tensor(view.tolist()), tensors[name])
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=200)
+def test_a_damaged_file_of_weights_is_refused_or_has_whole_tensors(data: st.DataObject) -> None:
+    content = bytearray(save({"a": torch.randn(3, 5), "b": torch.randn(7)}))
+    for _ in range(data.draw(st.integers(0, 2))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    del content[data.draw(st.integers(0, len(content))) :]
+    try:
+        tensors = parse_tensors(bytes(content))
+    except ConfigError:
+        return
+    for view in tensors.values():
+        assert view.nbytes == 4 * math.prod(view.shape or ())
+        assert len(view.tobytes()) == view.nbytes
 
 
 @pytest.mark.parametrize(

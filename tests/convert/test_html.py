@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -106,7 +107,7 @@ def test_greedy_translations_in_chromium_are_ours_token_for_token(
     assert translations == greedy.translate(texts)
 
 
-@pytest.mark.parametrize("sizes", [{}, *SIZES], ids=str)
+@pytest.mark.parametrize("sizes", [{}, {"tied_embeddings": "target"}, *SIZES], ids=str)
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_the_page_has_the_log_probabilities_of_a_cpu_to_the_bit(
     tmp_path: Path, precision: Precision, sizes: dict[str, Any]
@@ -168,6 +169,34 @@ def test_the_page_shows_the_attention_that_the_model_computes(tmp_path: Path, si
 def test_rounded_weights_come_close(tmp_path: Path, sizes: dict[str, Any]) -> None:
     proof = export_bundle(make_bundle(**sizes), tmp_path / "out", to="html", precision="int8", sentences=5)
     assert 1e-5 < proof.mean_difference < 0.1
+
+
+def test_a_page_in_int8_has_a_byte_for_each_number_of_a_matrix() -> None:
+    bundle = make_bundle(tied_embeddings="none", positions="sinusoidal")
+    shapes = bundle.shapes.values()
+    matrices = sum(math.prod(shape) for shape in shapes if len(shape) == 2)
+    scales_and_vectors = sum(4 * shape[0] for shape in shapes)
+    stored = len(b64decode(html.web_model(bundle, "int8").weights))
+    assert matrices + scales_and_vectors <= stored < matrices + scales_and_vectors + 4 * len(shapes)
+
+
+@pytest.mark.parametrize("name", ["source_embedding.table", "decoder.layers.0.cross_attention.value.weight"])
+def test_a_page_in_int8_that_differs_from_the_engine_by_one_level_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = make_bundle()
+    wrong, right = bundle.model.get_parameter(name), html.quantize
+
+    def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
+        levels, scales = right(weight)
+        if weight.equal(wrong):
+            levels[(levels > 0) & (levels < 127)] -= 1
+        return levels, scales
+
+    monkeypatch.setattr(html, "quantize", quantize)
+    with pytest.raises(ExportError, match="bit"):
+        export_bundle(bundle, tmp_path / "out", to="html", precision="int8", sentences=5)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)

@@ -249,6 +249,17 @@ def test_an_instruction_set_that_the_processor_lacks_is_refused(monkeypatch: pyt
         make(CONFIG)
 
 
+def test_two_models_in_one_process_do_not_touch_each_other() -> None:
+    engines = [make(config, precision) for config in list(CONFIGS.values())[:2] for precision in ("float32", "int8")]
+    alone = [replayed(engine) for engine in engines]
+    searches = [record_search(engine.config, 3) for engine in engines]
+    steps = [engine.start(search.sources) for engine, search in zip(engines, searches, strict=True)]
+    for position in range(min(len(search.steps) for search in searches)):
+        for step, search, expected in zip(steps, searches, alone, strict=True):
+            step(*search.steps[position])
+            np.testing.assert_array_equal(step.log_probabilities(), expected[position])
+
+
 def test_forty_threads_share_a_model() -> None:
     engine = make(CONFIG, "int8")
     expected = np.concatenate(replayed(engine))

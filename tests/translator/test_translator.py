@@ -360,3 +360,13 @@ def test_what_a_vocabulary_does_not_know_is_flagged_and_stops_no_other_text() ->
     assert ["unknown" in some for some in flags] == [False, True, False]
     with pytest.raises(InputError, match="Ж"):
         Translator(known).translate(["abc", "aЖc"])
+
+
+@pytest.mark.parametrize("least", [1, 10**9])
+def test_a_bundle_in_memory_and_one_on_disk_translate_in_one_precision(
+    least: int, bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allyouneed.translator.engine.INT8_MIN_PROJECTION", least)
+    bundle.save(tmp_path)
+    precisions = {Translator(bundle).precision, Translator.load(tmp_path, device="cpu").precision}
+    assert precisions == {"int8" if least == 1 else "float32"}

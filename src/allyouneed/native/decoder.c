@@ -82,7 +82,7 @@ void decode(const Search *search, Workspace *w, const int32_t *tokens, float *lo
     const int rows = search->rows, d_stride = round_up(c->d_model, PANEL);
 
     for (int n = 0; n < rows; n++)
-        embed(model, w, model->target_table, model->target_positions, tokens[n], position_of(search, n),
+        embed(model, w, &model->target_embedding, model->target_positions, tokens[n], position_of(search, n),
               w->x + (size_t)n * d_stride);
     for (int l = 0; l < c->decoder_layers; l++) {
         const Block *block = model->decoder + l;

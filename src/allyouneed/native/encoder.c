@@ -66,7 +66,7 @@ static int encode_some(const Model *model, Workspace *w, const int32_t *ids, con
 
     for (int s = 0; s < sentences; s++)
         for (int t = 0; t < lengths[s]; t++, row++)
-            embed(model, w, model->source_table, model->source_positions, ids[row], t, w->x + (size_t)row * d_stride);
+            embed(model, w, &model->source_embedding, model->source_positions, ids[row], t, w->x + (size_t)row * d_stride);
     for (int l = 0; l < c->encoder_layers; l++) {
         const Block *block = model->encoder + l;
         const float *input = sublayer_input(model, w, &block->self_attention_norm, rows);

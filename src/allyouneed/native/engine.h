@@ -30,7 +30,7 @@ typedef struct {
     int32_t sinusoidal;     /* sines and cosines are added to the embeddings */
     int32_t rotary;         /* queries and keys of self-attention are rotated */
     int32_t query_key_norm; /* queries and keys of self-attention are normalized in each head */
-    int32_t int8;           /* linear maps in int8 */
+    int32_t int8;           /* linear maps and embeddings in int8 */
     int32_t acausal;        /* for readers: the target has no causal mask, see `search_step` */
     int32_t watched;        /* for readers: a search keeps what `search_seen` returns */
 } Config;

@@ -12,10 +12,15 @@ static const float *sines(const Model *model, Workspace *w, const float *known, 
 }
 
 /* §3.4 and §3.5: a row of the table times √d_model, plus its position. */
-void embed(const Model *model, Workspace *w, const float *table, const float *learned, int id, int position, float *x) {
+void embed(const Model *model, Workspace *w, const Embedding *embedding, const float *learned, int id, int position,
+           float *x) {
     const int d_model = model->config.d_model;
-    const float scale = __builtin_sqrtf((float)d_model), *row = table + (size_t)id * d_model;
-    for (int i = 0; i < d_model; i++) x[i] = row[i] * scale;
+    const float scale = __builtin_sqrtf((float)d_model);
+    if (embedding->map)
+        linear_row(embedding->map, id, x);
+    else
+        memcpy(x, embedding->rows + (size_t)id * d_model, sizeof(float) * d_model);
+    for (int i = 0; i < d_model; i++) x[i] *= scale;
     if (learned) model->kernels->add(x, learned + (size_t)position * d_model, d_model);
     if (model->config.sinusoidal)
         model->kernels->add(x, sines(model, w, model->sines, position, d_model, d_model), d_model);

@@ -9,7 +9,8 @@ int workspace_reserve(Workspace *w, const Config *c, int rows, int length, size_
 void workspace_free(Workspace *w);
 void note(const Model *model, Workspace *w, const float *numbers, int count);
 
-void embed(const Model *model, Workspace *w, const float *table, const float *learned, int id, int position, float *x);
+void embed(const Model *model, Workspace *w, const Embedding *embedding, const float *learned, int id, int position,
+           float *x);
 void apply(const Model *model, Workspace *w, const Linear *map, const float *x, int x_stride, int rows, float *y,
            int y_stride);
 const float *sublayer_input(const Model *model, Workspace *w, const Norm *norm, int rows);

@@ -92,6 +92,12 @@ int linear_new(Linear *map, const float *const *weights, const float *const *sca
     return OK;
 }
 
+/* The weights of one output in int8, as numbers. */
+void linear_row(const Linear *map, int output, float *x) {
+    const int8_t *strip = map->levels + (size_t)(output / STRIP) * map->quads * 4 * STRIP + output % STRIP * 4;
+    for (int i = 0; i < map->in; i++) x[i] = map->scale[output] * strip[(size_t)(i / 4) * 4 * STRIP + i % 4];
+}
+
 void linear_free(Linear *map) {
     free(map->bias);
     free(map->weights);

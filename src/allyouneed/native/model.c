@@ -83,9 +83,8 @@ static const float *take(Reader *reader, size_t size) {
     return weight;
 }
 
-/* The same, as a copy that the model keeps. */
-static const float *take_copy(Reader *reader, size_t size) {
-    const float *weight = take(reader, size);
+/* A copy that the model keeps. */
+static const float *keep(Reader *reader, const float *weight, size_t size) {
     Kept *copy;
     if (!weight || reader->error) return NULL;
     copy = malloc(sizeof *copy + sizeof(float) * size);
@@ -98,6 +97,8 @@ static const float *take_copy(Reader *reader, size_t size) {
     reader->model->kept = copy;
     return copy->numbers;
 }
+
+static const float *take_copy(Reader *reader, size_t size) { return keep(reader, take(reader, size), size); }
 
 static Norm take_norm(Reader *reader) {
     Norm norm;
@@ -142,10 +143,46 @@ static void take_block(Reader *reader, Block *block, int is_decoder) {
     block->feed_forward_norm = take_norm(reader);
 }
 
+/* A table of V vectors as it came, with the scales of its rows if they are rounded to levels already. */
+typedef struct {
+    const float *numbers, *scale;
+} Table;
+
+static Table take_table(Reader *reader, int vocab_size) {
+    Table table;
+    table.scale = reader->scales ? *reader->scales : NULL;
+    table.numbers = take(reader, (size_t)vocab_size * reader->config->d_model);
+    return table;
+}
+
+/* A table as a linear map, in which every vector is an output. */
+static void new_table(Reader *reader, Linear *map, Table table, const float *bias, int vocab_size) {
+    const Config *c = reader->config;
+    if (!reader->error)
+        reader->error = linear_new(map, &table.numbers, &table.scale, &bias, &vocab_size, 1, c->d_model, c->int8);
+}
+
+/* The embeddings: copies of their tables, or in int8 linear maps, where a tied one is that of the other table. */
+static void new_embeddings(Reader *reader, Model *model, Table source, Table target, int projection_is_tied) {
+    const Config *c = reader->config;
+    const int is_tied = !target.numbers;
+    if (!c->int8) {
+        model->source_embedding.rows = keep(reader, source.numbers, (size_t)c->vocab_size * c->d_model);
+        model->target_embedding.rows = keep(reader, target.numbers, (size_t)c->target_vocab_size * c->d_model);
+        if (is_tied) model->target_embedding = model->source_embedding;
+        return;
+    }
+    if (!projection_is_tied) new_table(reader, &model->target_table, is_tied ? source : target, NULL, c->target_vocab_size);
+    model->target_embedding.map = projection_is_tied ? &model->projection : &model->target_table;
+    if (!is_tied) new_table(reader, &model->source_table, source, NULL, c->vocab_size);
+    model->source_embedding.map = is_tied ? model->target_embedding.map : &model->source_table;
+}
+
 Model *model_new(const Config *config, const float *const *weights, const float *const *scales, int set, int *error) {
     Model *model = calloc(1, sizeof *model);
     Reader reader = {weights, scales, config, model, OK};
-    const float *table, *table_scale, *bias;
+    Table source, target, projection;
+    const float *bias;
     const Config *c;
     int rotated;
 
@@ -170,21 +207,19 @@ Model *model_new(const Config *config, const float *const *weights, const float 
         if (c->rotary) sines_at(position, rotated, model->turns + (size_t)position * c->d_k);
     }
 
-    model->source_table = take_copy(&reader, (size_t)c->vocab_size * c->d_model);
+    source = take_table(&reader, c->vocab_size);
     model->source_positions = take_copy(&reader, (size_t)c->max_length * c->d_model);
     for (int l = 0; l < c->encoder_layers; l++) take_block(&reader, model->encoder + l, 0);
     model->encoder_norm = take_norm(&reader);
-    model->target_table = take_copy(&reader, (size_t)c->target_vocab_size * c->d_model);
-    if (!model->target_table) model->target_table = model->source_table;
+    target = take_table(&reader, c->target_vocab_size);
     model->target_positions = take_copy(&reader, (size_t)c->max_length * c->d_model);
     for (int l = 0; l < c->decoder_layers; l++) take_block(&reader, model->decoder + l, 1);
     model->decoder_norm = take_norm(&reader);
-    table_scale = reader.scales ? *reader.scales : NULL;
-    table = take(&reader, (size_t)c->target_vocab_size * c->d_model);
-    if (!table) table = model->target_table;
+    projection = take_table(&reader, c->target_vocab_size);
     bias = take(&reader, c->target_vocab_size);
-    if (!reader.error)
-        reader.error = linear_new(&model->projection, &table, &table_scale, &bias, &c->target_vocab_size, 1, c->d_model, c->int8);
+    new_table(&reader, &model->projection, projection.numbers ? projection : target.numbers ? target : source, bias,
+              c->target_vocab_size);
+    new_embeddings(&reader, model, source, target, !projection.numbers);
 
     *error = reader.error;
     if (reader.error) {
@@ -206,6 +241,8 @@ void model_free(Model *model) {
     for (int l = 0; model->encoder && l < model->config.encoder_layers; l++) free_block(model->encoder + l);
     for (int l = 0; model->decoder && l < model->config.decoder_layers; l++) free_block(model->decoder + l);
     linear_free(&model->projection);
+    linear_free(&model->source_table);
+    linear_free(&model->target_table);
     while (model->kept) {
         Kept *next = model->kept->next;
         free(model->kept);

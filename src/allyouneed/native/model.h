@@ -30,11 +30,17 @@ typedef struct Kept {
     float numbers[];
 } Kept;
 
+/* A table of V vectors: rows, (V, D), or in int8 the outputs of a linear map, where a tied projection is that map. */
+typedef struct {
+    const float *rows;
+    const Linear *map;
+} Embedding;
+
 struct Model {
     Config config;
     Kept *kept;
     const Kernels *kernels;
-    const float *source_table, *target_table;         /* embeddings, (V, D) */
+    Embedding source_embedding, target_embedding;
     const float *source_positions, *target_positions; /* learned ones, (max_length, D), or NULL */
     float *sines;                                     /* positions to add, (known_positions, D), or NULL */
     float *turns;                                     /* sines and cosines of rotary positions, (known_positions, K) */
@@ -42,6 +48,7 @@ struct Model {
     Block *encoder, *decoder;
     Norm encoder_norm, decoder_norm; /* closing norms of "pre" */
     Linear projection;
+    Linear source_table, target_table; /* int8, of embeddings that are not tied to the projection */
 };
 
 /* The numbers of one pass through the layers, for so many rows; rows are `*_stride` numbers apart. */
@@ -93,6 +100,7 @@ struct Search {
 int linear_new(Linear *map, const float *const *weights, const float *const *scales, const float *const *biases,
                const int *outputs, int count, int in, int int8);
 void linear_free(Linear *map);
+void linear_row(const Linear *map, int output, float *x);
 int all_finite(const float *x, size_t size);
 
 /* position.c */

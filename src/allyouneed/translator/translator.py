@@ -49,7 +49,7 @@ class Translator:
     """
 
     def __init__(
-        self, bundle: Bundle, *others: Bundle, decode: DecodeConfig | None = None, precision: str = "float32"
+        self, bundle: Bundle, *others: Bundle, decode: DecodeConfig | None = None, precision: str = "auto"
     ) -> None:
         """`precision` is that of the weights: "float32", "int8", "bfloat16", or "auto" (see `make_engine`).
 

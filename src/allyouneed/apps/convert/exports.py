@@ -3,6 +3,7 @@
 The other program translates, and its translations and probabilities are compared with ours. Two programs add the same
 numbers in another order, so their probabilities differ by rounding, and where two continuations are as good as equal
 each may choose another one: such a translation counts as a tie if this model gives both the same score to within `TIE`.
+A web page runs the engine of a CPU, so it is also compared with that in its own precision, to the bit.
 """
 
 import random
@@ -11,19 +12,24 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 import torch
 
 from ...bundle import Bundle
 from ...config import DecodeConfig, ModelConfig
-from ...decode import SearchLimits, search
+from ...decode import SearchLimits, greedy_search, search
 from ...errors import ConfigError, ExportError, InputError, require_extra
 from ...export_limits import exportable, unexpressed_settings
 from ...files import folder_written_whole, to_json, write_whole
+from ...native.engine import NativeEngine
+from ...native.engine import Precision as NativePrecision
+from ...native.library import load_library
+from ...nn.weights import weight_buffers
 from ...translator.definition import DefinitionEngine
 from ...translator.engine import pick_precision
 from ...translator.likelihood import eval_copy, target_log_probabilities
+from ...translator.scoring import score_targets
 
 ExportPrecision = Literal["float32", "float16", "int8"]
 
@@ -141,13 +147,16 @@ def export_bundle(
     with folder_written_whole(Path(folder)) as partial:
         sources = probe_sources(bundle) + random_sources(bundle, sentences, seed=1)
         getattr(module, f"write_{to}")(bundle, partial, precision)
-        proof = prove(bundle, getattr(module, chosen.folder)(partial, bundle), sources)
+        converted: ConvertedModel = getattr(module, chosen.folder)(partial, bundle)
+        proof = prove(bundle, converted, sources)
         if not (proof.passed if precision == "float32" else proof.close):
             raise ExportError(
                 f"{chosen.program} translated {proof.sentences - proof.identical - proof.ties} of {proof.sentences} "
                 f"sentences differently from this model; log-probabilities are up to {proof.max_difference:.1e} apart, "
                 f"{proof.mean_difference:.1e} on average. Nothing was written"
             )
+        if chosen.as_on_cpu and load_library():
+            require_same_bits(bundle, converted, sources, cast(NativePrecision, precision))
         proof = replace(proof, precision=precision, unexpressed_settings=unexpressed_settings(bundle.decode, to))
         write_whole(partial / "proof.json", to_json(asdict(proof), indent=2) + "\n")
     return proof
@@ -196,6 +205,27 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -
         mean_difference=sum(differences) / len(differences),
         beams=beams,
     )
+
+
+def require_same_bits(
+    bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], precision: NativePrecision
+) -> None:
+    """Refuse an export whose log-probabilities of greedy translations are not those of the engine in C, to the bit."""
+    engine = NativeEngine(bundle.config, weight_buffers(bundle.model), precision)
+    tokenizer, banned = bundle.target_tokenizer, banned_ids(bundle)
+    limit = min(PROOF_LENGTH, bundle.config.max_length)
+    limits = SearchLimits(sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=[limit])
+    for source in sources:
+        (best,) = greedy_search(engine.start([source], banned_ids=banned), limits)
+        target = tokenizer.frame(best.ids) if best.finished else [tokenizer.sos_id, *best.ids]
+        (expected,) = score_targets(engine.start([source], banned_ids=banned), [target])
+        found = converted.log_probabilities(source, target)
+        if found != expected:
+            difference = max(abs(one - other) for one, other in zip(found, expected, strict=True))
+            raise ExportError(
+                f"in {precision} the log-probabilities of the export differ by {difference:.1e} nats from those of the "
+                "engine in C, which must be the same to the bit (native/engine.wasm). Nothing was written"
+            )
 
 
 def probe_sources(bundle: Bundle) -> list[list[int]]:

@@ -195,7 +195,7 @@ def _abbreviations(bundle: Bundle) -> list[str]:
 def _pack(bundle: Bundle, precision: Precision) -> tuple[list[dict[str, Any] | None], bytes]:
     """Write all weights as one block of bytes, in the order of the engine. Returns where each is, too.
 
-    In int8 the matrices of linear maps are levels; embeddings stay exact, as on a CPU.
+    In int8 the matrices of linear maps and the embeddings are levels, as on a CPU.
     """
     stored = weights(bundle.model)
     index: list[dict[str, Any] | None] = []
@@ -213,7 +213,7 @@ def _pack(bundle: Bundle, precision: Precision) -> tuple[list[dict[str, Any] | N
             continue
         tensor = stored[weight.name].float()
         entry: dict[str, Any] = {"name": weight.name, "shape": list(weight.shape)}
-        if precision == "int8" and weight.name.endswith((".weight", "projection.table")):
+        if precision == "int8" and weight.name.endswith((".weight", ".table")):
             levels, scales = quantize(tensor)
             entry |= {"offset": append(levels), "scales": append(scales)}
         else:
