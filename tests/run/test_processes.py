@@ -186,17 +186,23 @@ def test_a_module_in_the_current_folder_is_none_of_a_worker_that_a_script_starts
     )
 
 
+TRIALS = {"WINDOW": 0, "FEWEST": 2, "MIN_UPDATE": 1, "WORTH_SECONDS": -1, "WORTH_WINDOWS": 0}  # every few updates
+
+
 def test_a_run_that_changes_its_processes_ends_with_the_same_bits_when_it_was_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Windows of two updates; the trial of two processes begins after update 8, and is kept or given up after 12."""
-    changes = {"WINDOW": 0, "FEWEST": 2, "MIN_UPDATE": 1, "CHANGED": 1e-9, "WORTH_SECONDS": -1, "WORTH_WINDOWS": 0}
+    """Windows of two updates; the trial of two processes begins after update 8, and is kept or given up after 12.
+
+    After update 24 the other number is tried, for as long.
+    """
+    changes = TRIALS | {"CHANGED": 1e-9, "HOPELESS": 0, "TRYING": 2}
     for name, value in changes.items():
         monkeypatch.setattr(worker_count, name, value)
     monkeypatch.setattr(worker_count, "available_cores", lambda: 2)
-    recipe = eventful(threads=0, steps=18, optimizer="muon")
+    recipe = eventful(threads=0, steps=30, optimizer="muon")
     weights = []
-    for kept, (gain, stops) in enumerate([(float("inf"), (10,)), (0, (7, 15))]):
+    for kept, (gain, stops) in enumerate([(float("inf"), (10,)), (0, (7, 26))]):
         monkeypatch.setattr(worker_count, "GAIN", gain)
         straight, stopped = tmp_path / f"straight{kept}", tmp_path / f"stopped{kept}"
         notebook = Notebook()
@@ -215,7 +221,7 @@ def test_a_run_that_changes_its_processes_ends_with_the_same_bits_when_it_was_st
 def test_a_trial_whose_processes_cannot_start_leaves_the_run_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"WINDOW": 0, "FEWEST": 2, "MIN_UPDATE": 1, "WORTH_SECONDS": -1, "WORTH_WINDOWS": 0}.items():
+    for name, value in TRIALS.items():
         monkeypatch.setattr(worker_count, name, value)
     monkeypatch.setattr(worker_count, "available_cores", lambda: 2)
     monkeypatch.setattr(processes, "python_command", lambda *_: [sys.executable, "-c", "raise SystemExit(1)"])
@@ -226,7 +232,7 @@ def test_a_trial_whose_processes_cannot_start_leaves_the_run_as_it_is(
 
 def test_a_run_that_one_process_has_to_make_tries_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with an optimizer of one's own; a resumed run goes on with as many."""
-    changes = {"WINDOW": 0, "FEWEST": 2, "MIN_UPDATE": 1, "CHANGED": 1e-9, "WORTH_SECONDS": -1, "WORTH_WINDOWS": 0}
+    changes = TRIALS | {"CHANGED": 1e-9, "HOPELESS": 0, "TRYING": 2}
     for name, value in {**changes, "GAIN": 0}.items():
         monkeypatch.setattr(worker_count, name, value)
     monkeypatch.setattr(worker_count, "available_cores", lambda: 2)

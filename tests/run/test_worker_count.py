@@ -1,5 +1,6 @@
 """How many cores train a run: those that make it fastest, by the time of its updates."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -32,23 +33,45 @@ def cores_of_a_run(speed: Speed, updates: int, *, most: int = 2, starts: bool = 
     return used
 
 
+def share(used: list[int], cores: int) -> float:
+    return used.count(cores) / len(used)
+
+
 def test_more_processes_train_where_they_gain() -> None:
-    used = cores_of_a_run(lambda cores, _: [10, 16][cores - 1], 4_000)
+    used = cores_of_a_run(lambda cores, _: [10, 16][cores - 1], 20_000)
     assert used[:5] == [1, 1, 1, 1, 2]
-    assert set(used[4:]) == {2}
+    assert share(used[4:], 2) > 0.97
+    assert used[-1] == 2
 
 
 def test_where_two_processes_do_not_gain_one_trains_and_few_updates_are_spent_on_trials() -> None:
     used = cores_of_a_run(lambda cores, _: [10, 10.4][cores - 1], 20_000)
     assert used[-1] == 1
-    assert 0 < used.count(2) <= 0.02 * len(used)
+    assert 0.97 < share(used, 1) < 1
+    hopeless = cores_of_a_run(lambda cores, _: [10, 4][cores - 1], 20_000)
+    assert hopeless.count(2) < used.count(2)
+
+
+@pytest.mark.parametrize("gain", [0.8, 1.3])
+def test_the_faster_number_trains_though_the_speed_of_a_core_changes_by_a_fifth(gain: float) -> None:
+    """As that of a virtual machine does, for seconds; a wrong result of one trial is made good by others."""
+    speed, shares = [10.0, 10 * gain], []
+    for seed in range(40):
+        rng = random.Random(seed)
+        noise = [rng.choice([1.0, 1.0, 1.0, 0.8, 1.2]) for _ in range(100)]  # each for two windows
+
+        def speed_at(cores: int, step: int, noise: list[float] = noise) -> float:
+            return speed[cores - 1] * noise[(step - 1) // (2 * WINDOW)]
+
+        shares.append(share(cores_of_a_run(speed_at, 200 * WINDOW), 2 if gain > 1 else 1))
+    assert sum(shares) / len(shares) > 0.85
 
 
 def test_of_many_cores_as_many_train_as_gain() -> None:
     used = cores_of_a_run(lambda cores, _: 10 * min(cores, 5), 20_000, most=6)
-    assert set(used) == {1, 2, 4, 6}
-    assert used[-1] == 6
-    assert set(cores_of_a_run(lambda cores, _: 10 * min(cores, 4), 20_000, most=6)[-100:]) == {4}
+    assert used[0] == 1
+    assert share(used, 6) > 0.95
+    assert share(cores_of_a_run(lambda cores, _: 10 * min(cores, 4), 20_000, most=6), 4) > 0.9
 
 
 @pytest.mark.parametrize("freed", [False, True])
@@ -64,14 +87,14 @@ def test_when_other_programs_begin_or_end_the_number_follows(freed: bool) -> Non
     assert before[-1] == (1 if freed else 2)
     assert after[-1] == (2 if freed else 1)
     if not freed:
-        assert after.index(1) <= 2  # at once
+        assert after.index(1) <= 6
 
 
 def test_a_trial_goes_on_where_a_run_was_stopped() -> None:
     """The state has all that is needed to judge it."""
     for fast in (True, False):
         state = TrainState(step=5 * WINDOW, cores=2)
-        state.trial = CoreTrial(1, 10_000.0, 6)
+        state.trial = CoreTrial(1, 10_000.0, 6)  # in its last window
         state = TrainState(**{**state.scalars(), "trial": list(state.trial)})  # type: ignore[arg-type]
         choice = CoreChoice(2, WINDOW, start=lambda _: None, can_start=lambda: True, say=lambda _: None)
         state.step = 6 * WINDOW

@@ -79,7 +79,9 @@ class TrainState:
     learning_rate_factor: float = 1.0  # times the schedule's: halved at each rollback
     cores: int = 0  # that make the following updates, as in worker_count.py; 0: not chosen yet
     trial: CoreTrial | None = None  # of that number of cores, if it is one
-    trial_at: int = 0  # the window at which more cores are tried; 0: not planned yet
+    trial_at: int = 0  # the window at which another number is tried; 0: not planned yet
+    tries_fewer: bool = False  # then, rather than more
+    gains: list[tuple[int, float]] = field(default_factory=list)  # cores, and how much faster than fewer, by trials
     micro_batches: int = 1  # parts into which a batch is split to fit into memory
     skipped: int = 0  # updates that were not finite
     skipped_in_a_row: int = 0

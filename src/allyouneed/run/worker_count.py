@@ -4,14 +4,15 @@ As many processes as cores share every batch, with one thread each: threads of o
 their cores busy while they do. Where only one process can train, it has as many threads instead.
 
 A run begins with one core. After a number of updates that depends on the size of an update alone, it tries twice as
-many cores, and keeps them if they are faster; after a failure it tries again when four times as many updates are done,
-or when the speed has changed. Each change follows a checkpoint that has it, so a run that is resumed there continues
-with the same number, and to the bit as if it had never stopped.
+many cores, and keeps them if they are faster. One result may be chance, so the comparison is repeated, from either
+side, when three times as many updates are done, or when the speed has changed. Each change follows a checkpoint that
+has it, so a run that is resumed there continues with the same number, and to the bit as if it had never stopped.
 """
 
 import os
 from collections.abc import Callable
 from math import ceil
+from statistics import median
 from typing import NamedTuple
 
 import torch
@@ -28,10 +29,13 @@ from .state import CoreTrial, TrainState
 MIN_UPDATE = 4e7
 # Speeds are compared over windows of so many parameters × tokens, a few seconds of one core, or FEWEST updates.
 WINDOW, FEWEST = 2e10, 16
-FIRST, SPACING = 4, 4  # the window at which the first trial begins; each further one SPACING times as late
-STARTING, TRYING = 2, 2  # windows in which processes start; and of a trial: one to warm up, one that counts
+FIRST, SPACING = 4, 3  # the window at which the first trial begins; each further one SPACING times as late
+STARTING, TRYING = 2, 4  # windows in which processes start; and of a trial: one to warm up, three that count
+# Medians of windows are compared, since a core of a virtual machine may be a fifth slower for seconds.
+REMEMBERED, RECENT = 9, 3
 GAIN = 1.05  # more cores are kept if they are so much faster
-CHANGED = 0.7  # of the speed, from which on the number of cores is tried again; or its inverse
+HOPELESS = 0.5  # of the speed, below which a trial of more cores ends at once
+CHANGED = 0.6  # of the speed, from which on the number of cores is tried again; or its inverse
 WORTH_SECONDS, WORTH_WINDOWS = 30.0, 8  # the least that a run must still take for a trial to pay
 
 
@@ -111,8 +115,8 @@ def window_size(config: TrainConfig, model: Transformer) -> int:
 class CoreChoice:
     """Tries other numbers of cores between the windows of a run, up to `most`; the trial that goes on is in its state.
 
-    `start` starts the processes for a number of cores, ahead of the trial; `can_start` waits for them, and returns
-    False if they have failed. `say` takes a line about what was found.
+    `start` starts the processes for a number of cores, ahead of their use, and ends those for another number;
+    `can_start` waits for them, and returns False if they have failed. `say` takes a line about what was found.
     """
 
     def __init__(
@@ -127,8 +131,8 @@ class CoreChoice:
         self._most, self._window = most, window
         self._start, self._can_start, self._say = start, can_start, say
         self._tokens, self._seconds, self._updates = 0.0, 0.0, 0  # of this window
-        self._speed = 0.0  # tokens a second with the present cores; 0: not measured yet
-        self._is_started = False  # the processes of the next trial
+        self._speeds: list[float] = []  # tokens a second of the last windows with the present cores
+        self._started = 0  # cores for which processes wait
 
     def count(self, tokens: int, seconds: float) -> None:
         """Count an update, and the time that it took."""
@@ -139,49 +143,84 @@ class CoreChoice:
         window, speed = state.step // self._window, self._tokens / max(self._seconds, 1e-9)
         seconds_left = updates_left * self._seconds / max(1, self._updates)
         self._tokens, self._seconds, self._updates = 0.0, 0.0, 0
-        is_worth_it = seconds_left > WORTH_SECONDS and updates_left > WORTH_WINDOWS * self._window
+        self._speeds = [*self._speeds, speed][-REMEMBERED:]
         if state.trial:
-            return self._judge(state, state.trial, window, speed) if window >= state.trial.until else 0
-        before, self._speed = self._speed, max(self._speed, speed)
-        if before and not CHANGED < speed / before < 1 / CHANGED:
-            self._speed, state.trial_at = speed, window + STARTING
-            if speed < before and state.cores > 1 and is_worth_it:
-                return self._begin(state, window, state.cores // 2)
+            return self._continue(state, state.trial, window, speed)
+        is_worth_it = seconds_left > WORTH_SECONDS and updates_left > WORTH_WINDOWS * self._window
         state.trial_at = state.trial_at or FIRST
-        if not is_worth_it or state.cores >= self._most or window < state.trial_at - STARTING:
+        usual, now = median(self._speeds[:-RECENT] or [speed]), median(self._speeds[-RECENT:])
+        if len(self._speeds) >= 2 * RECENT and not CHANGED < now / usual < 1 / CHANGED:
+            # The trial is compared with windows after these, which were chosen for being slow or fast.
+            self._speeds, state.trial_at, state.tries_fewer, state.gains = [], window + RECENT, now < usual, []
             return 0
-        more = min(2 * state.cores, self._most)
-        if not self._is_started:
-            self._start(more)
-            self._is_started = True
+        cores = self._next(state)
+        if not is_worth_it or cores == state.cores or window < state.trial_at - STARTING:
+            return 0
+        if cores > state.cores:
+            self._start_ahead(cores)
         if window < state.trial_at:
             return 0
-        self._is_started = False
-        if not self._can_start():  # they have failed once, and are not tried again
-            self._most = state.cores
-            self._say(f"the processes for {more} cores could not start, for the error above; {state.cores} train on")
-            return 0
-        return self._begin(state, window, more)
+        return self._begin(state, window, cores) if cores < state.cores or self._has_started(state, cores) else 0
+
+    def _next(self, state: TrainState) -> int:
+        """The cores of the next trial, in the direction of the last winner if there are any, else in the other."""
+        more, fewer = min(2 * state.cores, self._most), max(1, state.cores // 2)
+        return fewer if (state.tries_fewer and fewer < state.cores) or more == state.cores else more
 
     def _begin(self, state: TrainState, window: int, cores: int) -> int:
-        state.trial, state.cores = CoreTrial(state.cores, self._speed, window + TRYING), cores
+        state.trial, state.cores = CoreTrial(state.cores, median(self._speeds), window + TRYING), cores
+        self._speeds = []
         return cores
 
-    def _judge(self, state: TrainState, trial: CoreTrial, window: int, speed: float) -> int:
+    def _continue(self, state: TrainState, trial: CoreTrial, window: int, speed: float) -> int:
+        """Measure another window of a trial; end it after the last one, or as soon as it is hopeless."""
+        if trial.cores > state.cores:  # which may train again
+            self._start_ahead(trial.cores)
+        if window <= trial.until - TRYING + 1:  # warming up
+            self._speeds = []
+            return 0
+        is_hopeless = trial.cores < state.cores and speed < HOPELESS * trial.speed
+        return self._judge(state, trial, window) if window >= trial.until or is_hopeless else 0
+
+    def _judge(self, state: TrainState, trial: CoreTrial, window: int) -> int:
         """End a trial: keep its cores, or go back."""
-        (fewer, slow), (more, fast) = sorted([(trial.cores, trial.speed), (state.cores, speed)])
-        tried, chosen = state.cores, more if fast > GAIN * slow else fewer
-        state.trial, state.cores = None, chosen
-        self._speed = fast if chosen == more else slow
-        self._say(
-            f"on {more} cores {fast / max(slow, 1e-9):.2f} times as fast as on {fewer}: {chosen} train from now on"
-        )
-        state.trial_at = window + STARTING if chosen == tried == more else _later_trial(window)
+        tried, measured = state.cores, median(self._speeds)
+        (fewer, slow), (more, fast) = sorted([(trial.cores, trial.speed), (tried, measured)])
+        gains = [gain for cores, gain in state.gains if cores == more] + [fast / max(slow, 1e-9)]
+        state.gains = [(more, gain) for gain in gains[-RECENT:]]
+        chosen = more if median(gains[-RECENT:]) > GAIN else fewer
+        self._say(f"on {more} cores {gains[-1]:.2f} times as fast as on {fewer}: {chosen} train from now on")
+        is_sure = (gains[-1] > GAIN) == (chosen == more)  # else the same comparison is repeated soon
+        state.trial, state.tries_fewer = None, (chosen == fewer) == is_sure
+        if chosen != tried and more == chosen and not self._has_started(state, more):
+            chosen = tried
+        state.cores = chosen
+        if self._started and chosen != self._started:
+            self._start(1)
+            self._started = 0
+        self._speeds = [measured if chosen == tried else trial.speed]
+        goes_on = chosen == tried and (self._next(state) < chosen) == state.tries_fewer
+        state.trial_at = window + STARTING if goes_on or not is_sure else _later_trial(window)
         return 0 if chosen == tried else chosen
+
+    def _start_ahead(self, cores: int) -> None:
+        if self._started != cores:
+            self._start(cores)
+            self._started = cores
+
+    def _has_started(self, state: TrainState, cores: int) -> bool:
+        """Whether the processes for these cores wait; if they have failed, they are not tried again."""
+        self._start_ahead(cores)
+        self._started = 0  # they join the run
+        if self._can_start():
+            return True
+        self._most = state.cores
+        self._say(f"the processes for {cores} cores could not start, for the error above; {state.cores} train on")
+        return False
 
 
 def _later_trial(window: int) -> int:
-    """The window of the trial that follows one without a gain: the first after `window` of FIRST, FIRST · SPACING, …"""
+    """The window of the trial that does not follow a gain: the first after `window` of FIRST, FIRST · SPACING, …"""
     later = FIRST
     while later <= window:
         later *= SPACING
