@@ -1,6 +1,7 @@
 """`allyouneed evaluate`: scores of a model on a test set, or of two models and whether they differ."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -18,32 +19,37 @@ from .command import (
 )
 from .recipe_argument import parse_columns
 from .scores import Scoring
+from .screen import announce_pipes, console, progress
 
 if TYPE_CHECKING:
     from ...data.pairs import Pair
+    from ...evaluation import TranslatedSet
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluateOptions:
+    """What `allyouneed evaluate` is told, besides how to score and the settings of the search."""
+
+    bundle: BundleFolders
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[BUNDLE|PAIRS]", help="Another model, to compare with; a file of pairs."),
+    ] = None
+    source: Annotated[Path | None, typer.Option(help="The text to translate, a sentence a line.")] = None
+    target: Annotated[Path | None, typer.Option(help="The reference translations, a sentence a line.")] = None
+    pairs: Annotated[Path | None, typer.Option(help="Both: source, tab, one or more references.")] = None
+    columns: Annotated[str | None, typer.Option(help='Columns of --pairs: "en,it", or by number "2,4".')] = None
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the translations; to .jsonl with scores.")
+    ] = None
+    device: DeviceOption = "auto"
+    precision: PrecisionOption = "auto"
 
 
 @with_search("beam", "batch_size")
 @with_options(Scoring, "scoring")
-def evaluate_command(
-    bundle: BundleFolders,
-    more: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[BUNDLE|PAIRS]", help="Another model, to compare with; a file of pairs."),
-    ] = None,
-    source: Annotated[Path | None, typer.Option(help="The text to translate, a sentence a line.")] = None,
-    target: Annotated[Path | None, typer.Option(help="The reference translations, a sentence a line.")] = None,
-    pairs: Annotated[Path | None, typer.Option(help="Both: source, tab, one or more references.")] = None,
-    columns: Annotated[str | None, typer.Option(help='Columns of --pairs: "en,it", or by number "2,4".')] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the translations; to .jsonl with scores.")
-    ] = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "auto",
-    *,
-    scoring: Scoring,
-    decode: SearchSettings,
-) -> None:
+@with_options(EvaluateOptions, "options")
+def evaluate_command(options: EvaluateOptions, scoring: Scoring, decode: SearchSettings) -> None:
     """Translate a test set and score the result: BLEU, chrF2, chrF++, TER, character error rate and exact match.
 
     Every score has a 95 % interval, and two models are compared by sacrebleu's paired bootstrap. Without a test set,
@@ -55,27 +61,31 @@ def evaluate_command(
       allyouneed evaluate runs/mine --source test.en --target test.de --json
       allyouneed evaluate runs/mine --source a.en --target a.de decode.alpha=1.4
     """
-    from .evaluate import read_test_set
-    from .screen import announce_pipes, console, progress
-
-    chosen = parse_columns(columns)
-    models, pairs = _split_arguments(bundle, more or [], pairs)
+    chosen = parse_columns(options.columns)
+    models, pairs = _split_arguments(options.bundle, options.more or [], options.pairs)
     if chosen and not pairs:
-        raise ConfigError(f"--columns names two columns of --pairs; got {columns!r} without --pairs")
+        raise ConfigError(f"--columns names two columns of --pairs; got {options.columns!r} without --pairs")
     if scoring.no_worse and len(models) == 1:
         raise ConfigError("--no-worse compares two models; name a second one")
+    source, target, output = options.source, options.target, options.output
     if output:
-        check_output_file(
-            output, what="the translations", overwrite=scoring.overwrite, inputs=filter(None, (source, target, pairs))
-        )
+        inputs = filter(None, (source, target, pairs))
+        check_output_file(output, what="the translations", overwrite=scoring.overwrite, inputs=inputs)
     scoring.check(others=[source, target, pairs, output])
     announce_pipes(source, target, pairs)
-    groups = [named_folders(model) for model in models]
-    name, sources, references = read_test_set(groups, source, target, pairs, chosen)
-    metrics, limits = scoring.prepare(sources, references)
+    test = read_test_set([named_folders(model) for model in models], source, target, pairs, chosen)
+    metrics, limits = scoring.prepare(test.sources, test.references)
     if not (source or pairs):
-        console.print(f"{len(sources):,} test pairs that {' and '.join(models)}{' both' * (len(models) - 1)} held out")
+        both = " both" * (len(models) - 1)
+        console.print(f"{len(test.sources):,} test pairs that {' and '.join(models)}{both} held out")
+    translated = _translate_with_all(models, test, options, decode)
+    scoring.show(translated, metrics, limits, output)
 
+
+def _translate_with_all(
+    models: Sequence[str], test: "EvaluationSet", options: EvaluateOptions, decode: SearchSettings
+) -> "list[TranslatedSet]":
+    """Translate the test set with each model."""
     from ...device import retain_freed_memory
     from ...evaluation import translate_set
     from ...translator import Translator
@@ -83,15 +93,16 @@ def evaluate_command(
     retain_freed_memory()
     translated = []
     names = models if len(set(models)) == len(models) else [models[0], f"{models[1]} again"]
-    for model, folders in zip(names, groups, strict=True):
-        translator = Translator.load(*folders, device=device, precision=precision, **decode)
+    for model, name in zip(models, names, strict=True):
+        folders = named_folders(model)
+        translator = Translator.load(*folders, device=options.device, precision=options.precision, **decode)
         try:
-            with progress("translating", total=len(sources)) as done:
-                rows = zip(sources, references, strict=True)
-                translated.append(translate_set(translator, rows, name=model, on_progress=done))
+            with progress("translating", total=len(test.sources)) as done:
+                rows = zip(test.sources, test.references, strict=True)
+                translated.append(translate_set(translator, rows, name=name, on_progress=done))
         except InputError as error:
-            raise InputError(f"{name}, line {error.line}: {error}") from error
-    scoring.show(translated, metrics, limits, output)
+            raise InputError(f"{test.name}, line {error.line}: {error}") from error
+    return translated
 
 
 def _split_arguments(bundle: str, more: Sequence[str], pairs: Path | None) -> tuple[list[str], Path | None]:
