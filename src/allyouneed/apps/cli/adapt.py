@@ -1,12 +1,15 @@
 """`allyouneed adapt`: trains a model on with corrections of its translations."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .command import BundleFolder
+from ...settings import apply_overrides
+from .command import BundleFolder, with_options
 from .recipe_argument import parse_columns
+from .screen import console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,38 +20,44 @@ if TYPE_CHECKING:
 TITLES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
 
 
-def adapt(
-    bundle: BundleFolder,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdaptOptions:
+    """What `allyouneed adapt` is told."""
+
+    bundle: BundleFolder
     corrections: Annotated[
         Path, typer.Argument(help="A file of pairs of any kind that train reads, or of allyouneed serve --suggestions.")
-    ],
-    overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="SECTION.KEY=VALUE", help="Settings to change.")
-    ] = None,
+    ]
+    overrides: Annotated[list[str] | None, typer.Argument(metavar="SECTION.KEY=VALUE", help="Settings to change.")] = (
+        None
+    )
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The folder of the new model; default: BUNDLE-adapted.")
-    ] = None,
+    ] = None
     mix: Annotated[
         float,
         typer.Option(min=0, max=100, help="Known pairs that an epoch has for every correction: more forget less."),
-    ] = 3.0,
+    ] = 3.0
     minutes: Annotated[
         float, typer.Option(min=0, help="The time that training may take; 0: as long as its updates take.")
-    ] = 10.0,
+    ] = 10.0
     sources: Annotated[
         Path | None,
         typer.Option(
             help="Texts of the kind that the model translates, one a line: mix in its own translations of these, "
             "instead of the pairs that it was trained on."
         ),
-    ] = None,
+    ] = None
     columns: Annotated[
         str | None, typer.Option(help='Source and target column of the corrections: "en,it" or, counted from 1, "2,4".')
-    ] = None,
+    ] = None
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted adaptation; start it if there is none.")
-    ] = False,
-) -> None:
+    ] = False
+
+
+@with_options(AdaptOptions, "options")
+def adapt(options: AdaptOptions) -> None:
     """Teach a model corrections of its translations, or pairs of a new kind, without forgetting what it knows.
 
     Every epoch mixes the corrections with pairs that the model knows: from the folder of its run, or its own
@@ -61,29 +70,46 @@ def adapt(
       allyouneed adapt en-it corrections.tsv --sources news.en -o runs/better
     """
     from ...device import configure_process
-    from ...errors import DataError
     from ...files import followed
-    from ...settings import apply_overrides
-    from ...text.lines import read_lines
-    from ..transfer.adaptation import adapt_bundle
     from .program import shell_command
-    from .progress_bar import ProgressBar
-    from .screen import console
 
-    path = followed(output or followed(bundle).with_name(f"{bundle.resolve().name}-adapted"))
-    settings = apply_overrides({}, [f"train.minutes={minutes}", *(overrides or [])])
+    bundle = options.bundle
+    path = followed(options.output or followed(bundle).with_name(f"{bundle.resolve().name}-adapted"))
+    settings = apply_overrides({}, [f"train.minutes={options.minutes}", *(options.overrides or [])])
     configure_process()
-    pairs = _read_corrections(corrections, bundle, columns)
-    texts = [line for line in read_lines(sources) if line.strip()] if sources else []
-    if sources and not texts:
-        raise DataError(f"{sources} has no text; name a file with a text on each line, or leave out --sources")
-    with ProgressBar() as screen:
-        result = adapt_bundle(
-            bundle, pairs, path, mix=mix, sources=texts, settings=settings, callback=screen, resume=resume
-        )
-    _print_scores(result)
+    _print_scores(_adapt(options, path, settings))
     console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
     console.print(f"Next:\n  {shell_command('translate', path)} FILE")
+
+
+def _adapt(options: AdaptOptions, path: Path, settings: dict[str, Any]) -> "Adaptation":
+    """Read the corrections and the texts to mix in, and train."""
+    from ..transfer.adaptation import adapt_bundle
+    from .progress_bar import ProgressBar
+
+    pairs = _read_corrections(options.corrections, options.bundle, options.columns)
+    texts = _read_texts(options.sources) if options.sources else []
+    with ProgressBar() as screen:
+        return adapt_bundle(
+            options.bundle,
+            pairs,
+            path,
+            mix=options.mix,
+            sources=texts,
+            settings=settings,
+            callback=screen,
+            resume=options.resume,
+        )
+
+
+def _read_texts(file: Path) -> list[str]:
+    from ...errors import DataError
+    from ...text.lines import read_lines
+
+    texts = [line for line in read_lines(file) if line.strip()]
+    if not texts:
+        raise DataError(f"{file} has no text; name a file with a text on each line, or leave out --sources")
+    return texts
 
 
 def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequence[Pair]":
@@ -92,7 +118,6 @@ def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequenc
     from ...data.readers import read_pairs
     from ...errors import DataError
     from ..serve.suggestions import is_suggestion_store, latest_suggestions
-    from .screen import console
 
     chosen = parse_columns(columns)
     if not columns and is_suggestion_store(file):
