@@ -1,12 +1,17 @@
 """`allyouneed check`: is this model correct?"""
 
 import sys
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .command import OptionalBundleFolder
+
+if TYPE_CHECKING:
+    from ..check import CheckResult
 
 
 def check(
@@ -38,34 +43,48 @@ def check(
         raise InputError(
             "--save-baseline needs the folder of a bundle: the translations of an untrained model mean nothing"
         )
+    if bundle is not None and save_baseline is not None:
+        _save_baseline(bundle, save_baseline)
+    failed = _print_results(_results(bundle, config), as_json=as_json)
+    if failed:
+        sys.exit(1)
 
-    from dataclasses import asdict
 
+def _save_baseline(bundle: Path, texts: Path) -> None:
+    """Store the translations of the lines of a file, which later checks compare with."""
+    from ...bundle import Bundle
+    from ...errors import InputError
+    from ...files import is_same_file
+    from ...text.lines import read_lines
+    from ..check import save_baseline
+    from ..check.data import BASELINE
+    from .screen import console
+
+    if is_same_file(texts, bundle / BASELINE):
+        raise InputError(
+            f"{texts} is the stored baseline itself: --save-baseline takes a file of texts to "
+            "translate, one on each line; without it, the translations are compared with the baseline"
+        )
+    count = save_baseline(Bundle.load(bundle), bundle, read_lines(texts))
+    console.print(f"stored {count} translations in {bundle}")
+
+
+def _results(bundle: Path | None, config: str | None) -> "Iterable[CheckResult]":
+    """Check a bundle, or an untrained model of a recipe, one result after the other."""
     from ...config import Recipe
-    from ...files import to_json
     from ...recipes import recipe_path
     from ..check import check_bundle, check_recipe
-    from ..check import save_baseline as write_baseline
 
     if bundle is not None:
-        if save_baseline is not None:
-            from ...bundle import Bundle
-            from ...files import is_same_file
-            from ...text.lines import read_lines
-            from ..check.data import BASELINE
-            from .screen import console
+        return check_bundle(bundle)
+    assert config is not None
+    return check_recipe(Recipe.read(recipe_path(config)))
 
-            if is_same_file(save_baseline, bundle / BASELINE):
-                raise InputError(
-                    f"{save_baseline} is the stored baseline itself: --save-baseline takes a file of texts to "
-                    "translate, one on each line; without it, the translations are compared with the baseline"
-                )
-            count = write_baseline(Bundle.load(bundle), bundle, read_lines(save_baseline))
-            console.print(f"stored {count} translations in {bundle}")
-        results = check_bundle(bundle)
-    else:
-        assert config is not None
-        results = check_recipe(Recipe.read(recipe_path(config)))
+
+def _print_results(results: "Iterable[CheckResult]", *, as_json: bool) -> list[str]:
+    """Print each result as soon as it is there, or all as JSON; returns the checks that have failed."""
+    from ...files import to_json
+
     printed = []
     for result in results:
         printed.append(result)
@@ -79,5 +98,4 @@ def check(
         print(f"\nFailed: {', '.join(failed)}.")
     else:
         print("\nEvery check that could run passed.")
-    if failed:
-        sys.exit(1)
+    return failed
