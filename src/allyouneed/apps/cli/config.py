@@ -2,9 +2,13 @@
 
 import shutil
 import textwrap
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ...reference import SettingInfo
 
 
 def config(
@@ -45,6 +49,10 @@ def config(
         return
     if overrides:
         raise ConfigError(f"{overrides[0]} changes a setting of a recipe, but {what} is the name of a setting")
+    _print_settings(settings)
+
+
+def _print_settings(settings: "Iterable[SettingInfo]") -> None:
     width = min(shutil.get_terminal_size().columns, 100)
     for setting in settings:
         print(f"{setting.name} = {setting.default}")

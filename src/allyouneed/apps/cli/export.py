@@ -4,11 +4,14 @@ import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .command import BundleFolder
+
+if TYPE_CHECKING:
+    from ..convert.exports import Proof
 
 
 class Format(StrEnum):
@@ -56,19 +59,27 @@ def export(
       allyouneed export runs/mine mine-marian --to huggingface
       allyouneed export runs/mine mine-page --to html
     """
+    proof = _export(bundle, output, to=to, precision=precision, sentences=sentences)
+    _print_proof(output, proof)
+
+
+def _export(bundle: Path, output: Path, *, to: Format, precision: WeightPrecision | None, sentences: int) -> "Proof":
     import torch
 
     from ...bundle import Bundle
     from ..convert.exports import export_bundle
 
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that the unfinished folder is removed
-    proof = export_bundle(
+    return export_bundle(
         Bundle.load(bundle, device=torch.device("cpu")),
         output,
         to=to.value,
         precision=precision and precision.value,
         sentences=sentences,
     )
+
+
+def _print_proof(output: Path, proof: "Proof") -> None:
     ties = f" ({proof.ties} more chose another translation of the same score)" if proof.ties else ""
     print(
         f"{output}, weights in {proof.precision}: {proof.identical} of {proof.sentences} sentences translated "
