@@ -1,38 +1,47 @@
 """`allyouneed paper`: Table 3, counted or trained again on other data, and figures 3 to 5 of a trained model."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .command import with_options
+
 if TYPE_CHECKING:
     from ..paper import Row
 
 
-def paper(
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaperOptions:
+    """What `allyouneed paper` is told."""
+
     ablate: Annotated[
         str | None,
         typer.Option(
             metavar="DATA",
             help="Train every row, scaled down, on a file of pairs, or on the data of a recipe and from its model.",
         ),
-    ] = None,
+    ] = None
     minutes: Annotated[
         float | None,
         typer.Option(min=0.01, help="For --ablate: approximate training time of all rows together (default: 60)."),
-    ] = None,
-    rows: Annotated[str | None, typer.Option(help="Only these rows, for example base,A1,E.")] = None,
-    figures: Annotated[Path | None, typer.Option(metavar="BUNDLE", help="Draw figures 3 to 5 with this model.")] = None,
+    ] = None
+    rows: Annotated[str | None, typer.Option(help="Only these rows, for example base,A1,E.")] = None
+    figures: Annotated[Path | None, typer.Option(metavar="BUNDLE", help="Draw figures 3 to 5 with this model.")] = None
     sentences: Annotated[
         Path | None, typer.Option(help="For --figures: a file of sentences; the clearest ones are drawn.")
-    ] = None,
+    ] = None
     output: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", help="The folder for --ablate (default: runs/ablation) or --figures (default: figures)."
         ),
-    ] = None,
-) -> None:
+    ] = None
+
+
+@with_options(PaperOptions, "options")
+def paper(options: PaperOptions) -> None:
     """Print Table 3 of the paper with the exact number of parameters of our model.
 
     With --ablate, train the rows on other data; with --figures, draw figures 3 to 5.
@@ -43,25 +52,41 @@ def paper(
       allyouneed paper --ablate my.toml --rows base,A1,E
       allyouneed paper --figures runs/mine --sentences test.en
     """
-    from ...errors import InputError, OutputError
-
-    if (figures is None) != (sentences is None) or (figures and ablate):
-        raise InputError("--figures BUNDLE and --sentences FILE go together, and without --ablate")
-    if (minutes is not None and not ablate) or (rows and figures) or (output and not (ablate or figures)):
-        raise InputError("--minutes goes with --ablate, --rows not with --figures, --output with one of these two")
-    chosen = _rows(rows)
-    path = output or Path("figures" if figures else "runs/ablation")
-    if (ablate or figures) and path.exists():
-        raise OutputError(f"{path} exists already, and nothing is replaced; name another folder with --output")
-    if figures is not None and sentences is not None:
-        _draw(figures, sentences, path)
-    elif ablate is not None:
-        _train(ablate, chosen, 60.0 if minutes is None else minutes, path)
+    _refuse_combinations(options)
+    rows = _find_rows(options.rows)
+    if options.figures is not None and options.sentences is not None:
+        _draw(options.figures, options.sentences, _new_folder(options.output or Path("figures")))
+    elif options.ablate is not None:
+        minutes = 60.0 if options.minutes is None else options.minutes
+        _train(options.ablate, rows, minutes, _new_folder(options.output or Path("runs/ablation")))
     else:
-        _print(chosen)
+        _print(rows)
 
 
-def _rows(names: str | None) -> "list[Row]":
+def _refuse_combinations(options: PaperOptions) -> None:
+    from ...errors import InputError
+
+    ablate, figures = options.ablate, options.figures
+    if (figures is None) != (options.sentences is None) or (figures and ablate):
+        raise InputError("--figures BUNDLE and --sentences FILE go together, and without --ablate")
+    if (
+        (options.minutes is not None and not ablate)
+        or (options.rows and figures)
+        or (options.output and not (ablate or figures))
+    ):
+        raise InputError("--minutes goes with --ablate, --rows not with --figures, --output with one of these two")
+
+
+def _new_folder(path: Path) -> Path:
+    """Return a folder that is not there yet, or refuse it."""
+    from ...errors import OutputError
+
+    if path.exists():
+        raise OutputError(f"{path} exists already, and nothing is replaced; name another folder with --output")
+    return path
+
+
+def _find_rows(names: str | None) -> "list[Row]":
     from ...errors import InputError
     from ..paper import ROWS
 
