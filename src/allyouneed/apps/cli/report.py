@@ -1,32 +1,44 @@
 """`allyouneed report`: the page of a training run, or of two compared."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...errors import ConfigError, InputError
+from ...files import check_output_file, write_whole
+from .command import with_options
+from .screen import console, progress
+
 if TYPE_CHECKING:
     from ...run import Sample
 
 
-def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
-    other: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare the first with.")] = None,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportOptions:
+    """What `allyouneed report` is told."""
+
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+    other: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare the first with.")] = None
     output: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", help="The file of the page; default: report.html in the run; of two runs compared.html."
         ),
-    ] = None,
+    ] = None
     test: Annotated[
         bool,
         typer.Option(
             "--test",
             help="Translate the test pairs that both runs hold out with both models, and compare these translations.",
         ),
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-) -> None:
+    ] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False
+
+
+@with_options(ReportOptions, "options")
+def report(options: ReportOptions) -> None:
     """Write the report of a training run, or compare two runs, as one page that works offline.
 
     Of one run: curves, outputs, data, environment and settings, up to now; the page of a run that goes on loads itself
@@ -37,38 +49,40 @@ def report(
       allyouneed report runs/mine
       allyouneed report runs/first runs/second --test --output compared.html
     """
-    from ...errors import InputError
-    from ...files import check_output_file, write_whole
-    from .screen import console
-
-    path = output or (Path("compared.html") if other else run / "report.html")
-    if test and not other:
+    if options.test and not options.other:
         raise InputError("--test compares the translations of two runs; name a second run")
-    if output or other:
-        check_output_file(path, what="the report", overwrite=overwrite)
-
-    if other is None:
-        from ...run.run_folder import is_running
-        from ..reports.report import write_report
-
-        write_report(run, running=is_running(run), path=path)
+    path = options.output or (Path("compared.html") if options.other else options.run / "report.html")
+    if options.output or options.other:
+        check_output_file(path, what="the report", overwrite=options.overwrite)
+    if options.other is None:
+        _report(options.run, path)
     else:
-        from ..reports.comparison import build_comparison_page, compare_runs
-
-        comparison = compare_runs(run, other, translations=_translate_test_pairs(run, other) if test else None)
-        write_whole(path, build_comparison_page(comparison))
-        for line in comparison.summary():
-            console.print(line)
+        _compare(options.run, options.other, path, test=options.test)
     console.print(str(path))
+
+
+def _report(run: Path, path: Path) -> None:
+    from ...run.run_folder import is_running
+    from ..reports.report import write_report
+
+    write_report(run, running=is_running(run), path=path)
+
+
+def _compare(run: Path, other: Path, path: Path, *, test: bool) -> None:
+    """Write the page of two runs, and print its summary."""
+    from ..reports.comparison import build_comparison_page, compare_runs
+
+    comparison = compare_runs(run, other, translations=_translate_test_pairs(run, other) if test else None)
+    write_whole(path, build_comparison_page(comparison))
+    for line in comparison.summary():
+        console.print(line)
 
 
 def _translate_test_pairs(run: Path, other: Path) -> tuple[list["Sample"], list["Sample"]]:
     """The translations of the test pairs that both runs hold out, by the model of each."""
-    from ...errors import ConfigError
     from ...evaluation import translate_set
     from ...evaluation.held_out import common_held_out_pairs
     from ...translator import Translator
-    from .screen import progress
 
     try:
         pairs = common_held_out_pairs([run, other])
