@@ -1,6 +1,7 @@
 """`allyouneed demo`: the date task from training to translation; `try`: a model of it that comes with the program."""
 
 import webbrowser
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from ...bundle import Bundle
-
+    from ...config import Recipe
 
 EXAMPLES = ("1845-01-05", "1467-07-28", "1468-01-11", "1996-09-08", "1959-03-02")
 
@@ -26,41 +27,49 @@ def demo(
     For example:
       allyouneed demo
     """
-    from contextlib import nullcontext
-
     from ...config import Recipe
-    from ...errors import Interrupted, OutputError
+    from ...errors import OutputError
     from ...recipes import recipe_path
     from ...run.run_folder import has_run
-    from .program import next_steps, shell_command
-    from .progress_bar import ProgressBar
     from .screen import console
 
     if has_run(output) and not overwrite:
         raise OutputError(f"{output} already contains a run").mended_by("--overwrite")
-
     recipe = Recipe.read(recipe_path("dates"), [f"train.seed={seed}"])
     console.print("Dates, character by character: 1845-01-05 → January 5, 1845\n")
+    bundle = _train(recipe, output, overwrite=overwrite)
+    _show(bundle, recipe, output)
 
-    from ...data.readers import read_pairs
+
+def _train(recipe: "Recipe", output: Path, *, overwrite: bool) -> "Bundle":
+    """Train in the folder; an interruption names the command that goes on with it."""
     from ...device import configure_process
-    from ...metrics import exact_match
+    from ...errors import Interrupted
     from ...run import replaced
-    from ...translator import Translator
     from ..reports import fit
+    from .program import shell_command
+    from .progress_bar import ProgressBar
 
     configure_process(recipe.train.threads)
     making = replaced(output, sources=()) if overwrite else nullcontext(output)
     try:
         with making as folder, ProgressBar(samples=False, details=output / "log.txt") as screen:
-            bundle = fit(recipe, folder, callback=screen)
+            return fit(recipe, folder, callback=screen)
     except Interrupted as stopped:  # the demo itself starts anew
         again = ("--overwrite",) if overwrite and output.exists() else ()
-        resume = shell_command("train", "dates", f"train.seed={seed}", "-o", output, "--resume", *again)
+        resume = shell_command("train", "dates", f"train.seed={recipe.train.seed}", "-o", output, "--resume", *again)
         raise Interrupted(f"{stopped}: {resume}", signal=stopped.signal) from None
 
+
+def _show(bundle: "Bundle", recipe: "Recipe", output: Path) -> None:
+    """Print how well unseen dates are translated, some examples, and what can follow; draw the cross-attention."""
+    from ...data.readers import read_pairs
+    from ...metrics import exact_match
+    from ...translator import Translator
+    from .program import next_steps, shell_command
+
     translator = Translator(bundle)
-    test = read_pairs(recipe.data.test, limit=2_000, seed=seed)
+    test = read_pairs(recipe.data.test, limit=2_000, seed=recipe.train.seed)
     score = exact_match(translator.translate([pair.source for pair in test]), [pair.target for pair in test])
     print(f"\n{score.value:.2f} % of {len(test):,} unseen dates are translated exactly.\n")
     for example in EXAMPLES:
