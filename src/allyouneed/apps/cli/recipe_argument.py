@@ -47,29 +47,16 @@ def recipe_from_arguments(
     second of two aligned files. `resumed` is the folder of a run that may be there already.
     """
     from ...config import Recipe
-    from ...language_tags import parse_pair
-    from ...recipes import recipe_names, recipe_path
-    from ...settings import apply_overrides, read_tables
+    from ...settings import apply_overrides
 
-    tables: dict[str, Any]
-    if what.endswith(".toml") or what in recipe_names() or not (":" in what or Path(what).exists()):
-        tables = read_tables(recipe_path(what))
-    else:
-        files = [what, *(word for word in more[:1] if "=" not in word)]
-        tables, more, auto = {"data": {"train": files if len(files) > 1 else what}}, more[len(files) - 1 :], True
-    tables = apply_overrides(tables, more)
-    if languages and isinstance(data := tables.setdefault("data", {}), dict):
-        data["source_language"], data["target_language"] = parse_pair(languages)
-    chosen = {"columns": list(parse_columns(columns)), "sheet": sheet}
-    if isinstance(data := tables.setdefault("data", {}), dict):
-        data |= {name: value for name, value in chosen.items() if value}
-    if tokenizer and isinstance(data := tables.setdefault("data", {}), dict):
-        data["tokenizer"] = tokenizer[0] if len(tokenizer) == 1 else tokenizer
+    tables, overrides, is_pairs = _read_tables(what, more)
+    tables = apply_overrides(tables, overrides)
+    _set_data(tables, languages, columns, sheet, tokenizer)
     settings = tables.setdefault("train", {})
     if init_from and isinstance(settings, dict):
         settings["init_from"] = init_from  # not parsed: "1" is a folder here, not a number
     initial = settings.get("init_from", "") if isinstance(settings, dict) else None
-    if not isinstance(initial, str) or not (auto or initial):
+    if not isinstance(initial, str) or not (auto or is_pairs or initial):
         return Recipe.from_tables(tables)
 
     from ...run import Draft
@@ -77,7 +64,37 @@ def recipe_from_arguments(
 
     saved = Recipe.read(resumed / "recipe.toml") if resumed and has_run(resumed) else None
     draft = Draft.from_tables(tables, resumed=saved)
-    return draft if auto else draft.recipe
+    return draft if auto or is_pairs else draft.recipe
+
+
+def _read_tables(what: str, more: list[str]) -> tuple[dict[str, Any], list[str], bool]:
+    """Return the tables of a recipe, or of pairs; the overrides among `more`; and whether `what` is a file of pairs."""
+    from ...recipes import recipe_names, recipe_path
+    from ...settings import read_tables
+
+    if what.endswith(".toml") or what in recipe_names() or not (":" in what or Path(what).exists()):
+        return read_tables(recipe_path(what)), more, False
+    second = [word for word in more[:1] if "=" not in word]
+    train = [what, *second] if second else what
+    return {"data": {"train": train}}, more[len(second) :], True
+
+
+def _set_data(tables: dict[str, Any], languages: str, columns: str, sheet: str, tokenizer: list[str] | None) -> None:
+    """Set what options say of the data; the check of a recipe refuses data that is no table."""
+    from ...language_tags import parse_pair
+
+    names = list(parse_columns(columns))
+    data = tables.setdefault("data", {})
+    if not isinstance(data, dict):
+        return
+    if languages:
+        data["source_language"], data["target_language"] = parse_pair(languages)
+    if names:
+        data["columns"] = names
+    if sheet:
+        data["sheet"] = sheet
+    if tokenizer:
+        data["tokenizer"] = tokenizer[0] if len(tokenizer) == 1 else tokenizer
 
 
 def parse_columns(text: str | None) -> tuple[str, ...]:
