@@ -75,10 +75,7 @@ def main() -> None:
     limit of `evaluate` or `score`, 2 invalid input or a run that cannot continue, 3 success, but texts were refused
     (--skip-refused), 130 stopped by Ctrl-C, 143 stopped by SIGTERM, 141 the reader of the output closed it.
     """
-    # A waiting OpenMP thread keeps its core busy by default. If other programs use that core too, all
-    # threads wait for each other; so let a thread spin briefly, then sleep. OpenMP reads this once.
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+    _let_waiting_threads_sleep()
     atexit.register(gc.freeze)  # else the end of the process takes 0.4 s to collect what PyTorch has defined
     CommonOptions.debug = False
     open_closed_streams()
@@ -90,18 +87,7 @@ def main() -> None:
         code = app(standalone_mode=False)  # raises errors of the call instead of printing them
         sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so
     except _MISUSE as error:
-        if type(error).__name__ == "NoArgsIsHelpError":
-            print(error.format_message())
-            sys.exit(2)
-        message = " ".join(error.format_message().split()).replace("Value error, ", "")
-        words = _command_words(error.ctx)
-        missing = getattr(getattr(error, "param", None), "metavar", None)
-        models = f"; {_models_here(words)}" if missing == "BUNDLE" and len(words) == 1 else ""
-        meant = _setting_meant(error)
-        _leave(
-            2,
-            f"{message.rstrip('.')}{meant}{models} ({shell_command(*words, '--help')} shows its arguments and options)",
-        )
+        _leave_misused(error)
     except AllYouNeedError as error:
         code = 128 + error.signal if isinstance(error, Interrupted) else 2
         _leave(code, f"{error}: {mended_command(error.options)}" if error.options else str(error))
@@ -122,6 +108,27 @@ def main() -> None:
             _leave(2, "out of memory; use smaller batches (train.batch_tokens, --batch-size) or a smaller model")
         _leave(1, f"{type(error).__name__}: {error} (an error in the program; --debug shows where)")
     sys.exit(code)
+
+
+def _let_waiting_threads_sleep() -> None:
+    # A waiting OpenMP thread keeps its core busy by default. If other programs use that core too, all
+    # threads wait for each other; so let a thread spin briefly, then sleep. OpenMP reads this once.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+
+
+def _leave_misused(error: Any) -> None:
+    """Exit because of a call that the parser refuses, with the setting or the models that may have been meant."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message())
+        sys.exit(2)
+    message = " ".join(error.format_message().split()).replace("Value error, ", "")
+    words = _command_words(error.ctx)
+    missing = getattr(getattr(error, "param", None), "metavar", None)
+    models = f"; {_models_here(words)}" if missing == "BUNDLE" and len(words) == 1 else ""
+    meant = _setting_meant(error)
+    page = shell_command(*words, "--help")
+    _leave(2, f"{message.rstrip('.')}{meant}{models} ({page} shows its arguments and options)")
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
