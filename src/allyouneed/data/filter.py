@@ -58,28 +58,11 @@ def select_pairs(
         raise DataError("data.valid has no pair to use: " + "; ".join(map(str.strip, report.valid.lines())))
     held_out_hashes = {side: [part.keys[side] for part in (valid, test)] for side in _SIDES}
     if not valid.ends and data.held_out:
-        parts = assign_splits(keys, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
-        if train.ends and all(corpus.is_synthetic for corpus in train.ends):
-            raise DataError(
-                "no pair may be held out: all corpora are synthetic; name your own pairs in data.valid, or train "
-                "without validation (data.held_out=0)"
-            )
-        is_synthetic = mask_corpora(train, lambda corpus: corpus.is_synthetic)
-        parts[is_synthetic] = 0
-        usable = keep & ~is_synthetic
-        fewest = min(MIN_HELD_OUT, data.max_valid_samples or MIN_HELD_OUT)
-        for number in range(1, parts.max(initial=1) + 1):
-            mask = _first_shuffled(keys, keep & (parts == number), data)
-            if mask.sum() < fewest:
-                _report(dropped, train, report.train)
-                different = len(np.unique(keys["exact"][usable]))
-                raise _too_small(int(mask.sum()), fewest, int(usable.sum()), different, data, report.train.sentence())
-            held_out[number - 1] = list(train.texts(np.flatnonzero(mask)))
+        masks = _hold_out(data, train, keep, dropped, report, parts=1 if test.ends else 2)
+        for number, mask in enumerate(masks):
+            held_out[number] = list(train.texts(np.flatnonzero(mask)))
             for side in _SIDES:
                 held_out_hashes[side].append(keys[side][mask])
-            keep &= ~mask
-        dropped["max_valid_samples"] = keep & (parts > 0)
-        keep &= parts == 0
 
     overlaps = {
         f"overlap_{side}": checked & _among(keys[side], np.concatenate(held_out_hashes[side]))
@@ -99,6 +82,38 @@ def select_pairs(
     _report(dropped, train, report.train)
     report.valid.used, report.test.used = map(len, held_out)
     return SelectedPairs(np.flatnonzero(keep).astype(np.int32), *held_out)
+
+
+def _hold_out(
+    data: DataConfig, train: CleanPairs, keep: Mask, dropped: dict[str, Mask], report: DataReport, *, parts: int
+) -> list[Mask]:
+    """Choose the pairs to validate with and, of two `parts`, those to test with.
+
+    They leave `keep`, and so do the others of their parts, which are `dropped`. Refuses parts that are too small.
+    """
+    if train.ends and all(corpus.is_synthetic for corpus in train.ends):
+        raise DataError(
+            "no pair may be held out: all corpora are synthetic; name your own pairs in data.valid, or train "
+            "without validation (data.held_out=0)"
+        )
+    keys = train.keys
+    is_synthetic = mask_corpora(train, lambda corpus: corpus.is_synthetic)
+    part = assign_splits(keys, share=data.held_out, parts=parts, seed=data.seed)
+    part[is_synthetic] = 0
+    usable = keep & ~is_synthetic
+    fewest = min(MIN_HELD_OUT, data.max_valid_samples or MIN_HELD_OUT)
+    held_out = []
+    for number in range(1, part.max(initial=1) + 1):
+        mask = _first_shuffled(keys, keep & (part == number), data)
+        if mask.sum() < fewest:
+            _report(dropped, train, report.train)
+            different = len(np.unique(keys["exact"][usable]))
+            raise _too_small(int(mask.sum()), fewest, int(usable.sum()), different, data, report.train.sentence())
+        held_out.append(mask)
+        keep &= ~mask
+    dropped["max_valid_samples"] = keep & (part > 0)
+    keep &= part == 0
+    return held_out
 
 
 def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
