@@ -194,15 +194,14 @@ class Translator:
         is_cancelled: Callable[[int], bool] = never_cancelled,
         split_sentences: bool = True,
     ) -> Iterator[Translation]:
-        """The translation of each text, in their order; a blank text stays as it is.
+        """Translate each text, in order; a blank text stays as it is.
 
         A text is translated sentence by sentence and line by line, as the source language ends them; line breaks
-        between them stay, and blanks where the target language has them. Texts that are sentences already are not split
-        with `split_sentences` off, unless they are too long, and never if the model is one of strings (see
-        `splits_sentences`).
+        between them stay, and blanks where the target language has them. With `split_sentences` off, only texts that
+        are too long are split. A model of strings splits none (see `splits_sentences`).
 
         The texts are read, and held in memory, a window of 32 batches at a time. Every translation begins with
-        `prefix`, or with that of its text, if `prefix` is a list with one for each (an empty one is none); with
+        `prefix`, or with the prefix of its text, if `prefix` is a list with one for each (an empty one is none); with
         `alternatives` it continues with each of this many most likely next tokens, and the best translation of each is
         an alternative of the others. `glossary` replaces that of the translator. `align` asks for alignments of "words"
         or "tokens". `on_progress` gets the number of texts that each batch finished, and first of those that need none.
