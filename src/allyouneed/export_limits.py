@@ -63,8 +63,9 @@ def unexpressed_settings(decode: DecodeConfig, to: str) -> tuple[str, ...]:
 
 
 def _ctranslate2_limit(config: ModelConfig) -> str:
-    if config.positions == "sinusoidal-rotary":
-        return f'CTranslate2 adds no positions beside rotary ones; this model has model.positions="{config.positions}"'
+    if config.positions not in ("sinusoidal", "learned", "rotary"):
+        known = "sinusoidal, learned or rotary positions alone"
+        return f'CTranslate2 has {known}; this model has model.positions="{config.positions}"'
     return ""
 
 

@@ -18,7 +18,7 @@ from allyouneed.fast import loss
 from allyouneed.nn import Transformer, position, transformer
 from allyouneed.nn.decoder import DecoderCache
 from allyouneed.translator.definition import DefinitionEngine, DefinitionStep
-from allyouneed.younger import build_model
+from allyouneed.younger import build_model, rotary
 from allyouneed.younger.rotary import rotate
 from conftest import ALL_OPTIONS, SMALL
 
@@ -76,13 +76,25 @@ def test_positions_that_begin_anew_at_16_are_found(long: Transformer, monkeypatc
     assert "positions 0 and 16 of the source" in outcome.explanation
 
 
-def test_so_are_rotary_positions_but_not_sound_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = build_model(replace(SMALL, positions="rotary", query_key_norm=True)).eval()
+def test_positions_that_a_decoding_step_starts_anew_are_found(
+    long: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(position, "_cut", lambda encoding, start, length: encoding[:length])
+    assert "a decoding step adds a wrong position vector" in engines.positions_differ(long).explanation
+
+
+@pytest.mark.parametrize("sizes", [{}, {"query_key_norm": True}, {"max_length": 2_000}], ids=str)
+def test_positions_that_only_attention_knows_must_differ_there(
+    sizes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = build_model(replace(SMALL, positions="rotary", **sizes)).eval()
     assert engines.positions_differ(model).passed
-    monkeypatch.setattr(engines, "rotate", lambda x, start=0: rotate(x))
-    assert "a decoding step adds a wrong position vector" in engines.positions_differ(model).explanation
-    monkeypatch.setattr(engines, "rotate", lambda x, start=0: x)
+    monkeypatch.setattr(rotary, "rotate", lambda x, start=0: x)
     assert "positions 0 and 1 of the source" in engines.positions_differ(model).explanation
+    monkeypatch.setattr(
+        rotary, "rotate", lambda x, start=0: rotate(x[..., :7, :], start=start)[..., torch.arange(x.size(-2)) % 7, :]
+    )
+    assert "positions 0 and 7 of the source" in engines.positions_differ(model).explanation
 
 
 def test_a_source_that_is_reversed_beyond_20_words_is_found(

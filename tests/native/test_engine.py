@@ -9,7 +9,7 @@ import threading
 from array import array
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from allyouneed.config import ModelConfig
 from allyouneed.decode import Restriction
 from allyouneed.errors import ConfigError, InputError
 from allyouneed.native.engine import NativeEngine, NativeStep, Precision
-from allyouneed.native.library import instruction_sets
+from allyouneed.native.library import POSITION_FIELDS, instruction_sets
 from allyouneed.nn import Transformer
 from allyouneed.nn.weights import set_weights
 from allyouneed.younger import build_model
@@ -69,6 +69,11 @@ def test_every_hypothesis_has_the_log_probabilities_of_the_definition(config: Mo
         for row, prefix, sentence in zip(found, prefixes, sentences, strict=True):
             logits = model(torch.tensor([search.sources[sentence]]), torch.tensor([prefix]))[0, -1]
             torch.testing.assert_close(torch.from_numpy(row), logits.log_softmax(-1), atol=2e-5, rtol=0)
+
+
+def test_every_scheme_of_positions_is_compared() -> None:
+    schemes = set(get_args(get_type_hints(ModelConfig)["positions"]))
+    assert schemes == set(POSITION_FIELDS) == {config.positions for config in CONFIGS.values()}
 
 
 @every_config

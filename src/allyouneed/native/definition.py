@@ -11,7 +11,7 @@ from ..checksums import code_digest
 
 PACKAGE = Path(__file__).parents[1]
 NOTED = Path(__file__).with_name("definition.sha256")
-PARTS = ("nn/*.py", "younger/__init__.py", "younger/query_key_norm.py", "younger/rotary.py")
+PARTS = ("nn/*.py", "younger/*.py")
 
 
 def definition_digest() -> str:

@@ -12,7 +12,7 @@ from ..config import ModelConfig
 from ..decode.step import Continuation, Restriction
 from ..device import available_cores
 from ..errors import ConfigError, InputError
-from .library import Config, address_of, chosen_instruction_set, load_library
+from .library import POSITION_FIELDS, Config, address_of, chosen_instruction_set, load_library
 
 Precision = Literal["float32", "int8"]
 
@@ -236,8 +236,7 @@ def as_structure(config: ModelConfig, precision: Precision) -> Config:
         max_length=config.max_length,
         activation=ACTIVATIONS.index(config.activation),
         norm_first=config.norm == "pre",
-        sinusoidal=config.positions in ("sinusoidal", "sinusoidal-rotary"),
-        rotary=config.is_rotary,
+        **dict.fromkeys(POSITION_FIELDS[config.positions], 1),
         query_key_norm=config.query_key_norm,
         int8=precision == "int8",
     )

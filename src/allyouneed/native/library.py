@@ -29,6 +29,9 @@ FIELDS = (
     "max_length", "activation", "norm_first", "sinusoidal", "rotary", "query_key_norm", "int8",
     "acausal", "watched",
 )  # fmt: skip
+POSITION_FIELDS = {  # those that each scheme of positions sets; learned ones are weights
+    "sinusoidal": ("sinusoidal",), "learned": (), "rotary": ("rotary",), "sinusoidal-rotary": ("sinusoidal", "rotary"),
+}  # fmt: skip
 
 IDS = POINTER(c_int32)
 DOUBLES = POINTER(c_double)

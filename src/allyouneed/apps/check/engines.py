@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from random import Random
 from typing import NamedTuple
@@ -17,7 +17,6 @@ from ...nn import Transformer
 from ...train.loss import mean_loss
 from ...translator.definition import DefinitionEngine
 from ...translator.engine import Engine, make_engine
-from ...younger.rotary import NoPositions, rotate
 from ..explain.search_trace import as_tensor
 from .model import MAX_LOGIT_DIFFERENCE, CheckError, CheckResult, Ids, named_check, outcome
 
@@ -25,6 +24,7 @@ MAX_INT8_GAIN_ERROR = 0.06  # how far int8 results may be from float32 in size, 
 MAX_INT8_DISTANCE = 0.25  # how far int8 results may be from float32, in shares of their standard deviation
 BEAM = 3
 STEPS = 20  # tokens of each hypothesis
+MOST_ROWS = 256  # of attention weights, whose number is their square
 
 
 class ForkedSearch(NamedTuple):
@@ -107,23 +107,29 @@ def _compare(engine: Engine, searches: list[ForkedSearch], name: str) -> str:
 @named_check("positions")
 @torch.inference_mode()
 def positions_differ(model: Transformer) -> str:
-    """No two positions up to `max_length` have the same vector, and a decoding step adds the vector of its position.
+    """No two positions are alike to the model, and a decoding step adds the vector of its position.
 
-    Rotary positions have no vectors; there it is a vector of ones, rotated.
+    All positions get the same random vector. Where nothing is added to it, as by rotary positions, self-attention must
+    tell them apart: then no two of the first `MOST_ROWS` positions attend alike.
     """
-    for side, position in (("source", model.source_position), ("target", model.target_position)):
-        is_rotary = isinstance(position, NoPositions)
-        apply: Callable[..., Tensor] = rotate if is_rotary else position
-        x = torch.full((1, model.config.max_length, model.config.d_model), float(is_rotary))
-        vectors = apply(x)[0]
+    length, rng = model.config.max_length, torch.Generator().manual_seed(0)
+    same = torch.randn(1, 1, model.config.d_model, generator=rng).expand(1, length, -1)
+    for side, position, attention in (
+        ("source", model.source_position, next(iter(model.encoder.layers)).attention),
+        ("target", model.target_position, next(iter(model.decoder.layers)).self_attention),
+    ):
+        vectors = position(same)[0]
+        last = length - 1
+        if (position(same[:, :1], start=last)[0, 0] - vectors[last]).abs().max() > MAX_LOGIT_DIFFERENCE:
+            raise CheckError(f"a decoding step adds a wrong position vector to the {side}.")
+        if torch.equal(vectors, same[0]):
+            rows = same[:, :MOST_ROWS]
+            vectors = attention.weights(rows, rows)[0].log().clamp(min=-100).transpose(0, 1).flatten(1)  # (L, H·L)
         equal = (torch.cdist(vectors, vectors) + torch.eye(len(vectors)) < MAX_LOGIT_DIFFERENCE).nonzero()
         if len(equal):
             first, second = equal[0].tolist()
-            raise CheckError(f"positions {first} and {second} of the {side} have the same vector (nn/position.py).")
-        last = len(vectors) - 1
-        if (apply(x[:, :1], start=last)[0, 0] - vectors[last]).abs().max() > MAX_LOGIT_DIFFERENCE:
-            raise CheckError(f"a decoding step adds a wrong position vector to the {side}.")
-    return f"all {model.config.max_length} positions have different vectors"
+            raise CheckError(f"positions {first} and {second} of the {side} are the same to the model.")
+    return "no two positions are alike"
 
 
 @named_check("loss")

@@ -20,7 +20,7 @@ from torch import Tensor
 from ...bundle import Bundle
 from ...native.build import MODULE
 from ...native.engine import Precision, as_structure, list_weights
-from ...native.library import FIELDS
+from ...native.library import FIELDS, POSITION_FIELDS
 from ...nn.weights import weights
 from ...text.sentences import sentence_spans
 from ...translator import Translator
@@ -156,6 +156,7 @@ def _describe(bundle: Bundle, precision: Precision, index: list[dict[str, Any] |
     limit = min(model.max_length, decode.max_length or model.max_length)
     config = {
         "sizes": {name: getattr(sizes, name) for name in FIELDS},
+        "position_sizes": POSITION_FIELDS[model.positions],
         "sos_id": target.sos_id,
         "eos_id": target.eos_id,
         "banned_ids": list(banned_ids(bundle)),
@@ -179,7 +180,7 @@ def _describe(bundle: Bundle, precision: Precision, index: list[dict[str, Any] |
 
 def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Round weights (out, in) to int8 as linear.c does, with scales (out,): weight ≈ scale · int8."""
-    in_pairs = weight[:, : weight.shape[1] // 2 * 2].unflatten(1, (-1, 2)).sum(2)
+    in_pairs = weight[:, : weight.shape[1] // 2 * 2].reshape(len(weight), -1, 2).sum(2)
     scale = torch.cat([weight, in_pairs], dim=1).abs().amax(1).clamp_(min=1e-12) / 127
     return (weight / scale[:, None]).round_().to(torch.int8), scale
 

@@ -17,6 +17,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...bundle import Bundle
-from ...config import DecodeConfig, ModelConfig
+from ...config import DecodeConfig
 from ...decode import SearchLimits, search
 from ...nn import DecoderCache, KVCache, Transformer
 from ...nn.decoder import BlockCache
@@ -172,7 +173,7 @@ def _write_graphs(bundle: Bundle, folder: Path) -> None:
     memory_names = dict(zip(ENCODER_OUTPUTS, (memory_axes, memory_axes, {0: batch_axis, 1: length_axis}), strict=True))
     encoder_axes = {"source": {0: batch_axis, 1: length_axis}}
     decoder_axes = {"last": {0: batch_axis}, "keys": cache_axes, "values": cache_axes, **memory_names}
-    with _constant_angles(model.config):
+    with _constant_angles(model):
         graphs = {
             "encoder.onnx": _trace(encoder, (source,), encoder_axes, ENCODER_OUTPUTS),
             "decoder.onnx": _trace(
@@ -185,17 +186,21 @@ def _write_graphs(bundle: Bundle, folder: Path) -> None:
 
 
 @contextmanager
-def _constant_angles(config: ModelConfig) -> Iterator[None]:
+def _constant_angles(model: Transformer) -> Iterator[None]:
     """Make rotary positions cut their sines and cosines from constants of the graph.
 
     The graph would compute them in float64, which not every runtime has.
     """
-    if not config.is_rotary:
-        yield
-        return
-    tables = rotary.turns(config.max_length, config.d_k or config.d_model // config.heads, torch.device("cpu"))
-    tables = tables[0][: config.max_length].clone(), tables[1][: config.max_length].clone()
-    with patch.object(rotary, "turns", lambda *_: tables):
+    turns, max_length = rotary.turns, model.config.max_length
+
+    @cache
+    def constants(width: int) -> tuple[Tensor, Tensor]:
+        cosines, sines = turns(max_length, width, torch.device("cpu"))
+        return cosines[:max_length].clone(), sines[:max_length].clone()
+
+    with patch.object(rotary, "turns", lambda length, width, device: constants(width)):
+        first = torch.zeros(1, 1, dtype=torch.int64)
+        model(first, first)  # so that they are numbers before a graph is traced
         yield
 
 

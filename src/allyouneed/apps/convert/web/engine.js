@@ -32,7 +32,7 @@ class Model {
   // The sizes of native/library.py and the weights of native/engine.py, in their orders; null for one that is not there.
   without({ positions, scaling, causal, headsOff }) {
     const sizes = { ...this.config.sizes, acausal: Number(!causal), watched: 1 };
-    if (!positions) sizes.sinusoidal = sizes.rotary = 0;
+    if (!positions) for (const name of this.config.position_sizes) sizes[name] = 0;
     const normed = new Set(this.tensors.map((tensor) => tensor?.name).filter((name) => name?.endsWith(".query_gain")));
     const weights = this.tensors.map((tensor) => {
       if (!tensor || (!positions && tensor.name.endsWith("_position.encoding"))) return null;
