@@ -155,6 +155,7 @@ def systems(python: Path) -> list[System]:
 
 def compare(case: Case, contestants: list[System]) -> str:
     def seconds_and_outputs(system: System, worker: Worker, setting: Setting, sources: Ids) -> tuple[float, Ids]:
+        time.sleep(0.3)  # threads of the system before wait for work busily, 200 ms with Intel's OpenMP
         result = worker({
             "do": "translate", **setting, "folder": str(case.folder / system.folder), "sources": sources,
             "beam": case.beam, "max_length": case.max_length, "forced": case.forced, "batch": case.batch,
