@@ -141,6 +141,7 @@ def test_a_cell_of_csv_may_be_as_long_as_a_line(tmp_path: Path) -> None:
             "line 1 has 3 columns; expected source and target; there are a, b, c. .*such as a,b",
         ),
         ("tgt\ttarget\n", (), "line 1 names one side twice; .*or no heading.*such as 1,2"),
+        ("a\t\nb\t\n", (), "line 1: .* only column A has text; the targets are empty"),
         ("a b\n", (), "line 1 has no second column; expected a source and its translation"),
         ("a\tb\n", ("en", "it"), 'no column "en"; there are a, b'),
         ("a\tb\n", ("1", "3"), 'no column "3"'),
@@ -435,7 +436,7 @@ TEXT = 't="inlineStr"><is><t>far out</t></is></c>'
     [
         f'<row r="99999999999"><c r="ZZZZZZ99999999999" {TEXT}</row>',
         f'<row r="4294967295"><c r="A4294967295" {TEXT}</row>',
-        f'<row r="1048576"><c r="XFD1048576" {TEXT}</row>',
+        "".join(f'<row r="{n}"><c r="{letter}{n}" {TEXT}</row>' for n, letter in ((400_000, "BZZ"), (800_000, "MZZ"))),
         f'<row r="9"><c r="XFE9" {TEXT}</row>',
         f"<row>{f'<c {TEXT}' * 500}</row>" * 4_000,
     ],
@@ -443,6 +444,21 @@ TEXT = 't="inlineStr"><is><t>far out</t></is></c>'
 def test_a_sheet_that_would_take_all_memory_is_refused(tmp_path: Path, cells: str) -> None:
     with pytest.raises(DataError, match="a.xlsx is no spreadsheet that can be read"):
         list(open_pairs(str(in_sheet(tmp_path / "a.xlsx", cells))))
+
+
+@pytest.mark.parametrize("cell", ["XFD1048576", "XFD900000"])
+def test_a_cell_far_out_is_read_around_and_said(tmp_path: Path, cell: str) -> None:
+    number = int(cell.lstrip("ABDFX"))
+    path = in_sheet(tmp_path / "a.xlsx", f'<row r="{number}"><c r="{cell}" {TEXT}</row>')
+    pairs = [row for row in open_pairs(str(path)) if isinstance(row, Pair)]
+    assert pairs == [Pair("a dog", "un cane"), Pair("7", "sette\nvolte")]
+
+
+def test_a_cell_that_makes_the_sheet_too_large_is_a_fault_of_its_row(tmp_path: Path) -> None:
+    path = in_sheet(tmp_path / "a.xlsx", f'<row r="1048576"><c r="XFD1048576" {TEXT}</row>')
+    (fault,) = (row for row in open_pairs(str(path)) if isinstance(row, Fault))
+    assert fault.line == 1048576
+    assert "XFD1048576" in str(fault)
 
 
 def test_a_format_far_out_is_no_cell(tmp_path: Path) -> None:

@@ -147,6 +147,11 @@ class _Head:
         where = f"{self.path}, line {self.rows[begin].line}"
         used = [place for place in range(len(self.cells(begin))) if self._is_used(place)]
         if len(used) < 2:
+            if used and len(self.cells(begin)) > 1:
+                raise DataError(
+                    f"{where}: in its first {len(self.rows)} rows only column {column_letters(used[0])} has text; "
+                    "the targets are empty; expected a source and its translation in two columns"
+                )
             parted = _parted(self.rows[begin].cells, self.path)
             raise DataError(
                 f"{where} has no second column; expected a source and its translation in two of them{parted}"

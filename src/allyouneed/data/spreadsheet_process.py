@@ -9,9 +9,12 @@ import re
 import resource
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
+from io import BytesIO
+from itertools import pairwise
 
 import python_calamine
 
@@ -23,15 +26,18 @@ _BASE_MEMORY, _MEMORY_FOR_A_BYTE = 256 << 20, 24  # bytes; of the file, whose te
 _BASE_SECONDS, _BYTES_IN_A_SECOND = 10, 1 << 20
 MAX_CELLS = 1 << 24  # of the smallest rectangle around all cells, which the library makes
 _CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Za-z]{0,9})(\d{0,12})[^>]*(?<!/)>')  # <c r="B7"/> has a format alone
+_WHOLE_CELL = re.compile(_CELL.pattern + rb".*?</(?:\w+:)?c>", re.DOTALL)
+_WIDE_GAP = 100  # empty columns or rows, beyond which a cell is none of the table
 _CHUNK = 1 << 20
 
 
 def read_rows(path: str, sheet: str) -> Iterator[tuple[int, list[str] | str, str]]:
-    """The rows of a sheet, or of the first one, with their numbers."""
+    """The rows of a sheet, or of the first one, with their numbers; then why cells far out are left out."""
+    source: str | BytesIO = path
+    far_out: list[str] = []
     if zipfile.is_zipfile(path):
-        with open(path, "rb") as file:
-            _require_few_cells(Archive(file.read()), sheet)
-    with python_calamine.CalamineWorkbook.from_path(path) as book:
+        source, far_out = _without_far_cells(path, sheet)
+    with python_calamine.CalamineWorkbook.from_object(source) as book:
         names = book.sheet_names
         if sheet and sheet not in names:
             (near,) = get_close_matches(sheet, names, n=1, cutoff=0) or names[:1]
@@ -43,33 +49,64 @@ def read_rows(path: str, sheet: str) -> Iterator[tuple[int, list[str] | str, str
             texts = [_as_text(cell) for cell in row]
             if any(texts):
                 yield number, texts, ""
+    for cell in far_out:
+        yield cell_position(cell)[0] + 1, f"has a cell {cell} far from all others, which is left out", ""
 
 
-def _require_few_cells(archive: Archive, sheet: str) -> None:
-    """Refuse an .xlsx file with a cell so far out that the rectangle around all of them is too large."""
-    if WORKBOOK not in archive.names:
-        return
-    parts = sheet_parts(archive)
+def _without_far_cells(path: str, sheet: str) -> tuple[str | BytesIO, list[str]]:
+    """The file, and the cells that are taken out so that the rectangle around all others is not too large.
+
+    These are what stands beyond the widest gap between columns or rows. Refuses a sheet that is still too large.
+    """
+    with open(path, "rb") as file:
+        archive = Archive(file.read())
+    parts = sheet_parts(archive) if WORKBOOK in archive.names else {}
     part = parts.get(sheet) or next(iter(parts.values()), "")
     if part not in archive.names:
-        return
-    letters, numbers, rest = set[bytes](), set[bytes](), b""
+        return path, []
+    letters, numbers, rest = Counter[bytes](), Counter[bytes](), b""
     with archive.open(part) as stream:
         while chunk := stream.read(_CHUNK):
             content = rest + chunk
             for column, number in _CELL.findall(content):
-                letters.add(column)
-                numbers.add(number)
+                letters[column] += 1
+                numbers[number] += 1
             rest = content[content.rfind(b"<") :][-_CHUNK:]
-    places = [cell_position(f"{column.decode()}1")[1] for column in letters]
-    lines = [cell_position(f"A{number.decode()}")[0] for number in numbers]
-    rows, columns = (max(counted, default=0) - min(counted, default=0) + 1 for counted in (lines, places))
-    count = rows * columns
-    if count > MAX_CELLS:
+    columns = {cell_position(f"{letter.decode()}1")[1]: count for letter, count in letters.items()}
+    rows = {cell_position(f"A{number.decode()}")[0]: count for number, count in numbers.items()}
+    if _extent(columns) * _extent(rows) <= MAX_CELLS:
+        return path, []
+    columns, rows = _without_far_places(columns), _without_far_places(rows)
+    if (size := _extent(columns) * _extent(rows)) > MAX_CELLS:
         raise ValueError(
-            f"its cells are so far apart that {count:,} are between the first and the last; at most {MAX_CELLS:,} are "
+            f"its cells are so far apart that {size:,} are between the first and the last; at most {MAX_CELLS:,} are "
             "read: delete what stands far out"
         )
+    far_out: list[str] = []
+
+    def kept(match: re.Match[bytes]) -> bytes:
+        row, column = cell_position(name := (match[1] + match[2]).decode())
+        if column in columns and row in rows:
+            return match[0]
+        far_out.append(name)
+        return b""
+
+    return BytesIO(archive.replaced({part: _WHOLE_CELL.sub(kept, archive.read(part))})), far_out
+
+
+def _extent(places: Mapping[int, int]) -> int:
+    """How many columns or rows there are from the first to the last that have a cell."""
+    return max(places, default=0) - min(places, default=0) + 1
+
+
+def _without_far_places(counts: Mapping[int, int]) -> dict[int, int]:
+    """Columns or rows with their numbers of cells: of both sides of the widest gap, that with more cells."""
+    places = sorted(counts)
+    gap, first = max(((after - before, i) for i, (before, after) in enumerate(pairwise(places), 1)), default=(0, 0))
+    if gap <= _WIDE_GAP:
+        return dict(counts)
+    sides = places[:first], places[first:]
+    return {place: counts[place] for place in max(sides, key=lambda side: sum(map(counts.__getitem__, side)))}
 
 
 def _as_text(cell: object) -> str:
