@@ -245,3 +245,8 @@ def test_words_of_a_third_language_stay() -> None:
     assert "the old word Fernweh is one" in model.texts
     assert "Das Haus" not in model.texts
     assert sorted(mark["val"] for mark in languages(result)) == ["de", "de-DE", "it"]
+    left_out = read(data, "docx", target_language="it", source_language="en").left_out
+    assert [(one.key, one.text.strip()) for one in left_out] == [
+        ("paragraph 1", "Fernweh"),
+        ("paragraph 2", "Das Haus"),
+    ]

@@ -318,3 +318,8 @@ def test_the_direction_is_that_of_the_target_language(page: str, target: str, ex
 )
 def test_deep_pages_with_languages_are_read_in_linear_time(part: str) -> None:
     assert_identity(part.encode() * 4_000, "html")
+
+
+def test_each_label_of_a_form_is_a_text() -> None:
+    page = "<p><label>A name</label><input><label>B <b>mail</b></label> <input></p><label><input> I agree</label>"
+    assert texts(page.encode(), "html") == ["A name", "B mail", "I agree"]

@@ -250,3 +250,18 @@ def test_elements_in_another_language_stay() -> None:
     assert result == 'THE WORD <i lang="de">Fern**weh**</i> IS <span lang="en-GB">ONE</span>.\n'
     assert texts(page.encode(), "md")[0].startswith("The word Fernweh is")
     assert_identity(page.encode(), "md")
+
+
+@pytest.mark.parametrize(
+    ("front", "expected"),
+    [
+        ("---\nlang: en\ndir: ltr\ntitle: lang\n---", "---\nlang: ar\ndir: rtl\ntitle: lang\n---"),
+        ("---\r\nlang: 'en-GB'\r\n---", "---\r\nlang: 'ar'\r\n---"),
+        ('+++\nlanguage = "en"\n+++', '+++\nlanguage = "ar"\n+++'),
+    ],
+)
+def test_front_matter_says_the_language_of_the_translation(front: str, expected: str) -> None:
+    text = "\n\nlang: en\n\n---\nlang: en\n---\n"
+    written = translated(f"{front}{text}".encode(), "md", target_language="ar").decode()
+    assert written == f"{expected}{text.upper()}"
+    assert translated(f"{front}\n\n12\n".encode(), "md", target_language="ar").decode().startswith(front)

@@ -147,6 +147,8 @@ def test_languages_are_the_target_language_and_a_third_one_stays() -> None:
     data = odt(styles + 'the <t:span t:style-name="De">Fernweh</t:span> is <t:span t:style-name="En">one</t:span>')
     result = translated(data, "odt", target_language="pt-BR", source_language="en")
     assert "THE Fernweh IS ONE" in texts(result, "odt")
+    left_out = read(data, "odt", target_language="pt-BR", source_language="en").left_out
+    assert [one.text for one in left_out] == ["Fernweh"]
     content = unpacked(result)["content.xml"].decode()
     assert 'f:language="pt" f:country="BR"' in content
     assert 'f:language="de" f:country="XX"' in content

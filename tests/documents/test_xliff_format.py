@@ -7,6 +7,8 @@ import pytest
 from lxml import etree
 from translate.storage import xliff, xliff2
 
+import document_checks
+from allyouneed.apps.documents import read_document
 from allyouneed.errors import DocumentError
 from unit_models import answer, identity, read, texts, untouched
 
@@ -205,3 +207,23 @@ def test_windows_line_ends_utf_16_and_the_last_line_are_kept() -> None:
 def test_what_is_no_xliff_is_refused(content: str, message: str) -> None:
     with pytest.raises(DocumentError, match=message):
         read("xliff", content)
+
+
+def test_what_is_marked_as_another_language_stays_and_targets_are_marked_with_theirs() -> None:
+    unit = '<trans-unit id="{}"{}><source{}>{}</source></trans-unit>'
+    marked = 'xml:lang="{}"'.format
+    body = [
+        unit.format(1, "", f" {marked('en-US')}", f'the <g id="1" {marked("de")}>Haus</g> is'),
+        unit.format(2, "", f" {marked('fr')}", "le chat"),
+        unit.format(3, f" {marked('de')}", "", "das Haus"),
+    ]
+    text = f'<xliff version="1.2"><file source-language="en">{"".join(body)}</file></xliff>'
+    assert [unit.text for unit in read_document(text.encode(), "xliff").units] == ["the  is"]
+    written = document_checks.translated(text.encode(), "xliff", target_language="it").decode()
+    assert f'>THE <g id="1" {marked("de")}>Haus</g> IS</target>' in re.sub(" +", " ", written)
+    assert written.count("<target") == 1
+    segment = f'<seg-source {marked("en")}><mrk mtype="seg" mid="1">a cat</mrk></seg-source></trans-unit>'
+    text = text.replace("</trans-unit>", segment, 1)
+    assert (
+        f"<target {marked('it')}" in document_checks.translated(text.encode(), "xliff", target_language="it").decode()
+    )

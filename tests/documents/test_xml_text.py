@@ -98,3 +98,18 @@ def test_any_text_comes_back(parts: list[str], outline: bool, keep_lines: bool) 
     document = read_xml_text(text, rules(ignored="x", splitting="z", outline=outline), keep_lines=keep_lines)
     assert document.write([None] * len(document.units)).decode() == text
     assert translate_document(document, FakeTranslator()).data.decode() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "units"),
+    [
+        ('<a xml:lang="en"><p>the house</p><p xml:lang="fr">le chat</p></a>', "", ["the house"]),
+        ('<p>the word <i xml:lang="de">Fernweh</i> is</p>', "en", ["the word Fernweh is"]),
+        ('<p xml:lang="en-GB">the house</p><p xml:lang="it">la casa</p>', "en", ["the house"]),
+        ('<p xml:lang="fr">le chat</p>', "", ["le chat"]),
+    ],
+)
+def test_what_is_marked_as_another_language_stays(text: str, source: str, units: list[str]) -> None:
+    document = read_xml_text(text, source_language=source)
+    assert [unit.text for unit in document.units] == units
+    assert all(unit.opaque for unit in document.units if "Fernweh" in unit.text)

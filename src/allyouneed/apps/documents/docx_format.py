@@ -138,11 +138,13 @@ def _paragraphs(root: etree._Element, options: DocumentOptions) -> Iterator[Offi
     languages_read = _own_languages(root, options)
     for element in root.iter(f"{{{_namespace(root)}}}p"):
         field = OpenField([])
-        items = [one for item in _items(element, _namespace(root), field) for one in _marked(item, languages_read)]
+        read = list(_items(element, _namespace(root), field))
+        items = [one for item in read for one in _marked(item, languages_read)]
         if field.elements:  # it goes on in the next paragraph
             items.append(Piece("boundary", source=field.taken()))
         base = _most_frequent(items)
-        yield OfficeParagraph(element, list(_formatted(items, base)), base)
+        foreign = [(item.text, language) for item in read if (language := _foreign_language(item, languages_read))]
+        yield OfficeParagraph(element, list(_formatted(items, base)), base, foreign)
 
 
 def _namespace(root: etree._Element) -> str:
@@ -177,11 +179,22 @@ def _items(parent: etree._Element, namespace: str, field: OpenField) -> Iterator
             yield Piece("point", source=[child], range=f"{kind} {child.get(f'{{{namespace}}}id')}" if is_end else "")
 
 
+def _language_mark(item: Piece) -> etree._Element | None:
+    form = item.source.element if item.kind == "text" else None
+    return None if form is None else form.find(f"{{{_namespace(form)}}}lang")
+
+
+def _foreign_language(item: Piece, languages_read: set[str]) -> str:
+    """The language that a text is marked with, if that is none of `languages_read`; else ""."""
+    mark = _language_mark(item)
+    language = "" if mark is None else str(mark.get(f"{{{_namespace(mark)}}}val", ""))
+    return language if languages_read and is_foreign(language, languages_read) else ""
+
+
 def _marked(item: Piece, languages_read: set[str]) -> Iterator[Piece]:
     """The text of a run as a point if it is marked as another language than those in `languages_read`."""
-    form = item.source.element if item.kind == "text" else None
-    mark = form.find(f"{{{_namespace(form)}}}lang") if form is not None and languages_read else None
-    if mark is None or not is_foreign(str(mark.get(f"{{{_namespace(mark)}}}val", "")), languages_read):
+    mark = _language_mark(item)
+    if mark is None or not _foreign_language(item, languages_read):
         yield item
         return
     for part in BLANK_PARTS.findall(item.text):

@@ -31,7 +31,7 @@ from .pieces import (
 from .unit import Document, DocumentOptions, LeftOutText, TagRules, TranslationUnit, UnitTranslation
 
 INLINE = frozenset({
-    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins", "label",
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins",
     "mark", "nobr", "q", "ruby", "rb", "s", "small", "span", "strike", "strong", "sub", "sup", "time", "tt",
     "u",
 })  # fmt: skip

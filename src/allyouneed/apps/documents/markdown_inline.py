@@ -57,7 +57,7 @@ NOTE = re.compile(r"\[\^[^\[\]\s]++\]|\^\[(?:[^\[\]\\\n]|\\.|\[[^\[\]\n]*+\](?:\
 # What begins a line whose words are text: a box to tick, a definition, a row, a title, a bullet.
 LINE_SIGN = re.compile(r"\[[ xX]\][ \t]+|[:~|%•·‣◦●○▪▫][ \t]+")
 
-_FRONT_MATTER = re.compile(
+FRONT_MATTER = re.compile(
     # It begins with a key, a table or a comment, so that a rule and a paragraph are none.
     r"\A(?:(?:---|\+\+\+)[ \t]*\n(?=[\"']?[\w.-]+[\"']?[ \t]*[:=]|\[|[ \t]*#)(?:.*\n)*?(?:---|\+\+\+|\.\.\.)"
     r"|\{\n(?=[ \t]*\")(?:.*\n)*?\})[ \t]*(?:\n|\Z)"
@@ -121,7 +121,7 @@ def without_markers(text: str) -> str:
 
     All lines with text stay as long as they are. Admonitions and tabs begin as `admon_plugin` reads them.
     """
-    text = _FRONT_MATTER.sub(lambda match: "\n" * match[0].count("\n"), text)
+    text = FRONT_MATTER.sub(lambda match: "\n" * match[0].count("\n"), text)
     text = _INDENTED.sub(r"\1!!! -", text)
     text = _ADDRESS.sub(lambda match: re.sub(r"[^\n]", "x", match[0]), text)
     return _MARKER.sub(lambda match: match[1] + _AFTER_INDENT.sub(_html, match[2]), text)

@@ -1,7 +1,7 @@
 """Markdown: the text of paragraphs, headings, list items and table cells; all else stays, character by character.
 
-Kept: front matter, code, HTML blocks, marker lines, addresses and titles of links, reference definitions. Links to
-headings of the page follow these. A translated paragraph is one line, but for its hard line breaks.
+Kept: front matter but for `lang` and `dir`, code, HTML blocks, marker lines, addresses and titles of links, reference
+definitions. Links to headings of the page follow these. A translated paragraph is one line, but for its hard breaks.
 """
 
 import re
@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from ...language_tags import primary_language
+from ...language_tags import is_right_to_left, primary_language
 from .encoded_text import Edit, Slice, decode_text, edited
 from .inline_runs import InlineRun
 from .markdown_anchors import OTHER_DOCUMENT, find_anchors, find_headings, moved_anchors
 from .markdown_block import BlockKind, InlineBlock, content_span
-from .markdown_inline import IS_MARKER, make_parser, marker_title, without_markers
+from .markdown_inline import FRONT_MATTER, IS_MARKER, make_parser, marker_title, without_markers
 from .unit import Document, DocumentOptions, UnitTranslation
 
+_LANGUAGE = re.compile(r"(?m)^(lang(?:uage)?|dir)[ \t]*[:=][ \t]*([\"']?)([\w-]+)\2[ \t\r]*$")
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 
 
@@ -55,6 +56,8 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
             return edits
 
         edits = edits_around([])
+        if edits and options.target_language:
+            edits = sorted([*edits, *_language_edits(page, options.target_language)])
         if anchors and edits:
             new_page = edited(page, Slice(0, len(page)), edits)
             headings, new_headings = (find_headings(tokens) for tokens in (parsed.tokens, _parse(new_page).tokens))
@@ -69,6 +72,13 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
 
     left_out = (one for block in blocks for one in block.left_out(numbers=options.numbers))
     return Document(units, write, problem, tuple(left_out))
+
+
+def _language_edits(page: str, target: str) -> Iterator[Edit]:
+    """What the front matter of a page says of its language, for a translation."""
+    front = FRONT_MATTER.match(re.sub("\r\n?", lambda match: "\n".rjust(len(match[0])), page))
+    for match in _LANGUAGE.finditer(page, 0, front.end() if front else 0):
+        yield Edit(*match.span(3), ("rtl" if is_right_to_left(target) else "ltr") if match[1] == "dir" else target)
 
 
 def _inside_first(item: tuple[InlineBlock, object, object]) -> int:

@@ -1,7 +1,7 @@
 """OpenDocument texts (.odt): paragraphs and headings, also in tables, headers, footers, notes and frames."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -61,15 +61,25 @@ def _paragraphs(root: etree._Element, options: DocumentOptions) -> Iterator[Offi
     unseen, foreign = _unseen_styles(root), _foreign_styles(root, options)
     for element in root.iter(*_PARAGRAPHS):
         is_left_out = any(above.tag in _LEFT_OUT for above in element.iterancestors())
-        if not is_left_out and element.get(f"{_TEXT}style-name") not in foreign:
-            yield OfficeParagraph(element, list(_items(element, unseen, foreign)))
+        if not is_left_out:
+            kept = [one for one in (element, *element.iter(f"{_TEXT}span")) if one.get(f"{_TEXT}style-name") in foreign]
+            texts = [(_content(one), foreign[str(one.get(f"{_TEXT}style-name"))]) for one in kept]
+            pieces = [] if kept[:1] == [element] else list(_items(element, unseen, foreign))
+            yield OfficeParagraph(element, pieces, foreign=texts[:1] if not pieces else texts)
 
 
-def _foreign_styles(root: etree._Element, options: DocumentOptions) -> set[str]:
-    """The styles of words in another language than source and target; none if the source language is not known."""
+def _content(element: etree._Element) -> str:
+    return "".join(str(text) for text in element.itertext())
+
+
+def _foreign_styles(root: etree._Element, options: DocumentOptions) -> dict[str, str]:
+    """The styles of words in another language than source and target, with that language.
+
+    None if the source language is not known.
+    """
     languages_read = {primary_language(one) for one in (options.source_language, options.target_language)}
     return {
-        str(style.get(f"{_STYLE}name"))
+        str(style.get(f"{_STYLE}name")): str(properties.get(f"{_FO}language", ""))
         for style in root.iter(f"{_STYLE}style")
         for properties in style.iter(f"{_STYLE}text-properties")
         if options.source_language
@@ -114,12 +124,12 @@ def _unseen_styles(root: etree._Element) -> set[str]:
     }
 
 
-def _items(parent: etree._Element, unseen: set[str], foreign: set[str]) -> Iterator[Piece]:
+def _items(parent: etree._Element, unseen: set[str], foreign: Collection[str]) -> Iterator[Piece]:
     """The content of a paragraph."""
     yield from _text_items(parent.text)
     for child in parent:
         if child.tag == f"{_TEXT}span" and child.get(f"{_TEXT}style-name") in foreign:
-            yield opaque_point("".join(str(text) for text in child.itertext()), child)
+            yield opaque_point(_content(child), child)
         elif child.tag in _WRAPPERS:
             is_seen = child.tag != f"{_TEXT}span" or child.get(f"{_TEXT}style-name") not in unseen
             if is_seen:
@@ -142,7 +152,7 @@ def _text_items(text: str | None) -> Iterator[Piece]:
 def _point(element: etree._Element) -> Piece:
     if element.tag in _BLANKS:
         return Piece("point", source=element, stands_for=_BLANKS[str(element.tag)])
-    content = "".join(str(text) for text in element.itertext())
+    content = _content(element)
     has_paragraphs = next(element.iter(*_PARAGRAPHS), None) is not None
     is_field = str(element.tag).startswith(_TEXT) and content.strip() and not has_paragraphs
     if is_field:

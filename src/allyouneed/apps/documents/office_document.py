@@ -10,18 +10,22 @@ from lxml import etree
 from ...archive import Archive
 from ...language_tags import is_right_to_left, primary_language
 from .inline_runs import InlineRun, inline_runs, translated_pieces
-from .pieces import Piece
-from .unit import Document, DocumentOptions, UnitTranslation
+from .pieces import Piece, is_translatable
+from .unit import Document, DocumentOptions, LeftOutText, UnitTranslation
 
 _COMPLEX = frozenset(["bn", "bo", "gu", "hi", "km", "kn", "lo", "ml", "mr", "my", "ne", "pa", "si", "ta", "te", "th"])
 
 
 class OfficeParagraph(NamedTuple):
-    """A paragraph, its content as pieces, and what else its format needs to write it."""
+    """A paragraph, its content as pieces, and what else its format needs to write it.
+
+    `foreign` are its texts that stay because of their mark, with the language of that.
+    """
 
     element: etree._Element
     pieces: list[Piece]
     base: Any = None
+    foreign: Sequence[tuple[str, str]] = ()
 
 
 def office_document(
@@ -73,7 +77,17 @@ def office_document(
                 parts[styles] = _serialized(root)
         return archive.replaced(parts)
 
-    return Document(tuple(run.unit for name in names for _, runs in read_part(name)[1] for run in runs), write)
+    paragraphs = [
+        (f"{label(name)}paragraph {number}", *one) for name in names for number, one in enumerate(read_part(name)[1], 1)
+    ]
+    # A mark may be wrong: programs set it by the keyboard.
+    left_out = (
+        LeftOutText(key, text, f"is marked as text in {language}")
+        for key, paragraph, _ in paragraphs
+        for text, language in paragraph.foreign
+        if is_translatable(text, numbers=options.numbers)
+    )
+    return Document(tuple(run.unit for *_, runs in paragraphs for run in runs), write, left_out=tuple(left_out))
 
 
 def office_script(language: str) -> str:

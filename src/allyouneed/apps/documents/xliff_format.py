@@ -7,8 +7,9 @@ write the same, such as quotation marks around an attribute.
 
 Inline elements are marks of the text. `<g>`, `<pc>` and `<mrk>` have text inside and are pairs of marks, as are a
 `<bpt>` and its `<ept>`, a `<bx>` and its `<ex>`, an `<sc>` and its `<ec>`. All others, and what is not to be
-translated, are points, whatever is in them. Tags that are written in the text itself, `&lt;b&gt;`, are marks too, as in
-other strings with tags. What stands for a line break has a blank in the text.
+translated or is marked as another language (`xml:lang`), are points, whatever is in them. Tags that are written in the
+text itself, `&lt;b&gt;`, are marks too, as in other strings with tags. What stands for a line break has a blank in the
+text.
 """
 
 import re
@@ -21,12 +22,14 @@ from lxml import etree
 
 from ...data.exchange import may_be_translated
 from ...errors import DocumentError
+from ...language_tags import is_foreign, primary_language
 from ...safe_xml import append_text, parse_xml
 from .inline_markup import LINE_BREAKS, CharacterReferences, MarkedText, marked_text, read_codes, tag_name
 from .pieces import Piece, StandsFor
 from .string_unit import has_words, is_same_in_all_languages
 from .unit import Document, DocumentOptions, Mark, TranslationUnit, UnitTranslation
 
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _AROUND = {"g", "pc", "mrk"}
 _OPENING = {"bpt": "ept", "bx": "ex", "sc": "ec"}
 _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
@@ -109,7 +112,17 @@ def _text_parts(text: str, references: CharacterReferences) -> Iterator[Piece]:
 
 
 def _is_protected(element: etree._Element) -> bool:
-    return element.get("translate") == "no" or element.get("mtype") == "protected"
+    is_marked_no = element.get("translate") == "no" or element.get("mtype") == "protected"
+    is_in_source = any(local_name(one) in ("source", "seg-source") for one in element.iterancestors())
+    return is_marked_no or (_LANGUAGE in element.attrib and is_in_source and _is_foreign(element))
+
+
+def _is_foreign(element: etree._Element, source_language: str = "") -> bool:
+    """Whether an element is marked as another language than that of the sources of its file."""
+    named = [one.get("srcLang") or one.get("source-language") or "" for one in element.iterancestors()]
+    own = {primary_language(language) for language in (*named, source_language)} - {""}
+    marks = (one.get(_LANGUAGE) for one in (element, *element.iterancestors()) if local_name(one) != "xliff")
+    return bool(own) and is_foreign(next(filter(None, marks), ""), own)
 
 
 def _pairs(codes: Sequence[Piece]) -> Iterator[tuple[int, int]]:
@@ -217,11 +230,14 @@ class XliffSegment:
         return target
 
 
-def find_segments(root: etree._Element) -> Iterator[XliffSegment]:
-    """The segments that may be translated: the nearest attribute `translate`, of the unit or around it, is not "no"."""
+def find_segments(root: etree._Element, source_language: str = "") -> Iterator[XliffSegment]:
+    """The segments that may be translated: the nearest attribute `translate`, of the unit or around it, is not "no".
+
+    Those whose source is marked as another language than that of the file, or `source_language`, are left out.
+    """
     for holder in root.iter("{*}trans-unit", "{*}segment"):
         source = holder.find("{*}source")
-        if source is None or not may_be_translated(holder):
+        if source is None or not may_be_translated(holder) or _is_foreign(source, source_language):
             continue
         segmented = holder.find("{*}seg-source")
         marks = [] if segmented is None else [m for m in segmented.iter("{*}mrk") if m.get("mtype") == "seg"]
@@ -246,7 +262,7 @@ def read_xliff_document(data: bytes, options: DocumentOptions) -> Document:
     What is approved, reviewed, final or has a translation is kept. A target that is new and equal to its source counts
     as no translation. Inline elements are marks. Refuses what is not XLIFF 1.2 or 2.0.
     """
-    segments = list(find_segments(_parse(data)))
+    segments = list(find_segments(_parse(data), options.source_language))
     units = [_unit(segment) for segment in segments]
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
@@ -254,10 +270,11 @@ def read_xliff_document(data: bytes, options: DocumentOptions) -> Document:
             return data
         root = _parse(data)  # again: a document may be written several times
         remaining = iter(translations)
-        for segment, unit in zip(find_segments(root), units, strict=True):
+        for segment, unit in zip(find_segments(root, options.source_language), units, strict=True):
             translation = next(remaining) if unit else _copy(segment)
             if translation and not (unit and unit.translation is not None):
                 segment.fill_in(translation)
+                _mark_target(segment.holder, options.target_language)
         if options.target_language:
             _name_language(root, options.target_language)
         return _serialize(root, data)
@@ -289,6 +306,14 @@ def _copy(segment: XliffSegment) -> UnitTranslation | None:
     if not is_same_in_all_languages(inline.text):
         return None
     return UnitTranslation(inline.text, inline.marks)
+
+
+def _mark_target(holder: etree._Element, language: str) -> None:
+    """Give a target that is marked with the language of its source that of the translation."""
+    for target in holder.iterfind("{*}target"):
+        for element in (target, *target.iter("{*}mrk")) if language else ():
+            if _LANGUAGE in element.attrib:
+                element.set(_LANGUAGE, language)
 
 
 def _name_language(root: etree._Element, language: str) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from ...language_tags import is_foreign, primary_language
 from .encoded_text import Edit, Slice, edited
 from .html_format import INLINE, POINTS, text_pieces
 from .html_tokens import Token, html_tokens
@@ -16,17 +17,21 @@ from .pieces import Piece, beside_text, opaque_point, tag_partners
 from .unit import NO_RULES, Document, TagRules, UnitTranslation
 
 _CDATA = "<![CDATA["
+_LANGUAGE = re.compile(r"\sxml:lang\s*=\s*[\"']([\w-]+)")
 _NAME = re.compile(r"</?([A-Za-z][^\s/>]*+)")
 
 
-def read_xml_text(text: str, rules: TagRules = NO_RULES, *, keep_lines: bool = False) -> Document:
+def read_xml_text(
+    text: str, rules: TagRules = NO_RULES, *, keep_lines: bool = False, source_language: str = ""
+) -> Document:
     """The units of a text with tags; `keep_lines` keeps its line breaks, which else are blanks.
 
     Without a rule, a tag is part of a sentence if text stands beside it in the element around it
     (`Press <x>Start</x> now`) or if HTML has it within sentences (`<b>`); else it is structure, and a unit ends there.
-    Comments, instructions and CDATA sections stay as they are.
+    Comments, instructions and CDATA sections stay as they are, as does what `xml:lang` marks as another language than
+    `source_language` and that of the element around all.
     """
-    runs = list(inline_runs(_read(text, rules), collapse=not keep_lines))
+    runs = list(inline_runs(_read(text, rules, source_language), collapse=not keep_lines))
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         edits = [
@@ -44,16 +49,21 @@ def _written(text: str, piece: Piece) -> str:
     return escape(piece.text, quote=False) if piece.kind == "text" else text[piece.source.start : piece.source.end]
 
 
-def _read(text: str, rules: TagRules) -> list[Piece]:
+def _read(text: str, rules: TagRules, source_language: str) -> list[Piece]:
     tags = [piece for token in html_tokens(text, is_xml=True) for piece in _token_pieces(text, token)]
     partners = tag_partners(tags)
     in_sentences = beside_text(tags, partners)
+    marked = {i: match[1] for i, tag in enumerate(tags) if tag.kind == "open" and (match := _mark(text, tag))}
+    ends = [i for i, tag in enumerate(tags) if tag.kind != "text" or tag.text.strip()]
+    outermost = marked.get(ends[0], "") if ends and partners.get(ends[0]) == ends[-1] else ""
+    languages_read = {primary_language(source_language), primary_language(outermost)} - {""}
     pieces: list[Piece] = []
     index = 0
     while index < len(tags):
         tag, partner = tags[index], partners.get(index, index)
         is_tag = bool(tag.name)
-        if is_tag and tag.name in rules.ignored and (tag.kind == "point" or partner > index):
+        is_foreign_part = bool(languages_read) and is_foreign(marked.get(index, ""), languages_read)
+        if is_tag and (tag.name in rules.ignored or is_foreign_part) and (tag.kind == "point" or partner > index):
             content = "".join(one.text for one in tags[index:partner])
             pieces.append(opaque_point(content, Slice(tag.source.start, tags[partner].source.end)))
             index = partner
@@ -66,6 +76,10 @@ def _read(text: str, rules: TagRules) -> list[Piece]:
             pieces.append(tag if is_markup else Piece("boundary"))
         index += 1
     return pieces
+
+
+def _mark(text: str, tag: Piece) -> re.Match[str] | None:
+    return _LANGUAGE.search(text, tag.source.start, tag.source.end)
 
 
 def _token_pieces(text: str, token: Token) -> Iterator[Piece]:

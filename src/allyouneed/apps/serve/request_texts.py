@@ -64,9 +64,9 @@ class Markup:
 
     def read(self, text: str, key: ModelKey | None = None) -> Document:
         """The units of a text to translate from and into the languages of `key`, if these are known."""
-        if self.kind == "xml":
-            return read_xml_text(text, self.rules, keep_lines=self.keep_lines)
         source, target = key or ("", "")
+        if self.kind == "xml":
+            return read_xml_text(text, self.rules, keep_lines=self.keep_lines, source_language=source)
         options = DocumentOptions(target, "utf-8", tags=self.rules, source_language=source)
         # Zero bytes are dropped, as from plain texts; `read_document` would refuse them.
         return read_document(text.replace("\0", "").encode(), "html", options, name="the text")
