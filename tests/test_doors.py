@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -18,7 +20,8 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
-from allyouneed.text.spans import find_spans
+from allyouneed.text.letter_case import CaseStatistics
+from allyouneed.text.spans import CopyStatistics, find_spans
 from allyouneed.text.tokenizer import Tokenizer
 from shell import run_here
 from waiting import wait_until
@@ -129,17 +132,38 @@ def test_every_door_for_documents_writes_the_same(
     assert client.post(f"/v2/document/{job}/result", json=key).content == written.data
 
 
-def test_the_exported_page_finds_the_same_where_there_is_nothing_to_copy(folder: Path, tmp_path: Path) -> None:
-    bundle = Bundle.load(folder)
+def test_the_exported_page_finds_the_same(folder: Path, expected: list[str], tmp_path: Path) -> None:
+    write_html(Bundle.load(folder), tmp_path, "float32")
+    page = HTMLFolder(tmp_path)
+    answers = [page.text(text) for text in TEXTS]
+    page.close()
+    assert answers == expected
+
+
+PAIRS = [("The file is big", "il file"), ("THE", "IL")] * 60 + [("12-3", "12-3")] * 30 + [("Tom is here", "Tom")] * 10
+LEARNED: dict[str, Any] = {
+    "copy_statistics": CopyStatistics.from_pairs(PAIRS),
+    "case_statistics": CaseStatistics.from_pairs(PAIRS[:1] * 200),
+    "longest_source": 14,
+}
+WORDS = [*" ".join(TEXTS).split(), "{0}", "%d", "<b>a</b>", "no", "no", "no", "3.5"]
+
+
+@pytest.mark.parametrize(("beam", "copied"), [(1, ()), (3, ("tags", "placeholders", "numbers"))])
+def test_the_exported_page_copies_checks_cuts_and_flags_as_python_does(
+    beam: int, copied: Any, folder: Path, tmp_path: Path
+) -> None:
+    rng = Random(beam)
+    bundle = replace(Bundle.load(folder), decode=DecodeConfig(beam=beam, extra_length=4, copy_spans=copied), **LEARNED)
     write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
-    ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False, recase=False)
-    # A vocabulary of characters has no piece "Dr", from which the page would know the abbreviation.
-    texts = [text.replace("Dr.", "D.") for text in TEXTS if not find_spans(text, KINDS)]
-    texts.append(f"  {TEXTS[4]}\n\n\t{TEXTS[6]}\n")
-    answers = [page.text(text) for text in texts]
+    texts = [" ".join(rng.choices(WORDS, k=rng.randint(1, 7))) for _ in range(8)]
+    texts += ["12-3", "SAVE THE %s FILE NOW", f"  {TEXTS[4]}\n\n\t{TEXTS[6]}\n", ""]
+    script = "(({ text, flags }) => [text, flags.sort()])(translator.translateText(%s, { beam: %d }))"
+    answers = [page.evaluate(script % (json.dumps(text), beam)) for text in texts]
     page.close()
-    assert answers == ours.translate(texts)
+    assert answers == [[one.text, sorted(one.flags)] for one in Translator(bundle).translations(texts)]
+    assert {flag for _, flags in answers for flag in flags} >= {"split", "copied", "recased"}
 
 
 @pytest.mark.parametrize("setting", ["beam=0", "nonsense=1", "length_penalty=other"])

@@ -70,7 +70,7 @@ def test_an_imported_vocabulary_for_each_side_can_be_a_page(tmp_path: Path) -> N
     proof = export_bundle(bundle, tmp_path / "out", to="html", precision="float32", sentences=5)
     assert proof.passed
     page = HTMLFolder(tmp_path / "out")
-    ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False)
+    ours = Translator(bundle)
     texts = [*ENGLISH[:5], "The ½ ﬁlm is  new…", "\ufeffThe river"]
     assert [page.text(text, beam=4) for text in texts] == ours.translate(texts)
     page.close()
@@ -103,7 +103,7 @@ def test_greedy_translations_in_chromium_are_ours_token_for_token(
     parts = dict(re.findall(r'<script type="[^"]+" id="(\w+)">(.*?)</script>', file.read_text(), re.DOTALL))
     with open_page(file) as page:
         translations = page.evaluate(TRANSLATE_ALL, [parts["library"], parts["bundle"], parts["weights"], texts])
-    greedy = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False)
+    greedy = Translator(bundle).using(beam=1)
     assert translations == greedy.translate(texts)
 
 
@@ -297,7 +297,10 @@ def test_a_blank_text_has_no_hypotheses(tmp_path: Path) -> None:
     bundle = make_bundle()
     html.write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
-    blank: dict[str, object] = {"source": [], "hypotheses": [], "beam": [], "encoderAttention": {}}
+    blank: dict[str, object] = {
+        "text": "", "flags": [], "total": 0, "tokens": 0, "source": [], "hypotheses": [], "beam": [],
+        "encoderAttention": {},
+    }  # fmt: skip
     assert page.evaluate("translator.translate(' \\n')") == blank
     page.close()
 
@@ -336,7 +339,7 @@ def test_the_page_keeps_the_rules_of_the_search(tmp_path: Path, rules: dict[str,
     bundle = replace(make_bundle(), decode=DecodeConfig(beam=beam, **rules))
     html.write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
-    ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False)
+    ours = Translator(bundle)
     texts = ["abc", "jihgf", "aabbccdd", "e"]
     assert [page.text(text, beam=beam) for text in texts] == ours.translate(texts)
     assert ours.translate(texts) != ours.using(min_length=0, min_ratio=0, no_repeat_ngram_size=0).translate(texts)
@@ -376,7 +379,7 @@ def test_nothing_of_an_earlier_text_stands_beside_one_that_is_refused(tmp_path: 
 def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
     bundle = replace(make_bundle(), probes=("abc",))
     html.write_html(bundle, tmp_path, "float32")
-    greedy = Translator(bundle).using(beam=4, copy_untranslatable=False, retry_repetition=False)
+    greedy = Translator(bundle).using(beam=4)
     with open_page(tmp_path / "index.html", width=width) as page:
         page.wait_for_function(f"document.getElementById('output').textContent === {json.dumps(greedy('abc'))}")
         page.fill("#input", "jihg")

@@ -16,9 +16,9 @@ from .spans import iter_spans
 RARE = 0.01  # share of the training sources below which texts in capitals are rare
 SHORTEST = 5  # capitals; a text with fewer may be an abbreviation
 SEEN, MOST_WORDS = 3, 2_000  # a capitalized word is kept if it occurs SEEN times, and at most MOST_WORDS of them
-_KEPT = ("urls", "emails", "tags", "placeholders")
-_WORD = re.compile(r"[^\W\d_]+")
-_BEGINNINGS = re.compile(r"(?:^|[.!?…:]\s)[\W\d_]*([^\W\d_])")  # of sentences, up to the first letter
+KEPT = ("urls", "emails", "tags", "placeholders")
+WORD = re.compile(r"[^\W\d_]+")
+BEGINNINGS = re.compile(r"(?:^|[.!?…:]\s)[\W\d_]*([^\W\d_])")  # of sentences, up to the first letter
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class CaseStatistics:
         """Counted in the first `limit` pairs of a source and a target."""
         counts, forms = Counter[str](), Counter[str]()
         for source, target in islice(pairs, limit):
-            beginnings = {match.start(1) for match in _BEGINNINGS.finditer(source)}
+            beginnings = {match.start(1) for match in BEGINNINGS.finditer(source)}
             is_in_capitals = capitals(source) > 0
             counts["sources"] += 1
             counts["in_capitals"] += is_in_capitals
             counts["contradicted"] += is_in_capitals and any(map(str.islower, target))
             counts["begin_with_capital"] += any(source[start].isupper() for start in sorted(beginnings)[:1])
             if not is_in_capitals:
-                forms.update(match[0] for match in _WORD.finditer(source) if match.start() not in beginnings)
+                forms.update(match[0] for match in WORD.finditer(source) if match.start() not in beginnings)
         usual: dict[str, str] = {}
         for word, times in forms.most_common():
             if times >= SEEN:
@@ -76,14 +76,14 @@ class CaseStatistics:
         usual = {word.lower(): word for word in self.capitalized}
 
         def lower(part: str) -> str:
-            return _WORD.sub(lambda match: usual.get(match[0].lower(), match[0].lower()), part)
+            return WORD.sub(lambda match: usual.get(match[0].lower(), match[0].lower()), part)
 
         parts = [(part if is_span else lower(part), is_span) for part, is_span in _parts(text, kept)]
         small = "".join(part for part, _ in parts)
         if 2 * self.begin_with_capital < self.sources:
             return small
         outside = "".join(" " * len(part) if is_span else part for part, is_span in parts)
-        beginnings = {match.start(1) for match in _BEGINNINGS.finditer(outside)}
+        beginnings = {match.start(1) for match in BEGINNINGS.finditer(outside)}
         return "".join(letter.upper() if i in beginnings else letter for i, letter in enumerate(small))
 
 
@@ -104,7 +104,7 @@ def to_capitals(text: str) -> str:
 def _parts(text: str, kept: Collection[tuple[int, int]] = ()) -> Iterator[tuple[str, bool]]:
     """The parts of a text, one after another, and whether each is a span that stays as it is."""
     end = 0
-    for start, stop in sorted([*(span.bounds for span in iter_spans(text, _KEPT)), *kept]):
+    for start, stop in sorted([*(span.bounds for span in iter_spans(text, KEPT)), *kept]):
         if start >= end:
             yield text[end:start], False
             yield text[start:stop], True

@@ -15,27 +15,27 @@ from sentencex import segment  # type: ignore[import-untyped]
 from ..language_tags import primary_language
 from .spans import iter_spans
 
-_OTHER_BLANKS = re.compile(r"[^\S\x00-\x7f]")
+OTHER_BLANKS = re.compile(r"[^\S\x00-\x7f]")
 CharSpan = tuple[int, int]  # from a character up to another
 
 
 # Languages that put no blank between two sentences.
-_UNSPACED = frozenset(["bo", "dz", "ja", "km", "lo", "lzh", "my", "th", "wuu", "yue", "zh"])
+UNSPACED = frozenset(["bo", "dz", "ja", "km", "lo", "lzh", "my", "th", "wuu", "yue", "zh"])
 # Languages whose ordinals are figures with a full stop ("den 3. maj"), for which the library has no rule.
-_ORDINALS = frozenset(["bs", "cs", "da", "et", "fi", "hr", "hu", "is", "lv", "nb", "nn", "no", "sk", "sl", "sr", "tr"])
-_ORDINAL = re.compile(r"(?<!\w)\d{1,2}\.\s+$")
+ORDINALS = frozenset(["bs", "cs", "da", "et", "fi", "hr", "hu", "is", "lv", "nb", "nn", "no", "sk", "sl", "sr", "tr"])
+ORDINAL = re.compile(r"(?<!\w)\d{1,2}\.\s+$")
 # "pag. 3", "Nr. 5": a short word before a number that does not itself begin an item of a list.
-_SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,5}\.\s+$")
-_NUMBER = re.compile(r"\d(?!\d?[.)]\s)")
-_INITIAL = re.compile(r"(?<!\w)(?!I)([^\W\d_])\.\s+$")  # "M. Dupont"; "So do I." is English
+SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,5}\.\s+$")
+NUMBER = re.compile(r"\d(?!\d?[.)]\s)")
+INITIAL = re.compile(r"(?<!\w)(?!I)([^\W\d_])\.\s+$")  # "M. Dupont"; "So do I." is English
 # Where several of these do not see an end, none is there: the list of one language lacks abbreviations, and a text may
 # be in another one. Two sentences that stay together are translated well; half a sentence is not. Of 10,000 pairs of
 # sentences from Tatoeba, 95 to 99 % are still parted where the language is unknown.
-_VOTERS = ("cs", "de", "es", "fr", "it", "nl", "pl", "pt", "ru")
-_ENOUGH_VOTES, _ENOUGH_IF_UNKNOWN = 3, 2
-_SLOW = {"ca": "es", "da": "no"}  # for these the library takes 8 ms a sentence; the others have similar abbreviations
+VOTERS = ("cs", "de", "es", "fr", "it", "nl", "pl", "pt", "ru")
+ENOUGH_VOTES, ENOUGH_IF_UNKNOWN = 3, 2
+SLOW = {"ca": "es", "da": "no"}  # for these the library takes 8 ms a sentence; the others have similar abbreviations
 _WINDOW = 400  # characters that it reads at once: in Italian its time grows with their square
-_WORD_BEFORE, _WORD_AFTER = re.compile(r"\S{1,40}\s+$"), re.compile(r"\S{1,40}")
+WORD_BEFORE, WORD_AFTER = re.compile(r"\S{1,40}\s+$"), re.compile(r"\S{1,40}")
 
 
 def _sentence_ends(text: str, language: str) -> list[int]:
@@ -45,17 +45,17 @@ def _sentence_ends(text: str, language: str) -> list[int]:
     each language its own.
     """
     code = primary_language(language)
-    has_ordinals = code in _ORDINALS or not code
-    most = _ENOUGH_VOTES if code else _ENOUGH_IF_UNKNOWN
+    has_ordinals = code in ORDINALS or not code
+    most = ENOUGH_VOTES if code else ENOUGH_IF_UNKNOWN
     return [
         end
-        for end in _library_ends(text, _SLOW.get(code, code) or "en")
+        for end in _library_ends(text, SLOW.get(code, code) or "en")
         if not _is_inside_sentence(text, end, has_ordinals) and _votes_against(text, end) < most
     ]
 
 
 def _library_ends(text: str, code: str) -> Iterator[int]:
-    text = _OTHER_BLANKS.sub(" ", text)  # it panics at some blanks beyond ASCII
+    text = OTHER_BLANKS.sub(" ", text)  # it panics at some blanks beyond ASCII
     start = 0
     while start < len(text):
         window = text[start : start + _WINDOW]
@@ -71,29 +71,29 @@ def _library_ends(text: str, code: str) -> Iterator[int]:
 
 
 def _votes_against(text: str, end: int) -> int:
-    before, after = _WORD_BEFORE.search(text, max(0, end - 44), end), _WORD_AFTER.match(text, end)
+    before, after = WORD_BEFORE.search(text, max(0, end - 44), end), WORD_AFTER.match(text, end)
     return _count_votes(before.group().strip(), after.group()) if before and after else 0
 
 
 @lru_cache(maxsize=2**16)
 def _count_votes(word: str, following: str) -> int:
     """How many languages see no end of a sentence between two words."""
-    return sum(len(segment(voter, f"{word} {following}")) < 2 for voter in _VOTERS)
+    return sum(len(segment(voter, f"{word} {following}")) < 2 for voter in VOTERS)
 
 
 def _is_inside_sentence(text: str, end: int, has_ordinals: bool) -> bool:
     before = text[max(0, end - 12) : end]
-    if end < len(text) and _SHORT_WORD.search(before) and _NUMBER.match(text, end):
+    if end < len(text) and SHORT_WORD.search(before) and NUMBER.match(text, end):
         return True
     if end == len(text) or not text[end].isalpha():
         return False
-    initial = _INITIAL.search(before)
-    return bool((initial and initial[1].isupper()) or (has_ordinals and _ORDINAL.search(before)))
+    initial = INITIAL.search(before)
+    return bool((initial and initial[1].isupper()) or (has_ordinals and ORDINAL.search(before)))
 
 
 def blank_between(language: str) -> str:
     """Return what belongs between two sentences of a language: a blank, or nothing, as in Chinese and Japanese."""
-    return "" if primary_language(language) in _UNSPACED else " "
+    return "" if primary_language(language) in UNSPACED else " "
 
 
 def gap_between(gap: str, language: str) -> str:
@@ -152,8 +152,8 @@ def _cut_sentence(
 
     if suits(*sentence):
         return [sentence]
-    clauses = _parts(sentence, [match.end() for match in _CLAUSE_ENDS.finditer(text, *sentence)], is_inside)
-    blanks = [match.end() for match in _BLANKS.finditer(text, *sentence)]
+    clauses = _parts(sentence, [match.end() for match in CLAUSE_ENDS.finditer(text, *sentence)], is_inside)
+    blanks = [match.end() for match in BLANKS.finditer(text, *sentence)]
     words = [word for clause in clauses for word in ([clause] if suits(*clause) else _parts(clause, blanks, is_inside))]
     pieces = words[:1]
     for start, end in words[1:]:
@@ -191,5 +191,5 @@ def _inside(spans: Iterable[CharSpan]) -> Callable[[int], bool]:
     return is_inside
 
 
-_BLANKS = re.compile(r"\s+")
-_CLAUSE_ENDS = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])")
+BLANKS = re.compile(r"\s+")
+CLAUSE_ENDS = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])")

@@ -88,7 +88,7 @@ _MODIFIERS = rf"(?:[\ufe0e\ufe0f\u20e3\U000e0020-\U000e007f]|\u200d(?=[{_PICTURE
 # Of HTML, XML and templates, in numbers, of WebVTT and SubRip; and the line break \n.
 TAG = r"</?[#@]?[A-Za-z][^<>\n]*+>|</?\d++\s*+/?>|</?>|<[\d:.]++>|<!--[^<>\n]*+-->|\{\\[^{}\n]*+\}|(?:\\r)?\\n"
 
-_PATTERNS: dict[str, tuple[str, ...]] = {
+PATTERNS: dict[str, tuple[str, ...]] = {
     "urls": (r"(?:\b[a-z][a-z0-9+.-]{0,15}://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]]",),
     "emails": (r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++",),
     "tags": (TAG,),
@@ -138,7 +138,7 @@ def iter_spans(text: str, kinds: Iterable[str] = SPANS) -> Iterator[SpanMatch]:
 @lru_cache
 def _reader(kinds: frozenset[str]) -> tuple[re.Pattern[str], list[tuple[str, re.Pattern[str]]]]:
     """A pattern for where some span begins, and one for each form of each kind."""
-    patterns = [(kind, pattern) for kind in SPANS if kind in kinds for pattern in _PATTERNS[kind]]
+    patterns = [(kind, pattern) for kind in SPANS if kind in kinds for pattern in PATTERNS[kind]]
     anywhere = re.compile("|".join(f"(?:{pattern})" for _, pattern in patterns))
     return anywhere, [(kind, re.compile(pattern)) for kind, pattern in patterns]
 
@@ -184,11 +184,11 @@ def is_sign(character: str) -> bool:
 
 
 # Punctuation that is normal in any text, however few training sources have it.
-_ORDINARY = frozenset(".,;:!?…'\"()-–—‘’“”/%&")
+ORDINARY = frozenset(".,;:!?…'\"()-–—‘’“”/%&")
 ENOUGH = 10  # occurrences; a kind with fewer is judged by other counts
 NEARLY_ALWAYS = 0.9  # share of whole sources from which on a kind is copied
 OFTEN = 1 / 3  # the same of words inside sources; "2 dogs" is often "zwei Hunde"
-_AROUND = ".,;:!?()\"'"  # punctuation around a word
+AROUND = ".,;:!?()\"'"  # punctuation around a word
 _MARKED_KINDS = ("tags", "placeholders", "emoji")
 
 
@@ -217,7 +217,7 @@ class CopyStatistics:
                 statistics.alone.setdefault(kind, CopyCount()).note(source.strip() == target.strip())
             else:
                 for word in source.split():
-                    bare = word.strip(_AROUND) or word
+                    bare = word.strip(AROUND) or word
                     if kind := untranslatable(bare):
                         statistics.inside.setdefault(kind, CopyCount()).note(bare in target)
                 for name, span in find_spans(source, _MARKED_KINDS):
@@ -232,11 +232,11 @@ class CopyStatistics:
         """
         if not self.signs:
             return []
-        known = _ORDINARY | frozenset(self.signs)
+        known = ORDINARY | frozenset(self.signs)
         if not any(is_sign(character) and character not in known for character in set(text)):
             return []
         return [
-            run.strip(_AROUND)
+            run.strip(AROUND)
             for run in text.split()
             if any(is_sign(character) and character not in known for character in run)
         ]

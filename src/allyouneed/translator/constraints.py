@@ -14,14 +14,14 @@ from ..text.tokenizer import Tokenizer
 from .constraint_state import PhraseConstraint
 
 # An argument is bound by its index in the message unless it has a name or a number.
-_BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$|\w+%|#@)|\{[}:!]")
-_OF_SIGNS = ("tags", "placeholders")
+BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$|\w+%|#@)|\{[}:!]")
+OF_SIGNS = ("tags", "placeholders")
 SIGNS = frozenset("%{}<>")
 # What a placeholder of a kind that is not known is made of, and hardly a sentence.
 _CODE_SIGNS = "%{}<>$@\\|^=_[]#~`*"
 _QUOTED_WORD = re.compile(r"«\w++»")  # «Name», which a merge fills in; also a quotation, which may get other signs
-_TAG_NAME = re.compile(r"</?\s*([^\s/>]+)")
-_UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
+TAG_NAME = re.compile(r"</?\s*([^\s/>]+)")
+UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
 
 def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> bool:
@@ -88,7 +88,7 @@ def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterabl
 
 def span_signs(text: str, kinds: Iterable[str]) -> set[str]:
     """The marker characters (`%{}<>`) that the placeholders and tags of a text are made of."""
-    return {sign for kind, span in find_spans(text, kinds) if kind in _OF_SIGNS for sign in span} & SIGNS
+    return {sign for kind, span in find_spans(text, kinds) if kind in OF_SIGNS for sign in span} & SIGNS
 
 
 def stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
@@ -100,19 +100,19 @@ def stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
 def ordered_spans(text: str, kinds: Iterable[str]) -> tuple[list[str], list[str]]:
     """The spans whose order has a meaning: arguments without a name or a number, and tags."""
     spans = find_spans(text, kinds)
-    arguments = [span for kind, span in spans if kind == "placeholders" and _BY_PLACE.match(span)]
+    arguments = [span for kind, span in spans if kind == "placeholders" and BY_PLACE.match(span)]
     return arguments, [span for kind, span in spans if kind == "tags"]
 
 
 def _is_nested(tags: Sequence[str]) -> bool:
     open_tags: list[str] = []
     for tag in tags:
-        match = _TAG_NAME.match(tag)
+        match = TAG_NAME.match(tag)
         name = match.group(1) if match else ""
         if tag.startswith("</"):
             if not open_tags or open_tags.pop() != name:
                 return False
-        elif not tag.endswith("/>") and name.lower() not in _UNPAIRED:
+        elif not tag.endswith("/>") and name.lower() not in UNPAIRED:
             open_tags.append(name)
     return not open_tags
 
@@ -126,7 +126,7 @@ def copied_kinds(statistics: CopyStatistics) -> tuple[str, ...]:
     return tuple(kind for kind in _COPIED if statistics.is_copied_inside(kind))
 
 
-_CARRIERS = ("", "\n", "(", "a ")  # what may stand before a phrase, and change its first token
+CARRIERS = ("", "\n", "(", "a ")  # what may stand before a phrase, and change its first token
 
 
 class ConstraintBuilder:
@@ -246,7 +246,7 @@ class ConstraintBuilder:
         if not written or tokenizer.unk_id in ids:
             raise InputError(f"{required!r} must stand in the translation, but the vocabulary cannot spell it")
         spellings = []
-        for carrier in _CARRIERS:
+        for carrier in CARRIERS:
             try:
                 before, whole = tokenizer.encode(carrier)[1:-1], tokenizer.encode(carrier + required)[1:-1]
             except InputError:

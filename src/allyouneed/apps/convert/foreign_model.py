@@ -170,7 +170,7 @@ class Checkpoint:
     config: ModelConfig  # `read_checkpoint` adds the sizes of the vocabulary
     vocabulary: Vocabulary
     decode: DecodeConfig
-    normalization: Normalization = field(default_factory=lambda: Normalization(unicode="none", strip_control=False))
+    normalization: Normalization = field(default_factory=lambda: Normalization(unicode="none"))
     languages: tuple[str, str] = ("", "")  # as the program writes them
 
 

@@ -2,8 +2,9 @@
 
 The model is that of `native/`, compiled to WebAssembly, so a page translates as a CPU does in the same precision, to
 the bit. In `web/`, `engine.js` calls it and `search.js` has greedy and beam search; `tokenizer.js` is the vocabulary,
-with the normalizers of `characters.js` and the models of `subwords.js`. `translator.js` joins them and says how to
-use them, in the exported page, `page.*`, or in any other. The proof runs the JavaScript of the written file in V8.
+with the normalizers of `characters.js` and the models of `subwords.js`. `sentences.js`, `spans.js`, `capitals.js` and
+`constraints.js` read texts by the rules of `page_rules.py`. `translator.js` joins them and says how to use them, in the
+exported page, `page.*`, or in any other. The proof runs the JavaScript of the written file in V8.
 """
 
 import json
@@ -22,22 +23,23 @@ from ...native.build import MODULE
 from ...native.engine import Precision, as_structure, list_weights
 from ...native.library import FIELDS, POSITION_FIELDS
 from ...nn.weights import weights
-from ...text.sentences import sentence_spans
-from ...translator import Translator
 from .exports import banned_ids
+from .page_rules import bundle_rules, page_rules
 
 WEB = Path(__file__).with_name("web")
 _DECODE = (
     "alpha", "length_penalty", "patience", "length_ratio", "extra_length", "min_length", "min_ratio",
     "no_repeat_ngram_size", "renormalize_logits",
 )  # fmt: skip
-_LONGEST_ABBREVIATION = 4  # letters: longer ones are hardly pieces of a vocabulary
 LIBRARY = (
     "engine.js",
     "characters.js",
     "subwords.js",
     "tokenizer.js",
+    "spans.js",
+    "capitals.js",
     "sentences.js",
+    "constraints.js",
     "search.js",
     "translator.js",
 )
@@ -135,13 +137,20 @@ def web_model(bundle: Bundle, precision: Precision) -> WebModel:
     """A bundle for the JavaScript of `library`; the JSON may stand in a `<script>`."""
     index, blob = _pack(bundle, precision)
     text = json.dumps(_describe(bundle, precision, index), ensure_ascii=False, separators=(",", ":"))
-    return WebModel(text.replace("<", "\\u003c"), b64encode(blob).decode())
+    return WebModel(_in_script(text), b64encode(blob).decode())
+
+
+def _in_script(text: str) -> str:
+    """JSON that may stand in a `<script>`."""
+    return text.replace("<", "\\u003c")
 
 
 def web_library() -> str:
     """The JavaScript of the model: one script that defines `Translator` and touches no page."""
     module = b64encode(MODULE.read_bytes()).decode()
-    return "\n".join([f'const ENGINE = "{module}";', *(read_web_file(name) for name in LIBRARY)])
+    rules = json.dumps(page_rules(), ensure_ascii=False, separators=(",", ":"))
+    constants = [f'const ENGINE = "{module}";', f"const RULES_OF_PYTHON = {_in_script(rules)};"]
+    return "\n".join([*constants, *(read_web_file(name) for name in LIBRARY)])
 
 
 def read_web_file(name: str) -> str:
@@ -167,11 +176,7 @@ def _describe(bundle: Bundle, precision: Precision, index: list[dict[str, Any] |
     return {
         "config": config,
         "normalization": asdict(bundle.normalization),
-        "splitting": {
-            "languages": list(bundle.languages),
-            "abbreviations": _abbreviations(bundle),
-            "split": Translator.splits_sentences_of(bundle),
-        },
+        "rules": bundle_rules(bundle),
         "tensors": index,
         "source_tokenizer": json.loads(bundle.source_tokenizer.to_json()),
         "target_tokenizer": None if joint else json.loads(target.to_json()),
@@ -183,14 +188,6 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     in_pairs = weight[:, : weight.shape[1] // 2 * 2].reshape(len(weight), -1, 2).sum(2)
     scale = torch.cat([weight, in_pairs], dim=1).abs().amax(1).clamp_(min=1e-12) / 127
     return (weight / scale[:, None]).round_().to(torch.int8), scale
-
-
-def _abbreviations(bundle: Bundle) -> list[str]:
-    """Short words of the vocabulary after whose full stop no sentence ends in the language of the sources."""
-    tokenizer, language = bundle.source_tokenizer, bundle.languages[0]
-    pieces = {piece.strip("␣▁") for piece in tokenizer.pieces(range(len(tokenizer)))}
-    short = sorted(piece for piece in pieces if 1 < len(piece) <= _LONGEST_ABBREVIATION and piece.isalpha())
-    return [word for word in short if len(sentence_spans(f"{word}. Abcde", language=language)) == 1]
 
 
 def _pack(bundle: Bundle, precision: Precision) -> tuple[list[dict[str, Any] | None], bytes]:

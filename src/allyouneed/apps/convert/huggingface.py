@@ -316,7 +316,7 @@ def _read_tensors(folder: Path) -> dict[str, Tensor]:
 
 def _read_vocabulary(folder: Path, table: dict[str, Any]) -> tuple[Vocabulary, Normalization]:
     if (folder / "source.spm").is_file():
-        return _marian_vocabulary(folder, table), Normalization(unicode="none", strip_control=False)
+        return _marian_vocabulary(folder, table), Normalization(unicode="none")
     if (folder / "tokenizer.json").is_file():
         return _own_export(folder)
     raise CheckpointError(f"{folder} has no vocabulary; expected source.spm, target.spm and vocab.json")

@@ -12,7 +12,7 @@ onmessage = ({ data }) => {
       postMessage({ loaded: performance.now() - started, bytes: translator.memory, layers: translator.layers });
     } else {
       const whole = translator.translateText(data.text, data.options);
-      const result = whole.results[0] ?? translator.translate("", data.options);
+      const result = whole.results.find(({ hypotheses }) => hypotheses.length) ?? NOTHING;
       postMessage({ number: data.number, text: data.text, whole, result, milliseconds: performance.now() - started });
     }
   } catch (error) {
@@ -62,16 +62,29 @@ worker.onmessage = ({ data }) => {
   document.documentElement.dataset.answered = data.number;
 };
 
+const FLAGS = {
+  copied: "Nothing to translate: copied as it is.",
+  split: "Too long for one go: translated in parts.",
+  repeats: "The model began to repeat itself. Check the translation.",
+  wrong_spans: "A link, number or placeholder differs from the text. Compare them.",
+  unfinished: "The translation breaks off. Try shorter sentences.",
+  long: "Longer than the texts the model learned from. Shorter sentences may come out better.",
+  unknown: "Has letters or words that the model has never seen. Check the translation.",
+};
+
 // Null for a text that is refused: nothing of an earlier one stands beside it.
 function draw(result, whole) {
   answer = result?.hypotheses.length ? result : null;
   chosen = 0;
-  element("empty").hidden = result === null || answer !== null;
+  element("empty").hidden = result === null || whole.sentences.length > 0;
   for (const part of document.querySelectorAll(".answer")) part.hidden = !answer;
-  for (const id of ["output", "time", "hypotheses", "steps", "candidates", "matrix", "matrix-caption"]) element(id).replaceChildren();
+  for (const id of ["output", "flags", "time", "hypotheses", "steps", "candidates", "matrix", "matrix-caption"]) element(id).replaceChildren();
   element("steps").removeAttribute("aria-activedescendant");
+  if (whole) {
+    element("output").textContent = whole.text;
+    element("flags").replaceChildren(...whole.flags.filter((flag) => FLAGS[flag]).map((flag) => make("li", FLAGS[flag])));
+  }
   if (!answer) return;
-  element("output").textContent = whole.text;
   element("first").hidden = whole.sentences.length < 2; // what is below is that of the first sentence
   drawHypotheses();
   drawSteps();

@@ -5,7 +5,8 @@ const NO_RULES = { min_length: 0, min_ratio: 0, no_repeat_ngram_size: 0 };
 // Ids of a source → hypotheses, the best first: { ids, total, score, finished, steps }, each step with its token, its
 // log-probability, the five likeliest tokens and the attention weights; and `beam`: for each step of the search its
 // candidates, the best first: { token, total, parent, fate }. `parent` counts those that the step before has kept.
-// The loop is that of decode/beam.py, and with a beam of 1 that of decode/greedy.py.
+// The loop is that of decode/beam.py, with a beam of 1 that of decode/greedy.py, and with `phrases`, which every hypothesis
+// must have, that of translator/constrained.py. `atMost` and `orders` are rules of decode/rules.py.
 function search(model, source, options) {
   const step = model.start(source, options.switches);
   try {
@@ -15,54 +16,106 @@ function search(model, source, options) {
   }
 }
 
-function searchWith(step, config, sourceLength, { beam = 1, temperature = 1, numbers = false, maxLength }) {
-  maxLength ??= maxTargetLength(config, sourceLength);
-  const minLength = Math.min(minTargetLength(config, sourceLength), maxLength);
+function searchWith(step, config, sourceLength, options) {
+  const { beam = 1, nbest = 1, temperature = 1, numbers = false, phrases = [], boundaries } = options;
+  const longest = Math.max(maxTargetLength(config, sourceLength), phrases.length ? mostTokens(phrases) : 0);
+  const maxLength = options.maxLength ?? Math.min(longest, config.decode.max_length);
+  const rules = rulesOf(config, sourceLength, maxLength, options);
   const { sos_id: sos, eos_id: eos } = config;
-  let active = [{ ids: [], total: 0, steps: [] }];
+  const isConstrained = phrases.length > 0;
+  const width = isConstrained ? beamWidth(beam, phrases) : beam;
+  let active = [{ ids: [], total: 0, steps: [], state: isConstrained && ConstraintState.begin(phrases, boundaries, sos) }];
   let [hypotheses, tokens] = [[0], [sos]];
   const ended = [];
   const history = [];
   for (let length = 1; length <= maxLength; length++) {
     step.next(hypotheses, tokens);
     if (temperature !== 1) step.soften(temperature);
-    active.forEach(({ ids }, n) => {
-      step.restrict(n, repeating(ids, config.decode.no_repeat_ngram_size));
-      if (length < minLength) step.restrict(n, [eos]);
-    });
-    const candidates = step.best(active.map(({ total }) => total), 2 * beam);
+    for (const rule of rules) active.forEach(({ ids }, n) => step.restrict(n, rule(ids)));
     const tops = active.map((_, n) => step.best(active.map((_, other) => (other === n ? 0 : -Infinity)), 5));
-    const continued = ({ hypothesis, token, total }) => {
+    const continued = ({ hypothesis, token, total, state }) => {
       const { ids, steps } = active[hypothesis];
       const top = tops[hypothesis].map((one) => ({ token: one.token, logProbability: one.total }));
       const logProbability = step.logProbabilities(hypothesis)[token];
       const seen = { attention: step.attention[hypothesis], numbers: numbers ? step.numbers[hypothesis] : undefined };
-      return { ids: [...ids, token], total, steps: [...steps, { token, logProbability, top, ...seen }] };
+      return { ids: [...ids, token], total, state, steps: [...steps, { token, logProbability, top, ...seen }] };
     };
-    const kept = [];
-    history.push(
-      candidates.map((candidate, rank) => {
-        const { token, total, hypothesis } = candidate;
-        let fate = "dropped";
-        if (token !== eos && kept.length < beam) {
-          fate = "kept";
-          kept.push(candidate);
-        } else if (token === eos && rank < beam) {
-          fate = "ended";
-          ended.push(hypothesisFrom({ ...continued(candidate), ids: active[hypothesis].ids }, length, config, true));
-        }
-        return { token, total, parent: hypothesis, fate };
-      }),
-    );
+    const end = (candidate) =>
+      ended.push(hypothesisFrom({ ...continued(candidate), ids: active[candidate.hypothesis].ids }, length, config, true));
+    const { candidates, kept } = isConstrained
+      ? constrainedFates(step, active, width, config, boundaries)
+      : fates(step.best(active.map(({ total }) => total), 2 * beam), beam, eos);
+    candidates.filter(({ fate }) => fate === "ended").forEach(end);
+    history.push(candidates.map(({ token, total, hypothesis, fate }) => ({ token, total, parent: hypothesis, fate })));
     active = kept.map(continued);
     hypotheses = kept.map(({ hypothesis }) => hypothesis);
     tokens = kept.map(({ token }) => token);
-    if (!active.length || isDecided(ended, active[0].total, length, maxLength, beam, config)) break;
-    if (length === maxLength && !ended.length) ended.push(...active.map((one) => hypothesisFrom(one, length, config, false)));
+    if (length === maxLength) {
+      const complete = active.filter(({ state }) => !state || state.isComplete);
+      ended.push(...complete.slice(0, Math.max(0, nbest - ended.length)).map((one) => hypothesisFrom(one, length, config, false)));
+    }
+    const bestActive = Math.max(...active.map(({ total }) => total));
+    if (!active.length || isDecided(ended, bestActive, length, maxLength, isConstrained ? options : { beam, nbest, isGreedy: beam === 1 }, config)) break;
   }
   ended.sort((one, other) => other.finished - one.finished || other.score - one.score);
   return { hypotheses: ended, beam: history };
 }
+
+// What becomes of the candidates, the best first: "kept" (goes on), "ended" (a hypothesis) or "dropped".
+function fates(best, beam, eos) {
+  const kept = [];
+  const candidates = best.map((candidate, rank) => {
+    const fate = candidate.token === eos ? (rank < beam ? "ended" : "dropped") : kept.length < beam ? "kept" : "dropped";
+    if (fate === "kept") kept.push(candidate);
+    return { ...candidate, fate };
+  });
+  return { candidates, kept };
+}
+
+// The same where each hypothesis must have phrases: one that has them all may end, whatever else is likely.
+function constrainedFates(step, active, width, { eos_id: eos }, boundaries) {
+  const found = constrainedCandidates(step, active, width, eos, boundaries);
+  const further = found.map((one) => ({ ...one, state: active[one.hypothesis].state.after(one.token) }));
+  const kept = shareOut(further, width);
+  const ends = active.flatMap(({ state, total }, hypothesis) => {
+    const gain = state.isComplete ? step.logProbabilities(hypothesis)[eos] : -Infinity;
+    return gain > -Infinity ? [{ hypothesis, token: eos, total: total + gain, fate: "ended" }] : [];
+  });
+  const dropped = further.filter((one) => !kept.includes(one));
+  const candidates = [...ends, ...kept.map((one) => ({ ...one, fate: "kept" })), ...dropped.map((one) => ({ ...one, fate: "dropped" }))];
+  return { candidates: candidates.map(({ state: _, ...one }) => one), kept };
+}
+
+// Rules: the ids of a hypothesis → the tokens that may not come next.
+function rulesOf(config, sourceLength, maxLength, { ngram, atMost = [], orders = [] }) {
+  const minLength = Math.min(minTargetLength(config, sourceLength), maxLength);
+  const size = ngram ?? config.decode.no_repeat_ngram_size;
+  return [
+    (ids) => repeating(ids, size),
+    (ids) => (ids.length + 1 < minLength ? [config.eos_id] : []),
+    (ids) => atMost.flatMap(({ weights, highest }) => {
+      const left = highest - ids.reduce((sum, id) => sum + (weights.get(id) ?? 0), 0);
+      return [...weights].filter(([, weight]) => weight > left).map(([id]) => id);
+    }),
+    (ids) => orders.flatMap((order) => {
+      const following = order.slice(seenPhrases(order, ids));
+      const next = (phrases) => phrases.flat().filter((spelling) => endsWith(ids, spelling.slice(0, -1))).map((spelling) => spelling.at(-1));
+      const due = new Set(next(following.slice(0, 1)));
+      return next(following.slice(1)).filter((token) => !due.has(token));
+    }),
+  ];
+}
+
+// How many phrases of an order, from its first on, occur in `ids` one after the other.
+function seenPhrases(order, ids) {
+  let count = 0;
+  for (let end = 1; end <= ids.length; end++) {
+    if (order[count]?.some((spelling) => endsWith(ids.slice(0, end), spelling))) count++;
+  }
+  return count;
+}
+
+const endsWith = (ids, end) => ids.length >= end.length && end.every((id, i) => id === ids[ids.length - end.length + i]);
 
 function maxTargetLength(config, sourceLength) {
   const { length_ratio: ratio, extra_length: extra, max_length: limit } = config.decode;
@@ -87,11 +140,13 @@ function lengthPenalty(length, { decode: { alpha, length_penalty: kind } }) {
   return kind === "gnmt" ? ((5 + length) / 6) ** alpha : length ** alpha;
 }
 
-// Whether no active hypothesis is likely to beat the best ended one. A total only falls, so its best possible score is
-// that of ending at the longest length, or at the next step once as many hypotheses have ended as the beam is wide.
+// Whether no active hypothesis is likely to get among the `nbest` best ended ones. A total only falls, so its best possible
+// score is that of ending at the longest length, or at the next step once as many hypotheses have ended as the beam is wide.
 // Greedy search ends with its first.
-function isDecided(ended, bestActive, length, maxLength, beam, config) {
-  if (!ended.length || beam === 1) return ended.length > 0;
+function isDecided(ended, bestActive, length, maxLength, { beam = 1, nbest = 1, isGreedy }, config) {
+  if (isGreedy) return ended.length > 0;
+  if (ended.length < nbest) return false;
   const last = ended.length >= beam * config.decode.patience ? length + 1 : maxLength;
-  return Math.max(...ended.map((one) => one.score)) >= bestActive / lengthPenalty(last, config);
+  const scores = ended.map((one) => one.score).sort((one, other) => other - one);
+  return scores[nbest - 1] >= bestActive / lengthPenalty(last, config);
 }

@@ -37,12 +37,31 @@ class Tokenizer {
 
   // Ids with the special tokens around them. A character that the vocabulary cannot spell raises an Error that names it.
   encode(text) {
-    text = this.normalize(text);
-    const [tag] = (this.symbols && LANGUAGE_TAG.exec(text)) || [""];
-    const tags = this.ids.has(tag) ? [tag] : [];
+    return this.encodeNormal(this.normalize(text));
+  }
+
+  // The same of a text that is normalized.
+  encodeNormal(text) {
+    const tag = this.languageTag(text);
+    const tags = tag ? [tag] : [];
     const words = this.split(tags.length ? text.slice(tag.length) : text);
     const tokens = [...tags, ...words.flatMap((word) => this.model.segment(word))];
     return [...this.before, ...tokens.map((token) => this.idOf(token)), ...this.after];
+  }
+
+  // The tag of a language that a text begins with and this vocabulary has; else "".
+  languageTag(text) {
+    const [tag] = (this.symbols && LANGUAGE_TAG.exec(text)) || [""];
+    return this.ids.has(tag) ? tag : "";
+  }
+
+  canEncode(text) {
+    try {
+      this.encodeNormal(text);
+    } catch {
+      return false;
+    }
+    return true;
   }
 
   normalize(text) {

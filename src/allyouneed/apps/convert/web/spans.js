@@ -1,0 +1,158 @@
+// Spans that are copied, what the training pairs say about them, and whether a translation has them: as text/spans.py and
+// translator/constraints.py read them, with their patterns.
+
+const RULES = Object.fromEntries(
+  Object.entries(RULES_OF_PYTHON).map(([name, value]) => [name, name === "spans" ? value : asPattern(value)]),
+);
+
+// A pair of an expression and its flags, or several such pairs; else the value itself.
+function asPattern(value) {
+  const isPair = (one) => Array.isArray(one) && one.length === 2 && /^g?uy?$/.test(one[1]);
+  if (isPair(value)) return new RegExp(...value);
+  return Array.isArray(value) && value.length && value.every(isPair) ? value.map(asPattern) : value;
+}
+
+const reader = (() => {
+  const readers = new Map();
+  return (kinds) => {
+    const name = kinds.join();
+    if (!readers.has(name)) {
+      const sources = RULES.spans.filter(([kind]) => kinds.includes(kind));
+      const patterns = sources.map(([kind, [source]]) => [kind, new RegExp(source, "uy")]);
+      const anywhere = new RegExp(sources.map(([, [source]]) => `(?:${source})`).join("|"), "gu");
+      readers.set(name, { patterns, anywhere });
+    }
+    return readers.get(name);
+  };
+})();
+
+// Spans of some kinds, { kind, text, start, end }; of several that begin at one place the longest counts.
+function findSpans(text, kinds) {
+  if (!kinds.length) return [];
+  const { patterns, anywhere } = reader(kinds);
+  const found = [];
+  for (let end = 0; ; ) {
+    const match = matchAt(anywhere, text, end);
+    if (!match) return found;
+    const start = match.index;
+    let best = { end: -1 };
+    for (const [kind, pattern] of patterns) {
+      const one = matchAt(pattern, text, start);
+      if (one && start + one[0].length > best.end) best = { kind, text: one[0], start, end: start + one[0].length };
+    }
+    found.push(best);
+    end = best.end;
+  }
+}
+
+// The kind of a text in which nothing needs translation: "urls", "emails", "numbers" or "signs"; else null.
+function untranslatable(text) {
+  if (!text.trim()) return null;
+  const spans = findSpans(text, ["urls", "emails"]);
+  if (spans.length === 1 && spans[0].text === text.trim()) return spans[0].kind;
+  if (/\p{L}/u.test(text)) return null;
+  return /\p{N}/u.test(text) ? "numbers" : "signs";
+}
+
+class Copies {
+  constructor({ alone, inside, signs }) {
+    Object.assign(this, { alone, inside, signs });
+    this.known = new Set([...RULES.ordinary, ...signs]);
+  }
+
+  // Whether a text needs no translation and is of a kind that the training pairs often copied.
+  isCopied(text) {
+    const kind = untranslatable(text);
+    if (kind === null) return false;
+    const all = [...Object.values(this.alone), ...Object.values(this.inside)];
+    const sum = (name) => all.reduce((total, part) => total + part[name], 0);
+    const judges = [
+      [this.alone[kind], RULES.nearlyAlways],
+      [this.inside[kind], RULES.often],
+      [{ seen: sum("seen"), same: sum("same") }, RULES.often],
+    ];
+    const judge = judges.find(([part]) => part && part.seen >= RULES.enough);
+    return Boolean(judge) && judge[0].same >= judge[1] * judge[0].seen;
+  }
+
+  // Whether some training pair has another target for a whole source of the kind of `text`.
+  isContradicted(text) {
+    const part = this.alone[untranslatable(text)];
+    return Boolean(part) && part.same < part.seen;
+  }
+
+  // Runs between blanks with a sign that the training sources lack.
+  foreignRuns(text) {
+    if (!this.signs) return [];
+    const isForeign = (character) => /[\p{P}\p{S}]/u.test(character) && !this.known.has(character);
+    const runs = text.split(/\s+/).filter((run) => [...run].some(isForeign));
+    return runs.map((run) => stripped(run, RULES.around));
+  }
+}
+
+function stripped(text, signs) {
+  let [start, end] = [0, text.length];
+  while (start < end && signs.includes(text[start])) start++;
+  while (end > start && signs.includes(text[end - 1])) end--;
+  return text.slice(start, end);
+}
+
+// How often each of some strings occurs.
+function countOf(strings) {
+  const counts = new Map();
+  for (const one of strings) counts.set(one, (counts.get(one) ?? 0) + 1);
+  return counts;
+}
+
+const isMissing = (required, present) => [...required].some(([one, count]) => count > (present.get(one) ?? 0));
+
+// Whether the spans of a target are other ones than in the source, or in an order that breaks them.
+function spansDiffer(source, target, kinds) {
+  const [there, here] = [source, target].map((text) => countOf(findSpans(text, kinds).map((one) => `${one.kind} ${one.text}`)));
+  if (isMissing(there, here) || extraSpans(source, target, kinds).length) return true;
+  const [wanted, found] = [orderedSpans(source, kinds), orderedSpans(target, kinds)];
+  const wrongTags = isNested(wanted.tags) ? !isNested(found.tags) : wanted.tags.join("\n") !== found.tags.join("\n");
+  return wrongTags || wanted.byPlace.join("\n") !== found.byPlace.join("\n");
+}
+
+// Where in a target stand spans, and signs that placeholders of the source are made of, which the source has not as often.
+function extraSpans(source, target, kinds) {
+  const left = countOf([...findSpans(source, kinds).map((one) => one.text), ...straySigns(source, kinds).map((one) => one.text)]);
+  const signs = spanSigns(source, kinds);
+  const stray = straySigns(target, kinds).filter((one) => signs.has(one.text));
+  return [...findSpans(target, kinds), ...stray].filter(({ text }) => {
+    left.set(text, (left.get(text) ?? 0) - 1);
+    return left.get(text) < 0;
+  });
+}
+
+function spanSigns(text, kinds) {
+  const spans = findSpans(text, kinds).filter(({ kind }) => RULES.ofSigns.includes(kind));
+  return new Set(spans.flatMap((span) => [...span.text].filter((sign) => RULES.signs.includes(sign))));
+}
+
+function straySigns(text, kinds) {
+  const spans = findSpans(text, kinds);
+  const isInside = (index) => spans.some(({ start, end }) => start <= index && index < end);
+  return [...text.matchAll(/[%{}<>]/g)].filter(({ index }) => !isInside(index)).map((match) => ({ text: match[0], start: match.index, end: match.index + 1 }));
+}
+
+// The spans whose order has a meaning: arguments without a name or a number, and tags.
+function orderedSpans(text, kinds) {
+  const spans = findSpans(text, kinds);
+  return {
+    byPlace: spans.filter((one) => one.kind === "placeholders" && matchAt(RULES.byPlace, one.text, 0)).map((one) => one.text),
+    tags: spans.filter((one) => one.kind === "tags").map((one) => one.text),
+  };
+}
+
+function isNested(tags) {
+  const open = [];
+  for (const tag of tags) {
+    const name = matchAt(RULES.tagName, tag, 0)?.[1] ?? "";
+    if (tag.startsWith("</")) {
+      if (!open.length || open.pop() !== name) return false;
+    } else if (!tag.endsWith("/>") && !RULES.unpaired.includes(name.toLowerCase())) open.push(name);
+  }
+  return !open.length;
+}

@@ -1,0 +1,68 @@
+"""The rules of Python in JavaScript: where sentences end, and which spans are copied."""
+
+import json
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from py_mini_racer import MiniRacer
+
+from allyouneed.apps.convert.html import web_library
+from allyouneed.apps.convert.page_rules import splitting_rules
+from allyouneed.config import SPANS
+from allyouneed.text.sentences import sentence_spans
+from allyouneed.text.spans import find_spans
+from allyouneed.text.tokenizer import Tokenizer
+
+PLACEHOLDERS = [
+    "%s", "%d", "%1$s", "%-5.2f", "%%", "%(name)s", "%<name>d", "{name}", "{0:d MMM}", "{{name}}", "${x}", "$t(key)",
+    "{count,plural,one{# a}other{# b}}", "##x##", ":tag:", ":name", "@user", "%name%", "__x__", "[[page]]", "<<name>>",
+    "[site:name]", "[b]", "``code``", ":ref:`a`", "|x|", "[1]_", "&amp;", "\\u00e9", "C:\\x\\y", "http://a.b/c?d.",
+    "www.a.de", "tom@a.com", "<b>", "</b>", "<br/>", "\U0001f606", "\U0001f469\u200d\U0001f467", "«Name»", "3.5",
+    "1,234.5", "100%ig", "10 %ige", "5: {",
+]  # fmt: skip
+TEXTS = {
+    "en": "Dr. Smith is at St. Mary. He left! Why? See p. 3. I.e. this. Yes... No.",
+    "de": "Wir kommen am 3. Mai. Siehe Nr. 5 und Abs. 2. Er sagte: „Gut.“ Das war alles, bzw. fast alles.",
+    "it": "Il Sig. Bianchi è qui. La Sig.ra Rossi no. Vedi pag. 3. «Vieni. Siediti.» disse. Grazie!",
+    "fr": "M. Dupont habite ici. Voir p. 3. Mme Durand (voir ci-dessous. Oui) aussi.",
+    "zh": "你好。今天天气很好！我们去公园吗？好。",
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[MiniRacer]:
+    engine = MiniRacer()
+    engine.eval(web_library())
+    yield engine
+    engine.close()
+
+
+def evaluate(engine: MiniRacer, expression: str) -> Any:
+    return json.loads(str(engine.eval(f"JSON.stringify({expression})")))
+
+
+@pytest.mark.parametrize("language", [*TEXTS, ""])
+def test_sentences_of_the_page_end_as_in_python(engine: MiniRacer, language: str) -> None:
+    rng = Random(1)
+    words = (TEXTS.get(language) or " ".join(TEXTS.values())).split()
+    texts = [*TEXTS.values(), *(" ".join(rng.choices(words, k=10)) for _ in range(100))]
+    texts += [" ".join(rng.choices([*words, *PLACEHOLDERS], k=6)) for _ in range(100)]
+    splitting = splitting_rules(Tokenizer.characters("abc"), (language, "it"), True)
+    script = f"(() => {{ const rules = makeSplitting({json.dumps(splitting)}); return {json.dumps(texts)}.map("
+    found = evaluate(engine, script + "(text) => splitText(text, rules).sentences); })()")
+    expected = [[text[start:end] for start, end in sentence_spans(text, language=language)] for text in texts]
+    different = [pair for pair in zip(expected, found, strict=True) if pair[0] != pair[1]]
+    # Marks that do not pair, and letters with full stops in between, may be read otherwise.
+    assert len(different) <= 5, different
+    assert all(pair not in different for pair in zip(expected[: len(TEXTS)], found[: len(TEXTS)], strict=True))
+
+
+def test_the_page_finds_the_spans_that_python_finds(engine: MiniRacer) -> None:
+    rng = Random(1)
+    texts = ["".join(f"{one}{rng.choice(' .,-a(')}" for one in rng.choices(PLACEHOLDERS, k=4)) for _ in range(1000)]
+    found = evaluate(
+        engine, f"{json.dumps(texts)}.map((text) => findSpans(text, RULES.kinds).map((one) => [one.kind, one.text]))"
+    )
+    assert found == [[list(span) for span in find_spans(text, SPANS)] for text in texts]
