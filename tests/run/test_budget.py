@@ -125,8 +125,6 @@ def test_time_is_kept_for_test_scores_only_as_long_as_these_may_take() -> None:
     assert command.closing_seconds(600, validation=2) == 5 * 2 + 10
     assert command.closing_seconds(600, validation=20) == 36
     assert command.closing_seconds(6000) == 60
-    command.test_pairs = False
-    assert command.closing_seconds(600) == 0
 
 
 def test_a_command_that_was_slow_to_start_has_more_time_to_end() -> None:

@@ -95,7 +95,7 @@ def test_a_trial_goes_on_where_a_run_was_stopped() -> None:
     for fast in (True, False):
         state = TrainState(step=5 * WINDOW, cores=2)
         state.trial = CoreTrial(1, 10_000.0, 6)  # in its last window
-        state = TrainState(**{**state.scalars(), "trial": list(state.trial)})  # type: ignore[arg-type]
+        state = TrainState(**{**state.scalars(), "trial": list(state.trial)})
         choice = CoreChoice(2, WINDOW, start=lambda _: None, can_start=lambda: True, say=lambda _: None)
         state.step = 6 * WINDOW
         choice.count(1000, 1 / (16 if fast else 8))

@@ -40,15 +40,21 @@ class Stopwatch:
     """The seconds since it was made, or since `begun`, and those that earlier processes of a run have used, `before`.
 
     `begun`: when the command was started, if imports have taken time since. `closing`: the budget includes what follows
-    when the run has ended; `test_pairs`: the scores of test pairs belong to it. `now` is a clock.
+    when the run has ended, the scores of test pairs. `now` is a clock.
     """
 
     def __init__(
         self, now: Callable[[], float] = time.monotonic, *, begun: float | None = None, closing: bool = False
     ) -> None:
-        self.now, self.closing, self.test_pairs, self.before = now, closing, True, 0.0
+        self.now = now
+        self.before = 0.0
+        self._closing = closing
         self._begun = now() if begun is None else begun
         self._start_seconds = now() - self._begun
+
+    def go_on_after(self, seconds: float) -> None:
+        """Count what earlier processes of the run have used, if that is more than is known of them."""
+        self.before = max(self.before, seconds)
 
     def seconds(self) -> float:
         """The seconds used so far."""
@@ -60,10 +66,10 @@ class Stopwatch:
         `validation` is the time of the last validation, from which that of the scores of test pairs is estimated; 0:
         none was measured.
         """
-        if not self.closing:
+        if not self._closing:
             return 0.0
         measured = CLOSING_VALIDATIONS * validation + CLOSING_SECONDS if validation else MOST_CLOSING
-        return min(MOST_CLOSING, CLOSING_SHARE * budget, measured) if self.test_pairs else 0.0
+        return min(MOST_CLOSING, CLOSING_SHARE * budget, measured)
 
     def left(self, minutes: float) -> float:
         """The seconds that are left of a budget before files have to be closed and the process has to end."""
@@ -127,10 +133,15 @@ def within_budget(
 
 
 class Budget:
-    """The time budget of a run, `config.minutes`. What it measures is kept in the run's `TrainState`."""
+    """The time budget of a run, `config.minutes`. What it measures is kept in the run's `TrainState`.
 
-    def __init__(self, config: TrainConfig, stopwatch: Stopwatch) -> None:
-        self._config, self._stopwatch = config, stopwatch
+    `has_test`: there are test pairs, for whose scores time is kept.
+    """
+
+    def __init__(self, config: TrainConfig, stopwatch: Stopwatch, *, has_test: bool = True) -> None:
+        self._config = config
+        self._stopwatch = stopwatch
+        self._has_test = has_test
         self.seconds = 60 * config.minutes
         self._save_seconds, self._is_unmeasured = 0.0, False
 
@@ -215,8 +226,10 @@ class Budget:
         config = self._config
         validations = 2 if config.average_checkpoints > 1 else 1
         end = validations * state.validation_seconds + 2 * self._save_seconds
-        scores = self._stopwatch.closing_seconds(self.seconds, state.validation_seconds)
-        return self._stopwatch.left(config.minutes) - end - scores
+        left = self._stopwatch.left(config.minutes) - end
+        if not self._has_test:
+            return left
+        return left - self._stopwatch.closing_seconds(self.seconds, state.validation_seconds)
 
     def _validations_left(self, state: TrainState, position: float) -> float:
         """Seconds for the validations before the last."""

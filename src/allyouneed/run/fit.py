@@ -12,7 +12,6 @@ from ..auto import Draft, preliminary_recipe
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
 from ..data.prepared import open_prepared
-from ..data.readers import is_task
 from ..device import describe_device, pick_device, using_threads
 from ..errors import AllYouNeedError
 from ..fast.workers import WorkerGroup
@@ -22,7 +21,7 @@ from ..interrupts import InterruptRequest, catch_interrupts
 from ..train.averaging import copy_weights
 from ..younger import build_model
 from ..younger.muon import build_optimizer
-from .budget import USED_FILE, Stopwatch
+from .budget import USED_FILE, Stopwatch, within_budget
 from .callback import Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
 from .checkpoint import CHECKPOINT_FILE, load_checkpoint, read_state, save_checkpoint
 from .estimate import describe_plan, describe_time
@@ -30,10 +29,11 @@ from .log import FrameMaker, RunLog
 from .preparation import find_languages, has_same_pairs
 from .processes import Helpers, Task, group_of_torchrun, is_follower, running_workers, was_restarted
 from .run import Run
-from .run_folder import as_resumed, has_run, refuse_a_run, refuse_other_recipe
-from .setup import OptimizerFactory, Setup, set_up
+from .run_folder import Stage, as_resumed, find_stage, has_run, refuse_a_run, refuse_other_recipe
+from .run_plan import RunPlan, plan_run
+from .setup import OptimizerFactory, Setup, divides_work, set_up
 from .state import TrainState
-from .worker_count import CoreChoice, Cores
+from .worker_count import CoreChoice, Cores, most_workers
 
 
 def run_training(
@@ -68,30 +68,52 @@ def run_training(
     if is_follower():
         with group_of_torchrun():
             return Bundle.load(follow(optimizer))
-    output, callback, resume = Path(output), callback or SilentCallback(), resume or was_restarted()
-    stopwatch, goes_on = stopwatch or Stopwatch(), resume
+    output = Path(output)
+    callback = callback or SilentCallback()
+    stopwatch = stopwatch or Stopwatch()
+    resume = resume or was_restarted()
     with group_of_torchrun(), locked(output, what=str(output)):
         changes: list[str] = []
-        if resume := resume and has_run(output):
+        if resume and has_run(output):
             recipe = as_resumed(recipe, output)
             changes = refuse_other_recipe(recipe, output)
         else:
             refuse_a_run(output, can_resume=partial(_can_resume, recipe, output))
-        settings, starts = preliminary_recipe(recipe).train, not (resume and (output / CHECKPOINT_FILE).exists())
-        noted = stopwatch.noted(output / USED_FILE, goes_on=goes_on) if settings.minutes else nullcontext()
+        stage = find_stage(output, recipe, resume=resume)
+        settings = preliminary_recipe(recipe).train
+        noted = stopwatch.noted(output / USED_FILE, goes_on=resume) if settings.minutes else nullcontext()
         with noted, using_threads(_first_threads(settings)):
+            plan = _plan(recipe, output, stage, callback, stopwatch, optimizer)
             setup = set_up(
-                recipe, output, callback=callback, evaluate=evaluate, film=film, optimizer_factory=optimizer,
-                stopwatch=stopwatch, report=report, starts=starts, resume=resume,
+                plan, output, callback=callback, evaluate=evaluate, film=film, optimizer_factory=optimizer,
+                stopwatch=stopwatch, report=report,
             )  # fmt: skip
-            settings = setup.recipe.train
-            if isinstance(recipe, Draft) and not (settings.minutes and starts):
-                setup.messages.extend(describe_time(setup, optimizer))
-            elif settings.minutes and starts:
-                unit = "minute" if settings.minutes == 1 else "minutes"
-                text = f"{settings.minutes:g} {unit} in all, with validations and final scores; Ctrl-C saves earlier"
+            minutes = setup.recipe.train.minutes
+            if minutes and not stage.has_checkpoint:
+                unit = "minute" if minutes == 1 else "minutes"
+                text = f"{minutes:g} {unit} in all, with validations and final scores; Ctrl-C saves earlier"
                 setup.messages.append(("time", text))
-            return _train(setup, starts=starts, changes=changes)
+            elif isinstance(recipe, Draft):
+                setup.messages.extend(describe_time(setup, optimizer))
+            return _train(setup, stage, changes=changes)
+
+
+def _plan(
+    recipe: Recipe | Draft,
+    output: Path,
+    stage: Stage,
+    callback: TrainingCallback,
+    stopwatch: Stopwatch,
+    optimizer: OptimizerFactory,
+) -> RunPlan:
+    """Return the plan of a run; before the first update, its preparation may not use up the time budget."""
+    settings = preliminary_recipe(recipe).train
+    starts = not stage.has_checkpoint
+    progress = within_budget(settings, stopwatch, callback.on_prepare) if starts else callback.on_prepare
+    workers = most_workers(settings, can_divide=divides_work(settings, optimizer))
+    return plan_run(
+        recipe, output, stage=stage, device=pick_device(settings.device), workers=workers, progress=progress
+    )
 
 
 def preview_training(
@@ -106,13 +128,16 @@ def preview_training(
     Nothing is trained, and `output` becomes no run: it has the prepared pairs and the speed of the machine, which the
     run then uses. Refuses what `run_training` refuses.
     """
-    output, callback, stopwatch = Path(output), callback or SilentCallback(), Stopwatch()
+    output = Path(output)
+    callback = callback or SilentCallback()
+    stopwatch = Stopwatch()
     with locked(output, what=str(output)):
         refuse_a_run(output)
         with using_threads(_first_threads(preliminary_recipe(recipe).train)):
+            plan = _plan(recipe, output, Stage.NEW, callback, stopwatch, build_optimizer)
             setup = set_up(
-                recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=build_optimizer,
-                stopwatch=stopwatch, report=no_report, starts=True, resume=False,
+                plan, output, callback=callback, evaluate=evaluate, optimizer_factory=build_optimizer,
+                stopwatch=stopwatch, report=no_report,
             )  # fmt: skip
             for topic, text in [*setup.messages, *describe_plan(setup, build_optimizer)]:
                 callback.on_message(topic, text)
@@ -120,51 +145,63 @@ def preview_training(
     return setup.recipe
 
 
-def _train(setup: Setup, *, starts: bool, changes: list[str]) -> Bundle:
-    plan, data, model, output, stopwatch = setup.recipe, setup.data, setup.model, setup.output, setup.stopwatch
-    messages, checkpoint = setup.messages, output / CHECKPOINT_FILE
-    stopwatch.test_pairs = bool(data.test_pairs) or any(is_task(corpus.test) for corpus in plan.data.corpora())
-    if starts:
-        state = TrainState(ema=copy_weights(model) if plan.train.ema_decay else {})
-    else:
-        state = load_checkpoint(checkpoint, model, setup.optimizer, data=data.identity())
-        stopwatch.before = max(stopwatch.before, state.used_seconds)
-        messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
-        if not _has_updates_left(plan.train, state):
-            text = f"this run was finished after update {state.step:,}; nothing is left to do"
-            if of_the_model := [change for change in changes if not change.startswith("train.")]:
-                text += f", and its model keeps its settings: {'; '.join(of_the_model)}"
-            setup.callback.on_message("resume", text)
-            with running_workers(1, threads=1, helpers=Helpers()) as workers:
-                workers.from_first(lambda: Task(plan, output, setup.data_folder, 1, 0, is_finished=True))
-            return Bundle.load(output, device=setup.device)
-
+def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
+    checkpoint = setup.output / CHECKPOINT_FILE
+    state = _first_state(setup, stage)
+    if stage is Stage.FINISHED:
+        return _finished(setup, state, changes)
+    if stage is Stage.STOPPED:
+        resumed = (f"continuing after update {state.step:,}", *changes)
+        setup.messages.extend(("resume", text) for text in resumed)
     cores = setup.cores.resumed(state)
     with (
-        RunLog(output, tensorboard=plan.train.tensorboard) as log,
+        RunLog(setup.output, tensorboard=setup.recipe.train.tensorboard) as log,
         catch_interrupts() as interrupt,
         Helpers() as helpers,
     ):
         helpers.require(setup.cores.processes(cores), threads=setup.threads_each(cores))
         if not state.step:
-            stopwatch.require_time(plan.train)
+            setup.stopwatch.require_time(setup.recipe.train)
         run = Run(setup, state, log, choice=_core_choice(setup, helpers, lambda text: run.message("workers", text)))
-        output.mkdir(parents=True, exist_ok=True)
-        write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
-        data.save(output)
-        if starts:  # the other workers start with this one
-            save_checkpoint(checkpoint, model, setup.optimizer, state, data=data.identity())
+        setup.output.mkdir(parents=True, exist_ok=True)
+        write_whole(setup.output / "recipe.toml", tomli_w.dumps(setup.recipe.tables()))
+        setup.data.save(setup.output)
+        if not stage.has_checkpoint:  # the other workers start with this one
+            save_checkpoint(checkpoint, setup.model, setup.optimizer, state, data=setup.data.identity())
         log.begin(after=state.step)
         log.environment(step=state.step, facts=environment() | describe_device(setup.device))
-        for topic, text in messages:
+        for topic, text in setup.messages:
             run.message(topic, text)
-        setup.report(output, run.message, running=True)
+        setup.report(setup.output, run.message, running=True)
         try:
             while cores:
                 cores = _train_on(cores, setup, run, helpers, interrupt)
         finally:
-            setup.report(output, run.message)
-    return Bundle.load(output, device=setup.device)
+            setup.report(setup.output, run.message)
+    return Bundle.load(setup.output, device=setup.device)
+
+
+def _first_state(setup: Setup, stage: Stage) -> TrainState:
+    """Return the state with which a run begins here, and give the model and the optimizer those of its checkpoint."""
+    if not stage.has_checkpoint:
+        return TrainState(ema=copy_weights(setup.model) if setup.recipe.train.ema_decay else {})
+    checkpoint = setup.output / CHECKPOINT_FILE
+    state = load_checkpoint(checkpoint, setup.model, setup.optimizer, data=setup.data.identity())
+    state.continue_with(setup.recipe.train)
+    setup.stopwatch.go_on_after(state.used_seconds)
+    return state
+
+
+def _finished(setup: Setup, state: TrainState, changes: list[str]) -> Bundle:
+    """Say that nothing is left to do, let the other workers of torchrun end, and return the bundle."""
+    text = f"this run was finished after update {state.step:,}; nothing is left to do"
+    of_the_model = [change for change in changes if not change.startswith("train.")]
+    if of_the_model:
+        text += f", and its model keeps its settings: {'; '.join(of_the_model)}"
+    setup.callback.on_message("resume", text)
+    with running_workers(1, threads=1, helpers=Helpers()) as workers:
+        workers.from_first(lambda: Task(setup.recipe, setup.output, setup.data_folder, 1, 0, is_finished=True))
+    return Bundle.load(setup.output, device=setup.device)
 
 
 def _train_on(cores: int, setup: Setup, run: Run, helpers: Helpers, interrupt: InterruptRequest) -> int:
@@ -203,16 +240,6 @@ def _can_resume(recipe: Recipe | Draft, output: Path) -> bool:
         return has_same_pairs(plan, output)
     except AllYouNeedError:
         return False
-
-
-def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:
-    """Whether a run is unfinished; with more steps, minutes or patience than before it may be unfinished again."""
-    state.refuse_less(settings)
-    state.check_patience(settings)
-    has_budget = settings.minutes and state.plan
-    is_complete = settings.minutes == state.minutes if has_budget else state.step >= settings.steps
-    state.finished = state.finished and (state.stopped_early or is_complete)
-    return not state.finished
 
 
 def follow(optimizer_factory: OptimizerFactory = build_optimizer) -> Path:

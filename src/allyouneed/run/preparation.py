@@ -25,7 +25,7 @@ from ..errors import AllYouNeedError, BundleError, ConfigError, DataError
 from ..files import locked, to_json, written_whole
 from ..language_tags import guess_languages
 from ..text.vocabulary import Vocabulary, load_vocabulary
-from .run_folder import has_run, refuse_a_run
+from .run_folder import Stage, has_run, refuse_a_run
 
 
 def with_pairs(recipe: Recipe | Draft, output: Path, parts: Mapping[str, Any], *, resume: bool) -> Recipe | Draft:
@@ -111,14 +111,13 @@ class RunPairs:
     notes: Sequence[str]
 
 
-def prepare_pairs(
-    plan: Recipe, output: Path, *, starts: bool, resume: bool, progress: ProgressCallback, ray: str = ""
-) -> RunPairs:
+def prepare_pairs(plan: Recipe, output: Path, *, stage: Stage, progress: ProgressCallback, ray: str = "") -> RunPairs:
     """Prepare the pairs of a run in `output`/data or `data.cache_dir`, or open them if they are there already.
 
-    `starts`: the run has no checkpoint yet. `ray` is the address of a cluster whose processes help.
+    `ray` is the address of a cluster whose processes help.
     """
-    initial = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and starts else None
+    starts_from = plan.train.init_from if not stage.has_checkpoint else ""
+    initial = Bundle.load(Path(starts_from)) if starts_from else None
     vocabulary, notes = _existing_vocabulary(plan, output, initial)
     data = prepare(
         plan.data,
@@ -126,7 +125,7 @@ def prepare_pairs(
         output / "data",
         max_length=plan.model.max_length,
         vocabulary=vocabulary,
-        resume=resume,
+        resume=stage is not Stage.NEW,
         progress=progress,
         ray=ray,
     )
@@ -152,7 +151,7 @@ def prepare_only(recipe: Recipe | Draft, output: Path, *, progress: ProgressCall
     with in_output:
         if not plan.data.cache_dir:
             refuse_a_run(output)
-        pairs = prepare_pairs(plan, output, starts=True, resume=False, progress=progress, ray=ray)
+        pairs = prepare_pairs(plan, output, stage=Stage.NEW, progress=progress, ray=ray)
     choices = map(str, recipe.chosen) if isinstance(recipe, Draft) else ()
     return replace(pairs, notes=(*choices, *pairs.notes))
 

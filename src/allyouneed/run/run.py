@@ -13,6 +13,7 @@ and writes the files of an incomplete one again, with the same contents.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -68,7 +69,8 @@ class Run:
         self._start = self._now() - state.seconds
         self._speed, self._update_began = Speed(), self._now()
         self._unrecorded: list[tuple[Update, Outcome]] = []  # updates that the state has not counted yet
-        self._budget, self._checkpoint = Budget(self.settings, setup.stopwatch), setup.output / CHECKPOINT_FILE
+        self._budget = Budget(self.settings, setup.stopwatch, has_test=setup.has_test)
+        self._checkpoint = setup.output / CHECKPOINT_FILE
         self._validator = Validator(setup, log, self._budget, self._seconds)
         self._plans = read_plans(setup.output) if self.settings.minutes else []
 
@@ -274,8 +276,7 @@ class Run:
         """The result of `act`, which only the first worker calls, with the threads of all."""
         with using_threads(torch.get_num_threads() * workers_here(self._workers.count)):
             result, scalars = self._workers.from_first(lambda: (act(), self.state.scalars()))
-        for name, value in scalars.items():
-            setattr(self.state, name, value)
+        self.state = replace(self.state, **scalars)
         return result
 
     def _set_plan(self, make: Callable[[TrainState], UpdatePlan]) -> None:

@@ -5,6 +5,7 @@ A new run that replaces another is trained in a folder beside it, and replaces i
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
 
 from ..auto import Draft, preliminary_recipe
@@ -35,6 +36,34 @@ MAY_CHANGE = {
 
 # What is in a folder before a run has started.
 UNSTARTED = ("data", ".data.lock", "pairs", "speed.json", USED_FILE)
+
+
+class Stage(Enum):
+    """How far the run in a folder has come when a process begins with it."""
+
+    NEW = "there is none yet"
+    BEGUN = "it was killed before its first checkpoint"
+    STOPPED = "it has a checkpoint, and updates left"
+    FINISHED = "nothing is left to do"
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether the run goes on with the weights of a checkpoint."""
+        return self in (Stage.STOPPED, Stage.FINISHED)
+
+
+def find_stage(output: Path, recipe: Recipe | Draft, *, resume: bool) -> Stage:
+    """Return how far a run has come that is to go on with `recipe`; without `resume` every run is new.
+
+    Refuses fewer updates or minutes than the run has already had.
+    """
+    if not (resume and has_run(output)):
+        return Stage.NEW
+    if not (output / CHECKPOINT_FILE).exists():
+        return Stage.BEGUN
+    state = read_state(output / CHECKPOINT_FILE)
+    state.continue_with(preliminary_recipe(recipe).train)
+    return Stage.FINISHED if state.finished else Stage.STOPPED
 
 
 def has_run(output: Path) -> bool:

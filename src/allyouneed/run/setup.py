@@ -1,4 +1,4 @@
-"""All that a run needs before its first update: prepared pairs, the whole recipe, a new model and its optimizer."""
+"""All that a run needs before its first update: a plan, a new model and its optimizer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,12 +7,11 @@ from pathlib import Path
 import torch
 from torch.optim import Optimizer
 
-from ..auto import Corpus, Draft, choose_from_pairs, preliminary_recipe
-from ..auto.machine_speed import describe_speed
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
 from ..data.batch import require_large_batches
 from ..data.prepared import PreparedData
+from ..data.readers import is_task
 from ..device import pick_device, require_memory
 from ..errors import ConfigError, refused
 from ..export_limits import describe_exports
@@ -23,14 +22,13 @@ from ..nn.weights import set_weights, weights
 from ..train.gradients import autocast_dtype
 from ..younger import build_model
 from ..younger.muon import build_optimizer
-from .budget import Stopwatch, within_budget
+from .budget import Stopwatch
 from .callback import WITHOUT_TRANSLATIONS, Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
 from .log import FrameMaker
-from .preparation import find_languages, prepare_pairs
+from .preparation import find_languages
 from .run_bundle import describe_model
-from .worker_count import Cores, can_divide, choose_cores, most_workers, window_size
-
-LONGEST_SAMPLE = 60  # characters of each side of the pairs that a message shows
+from .run_plan import RunPlan
+from .worker_count import Cores, can_divide, choose_cores, window_size
 
 OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
@@ -64,13 +62,19 @@ class Setup:
         return self.cores.threads_each(cores, processes_here=workers_here(self.cores.processes(cores)))
 
     @property
+    def has_test(self) -> bool:
+        """Whether there are test pairs to be scored when the run has ended."""
+        corpora = self.recipe.data.corpora()
+        return bool(self.data.test_pairs) or any(is_task(corpus.test) for corpus in corpora)
+
+    @property
     def device(self) -> torch.device:
         """Where the model is trained."""
         return next(self.model.parameters()).device
 
 
 def set_up(
-    recipe: Recipe | Draft,
+    plan: RunPlan,
     output: Path,
     *,
     callback: TrainingCallback,
@@ -79,66 +83,36 @@ def set_up(
     optimizer_factory: OptimizerFactory,
     stopwatch: Stopwatch,
     report: Reporter,
-    starts: bool,
-    resume: bool,
 ) -> Setup:
-    """Prepare the pairs in `output`/data, choose what a draft leaves out, and make the model with random weights.
-
-    `starts`: there is no checkpoint yet, so that the weights are those of `train.init_from`, if it is set.
-    """
-    plan = preliminary_recipe(recipe)
-    device = pick_device(plan.train.device)
-    divides = can_divide(on_cpu=device.type == "cpu", is_standard=optimizer_factory is build_optimizer)
-    progress = within_budget(plan.train, stopwatch, callback.on_prepare) if starts else callback.on_prepare
-    if isinstance(recipe, Draft):
-        workers = most_workers(plan.train, can_divide=divides)
-        recipe = choose_from_pairs(recipe, output, device=device, workers=workers)
-        plan = recipe.preliminary
-    pairs = prepare_pairs(plan, output, starts=starts, resume=resume, progress=progress)
-    data, initial = pairs.data, pairs.initial
-    messages = [("data", line) for line in data.describe()]
-    messages += [("pair", f"{_shortened(pair.source)} → {_shortened(pair.target)}") for pair in data.readable[:2]]
-    messages += [("vocabulary", note) for note in pairs.notes]
-    messages += [("tokens", line) for line in data.describe_sides()]
-    if isinstance(recipe, Draft):
-        messages += [("statistics", recipe.statistics.describe())] if recipe.statistics else []
-        messages += [("speed", describe_speed(recipe.speed))] if recipe.speed else []
-        corpus = Corpus(
-            pairs=len(data.train),
-            tokens=data.train.epoch_tokens(),
-            longest=data.train.longest(),
-            has_valid=data.valid is not None,
-            exact=recipe.is_exact,
-            gpu=device.type != "cpu",
-            minutes=plan.train.minutes,
-            speed=recipe.speed,
-        )
-        warning = recipe.warning(len(data.train))
-        messages += [("warning", warning)] if warning else []
-        plan, choices = recipe.complete(corpus)
-        messages += [("auto", str(choice)) for choice in choices]
-
-    require_large_batches(data.train, plan.train.batch_tokens)
-    torch.manual_seed(plan.train.seed)
-    model = _make_model(plan, data, initial, device)
-    optimizer = optimizer_factory(model, plan.train)
-    dtype = str(autocast_dtype(plan.train.precision, model)).removeprefix("torch.")
-    languages, guess = find_languages(plan)
+    """Make the model that a plan asks for, with its first weights, and its optimizer."""
+    recipe, data = plan.recipe, plan.pairs.data
+    require_large_batches(data.train, recipe.train.batch_tokens)
+    torch.manual_seed(recipe.train.seed)
+    model = _make_model(recipe, data, plan.pairs.initial, pick_device(recipe.train.device))
+    optimizer = optimizer_factory(model, recipe.train)
+    _refuse_patience_without_metric(recipe, data, evaluate)
+    languages, guess = find_languages(recipe)
+    divides = divides_work(recipe.train, optimizer_factory)
+    cores = choose_cores(recipe.train, model, can_divide=divides)
+    dtype = str(autocast_dtype(recipe.train.precision, model)).removeprefix("torch.")
+    messages = [*plan.messages]
     messages += [("languages", guess)] if guess else []
     messages += [("model", f"{describe_model(model)}, products in {dtype}")]
-    messages += [
-        ("exports", describe_exports(model.config, (data.vocabulary.source, data.vocabulary.target))),
-        ("program", versions()),
-    ]
-    _refuse_patience_without_metric(plan, data, evaluate)
-    cores = choose_cores(plan.train, model, can_divide=divides)
+    messages += [("exports", describe_exports(model.config, (data.vocabulary.source, data.vocabulary.target)))]
+    messages += [("program", versions())]
     messages += [("workers", cores.reason)] if cores.reason else []
     return Setup(
-        recipe=plan, output=output, data=data, data_folder=pairs.folder, model=model, optimizer=optimizer,
+        recipe=recipe, output=output, data=data, data_folder=plan.pairs.folder, model=model, optimizer=optimizer,
         languages=languages, cores=cores, callback=callback,
-        window=window_size(plan.train, model) if cores.first < cores.most else 0,
+        window=window_size(recipe.train, model) if cores.first < cores.most else 0,
         evaluate=evaluate, film=film, stopwatch=stopwatch, report=report, messages=messages,
     )  # fmt: skip
+
+
+def divides_work(settings: TrainConfig, optimizer_factory: OptimizerFactory) -> bool:
+    """Return True if a run may start processes of its own that share it."""
+    on_cpu = pick_device(settings.device).type == "cpu"
+    return can_divide(on_cpu=on_cpu, is_standard=optimizer_factory is build_optimizer)
 
 
 def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:
@@ -158,17 +132,13 @@ def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate
         )
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_SAMPLE else f"{text[: LONGEST_SAMPLE - 1]}…"
-
-
-def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device: torch.device) -> Transformer:
-    config = data.vocabulary.with_vocab_size(plan.model)
+def _make_model(recipe: Recipe, data: PreparedData, initial: Bundle | None, device: torch.device) -> Transformer:
+    config = data.vocabulary.with_vocab_size(recipe.model)
     if device.type == "cpu":
         require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
     model = build_model(config)
     if initial:
-        what = f"the model of {plan.train.init_from} does not have the sizes this recipe asks for"
+        what = f"the model of {recipe.train.init_from} does not have the sizes this recipe asks for"
         with refused(ConfigError, what, ConfigError, remedy="leave [model] out, or give the sizes in its config.json"):
             set_weights(model, weights(initial.model))
     return model.to(device, torch.float32)  # whatever the default of the program is

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from math import ceil, isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -112,6 +112,17 @@ class TrainState:
         if self.trial is not None:
             self.trial = CoreTrial(*self.trial)
 
+    def continue_with(self, config: TrainConfig) -> None:
+        """Take over the settings with which the run goes on: with more updates, minutes or patience it has work left.
+
+        Refuses fewer updates or minutes than it has had.
+        """
+        self.refuse_less(config)
+        self.check_patience(config)
+        has_budget = config.minutes and self.plan
+        is_complete = config.minutes == self.minutes if has_budget else self.step >= config.steps
+        self.finished = self.finished and (self.stopped_early or is_complete)
+
     def last_step(self, config: TrainConfig) -> int:
         """The number of the last update, as planned now."""
         return config.steps if self.plan is None else self.plan.steps
@@ -121,7 +132,7 @@ class TrainState:
         step = self.step if step is None else step
         return step if self.plan is None else self.plan.position_at(step, config)
 
-    def scalars(self) -> dict[str, object]:
+    def scalars(self) -> dict[str, Any]:
         """Everything but the tensors, for JSON."""
         tensors = ("losses", "gradient_norms", "outcomes", "ema")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensors}

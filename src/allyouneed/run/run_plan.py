@@ -1,0 +1,80 @@
+"""What a run is to do: its complete recipe and its prepared pairs.
+
+This is where a draft ends. `auto` chooses first what decides how the pairs are read, then, once they are there, the
+rest; everything after this file knows a complete recipe alone.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ..auto import Corpus, Draft, choose_from_pairs
+from ..auto.machine_speed import describe_speed
+from ..config import Recipe
+from ..data.clean import ProgressCallback
+from .preparation import RunPairs, prepare_pairs
+from .run_folder import Stage
+
+LONGEST_SAMPLE = 60  # characters of each side of the pairs that a message shows
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A complete recipe, the pairs that it asks for, and what there is to say about both: topics and lines."""
+
+    recipe: Recipe
+    pairs: RunPairs
+    messages: list[tuple[str, str]]
+
+
+def plan_run(
+    recipe: Recipe | Draft,
+    output: Path,
+    *,
+    stage: Stage,
+    device: torch.device,
+    workers: int,
+    progress: ProgressCallback,
+) -> RunPlan:
+    """Prepare the pairs of a run in `output`/data, and choose what a draft leaves out.
+
+    With a time budget on a CPU the speed of the machine with so many `workers` decides, too.
+    """
+    if isinstance(recipe, Recipe):
+        pairs = prepare_pairs(recipe, output, stage=stage, progress=progress)
+        return RunPlan(recipe, pairs, _describe_pairs(pairs))
+    draft = choose_from_pairs(recipe, output, device=device, workers=workers)
+    pairs = prepare_pairs(draft.preliminary, output, stage=stage, progress=progress)
+    train = pairs.data.train
+    corpus = Corpus(
+        pairs=len(train),
+        tokens=train.epoch_tokens(),
+        longest=train.longest(),
+        has_valid=pairs.data.valid is not None,
+        exact=draft.is_exact,
+        gpu=device.type != "cpu",
+        minutes=draft.preliminary.train.minutes,
+        speed=draft.speed,
+    )
+    complete, choices = draft.complete(corpus)
+    messages = _describe_pairs(pairs)
+    messages += [("statistics", draft.statistics.describe())] if draft.statistics else []
+    messages += [("speed", describe_speed(draft.speed))] if draft.speed else []
+    warning = draft.warning(len(train))
+    messages += [("warning", warning)] if warning else []
+    messages += [("auto", str(choice)) for choice in choices]
+    return RunPlan(complete, pairs, messages)
+
+
+def _describe_pairs(pairs: RunPairs) -> list[tuple[str, str]]:
+    data = pairs.data
+    messages = [("data", line) for line in data.describe()]
+    messages += [("pair", f"{_shortened(pair.source)} → {_shortened(pair.target)}") for pair in data.readable[:2]]
+    messages += [("vocabulary", note) for note in pairs.notes]
+    messages += [("tokens", line) for line in data.describe_sides()]
+    return messages
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SAMPLE else f"{text[: LONGEST_SAMPLE - 1]}…"
