@@ -17,7 +17,8 @@ import torch
 
 from allyouneed.config import ModelConfig
 from allyouneed.decode import Restriction
-from allyouneed.errors import ConfigError, InputError
+from allyouneed.errors import ConfigError, InputError, SlowerEngineWarning
+from allyouneed.native import library
 from allyouneed.native.engine import NativeEngine, NativeStep, Precision
 from allyouneed.native.library import POSITION_FIELDS, instruction_sets
 from allyouneed.nn import Transformer
@@ -302,3 +303,9 @@ def test_a_search_outlives_the_engine_that_nobody_else_holds() -> None:
     gc.collect()
     step(*search.steps[0])
     np.testing.assert_array_equal(step.log_probabilities(), expected)
+
+
+def test_a_library_that_was_compiled_from_other_files_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "sources_digest", lambda: "0123456789abcdef")
+    with pytest.warns(SlowerEngineWarning, match="allyouneed.native.build"):
+        assert library.load_library.__wrapped__() is None

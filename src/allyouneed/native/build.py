@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -86,6 +87,8 @@ def build(
         }
         known = [name for name, compiled in sets.items() if not isinstance(compiled.exception(), CompilerError)]
         defined = [f"-DHAVE_{name.upper()}" for name in known]
+        if machine != "wasm32":  # the module's bytes would change with every comment
+            defined.append(f"-DSOURCES={sources_digest()}")
         others = [
             *sorted(set(FOLDER.glob("*.c")) - set(FOLDER.glob("kernels_*.c"))),
             FOLDER / "kernels_plain.c",
@@ -101,6 +104,14 @@ def build(
         shutil.copyfile(whole, partial)
         partial.replace(output)
     return [*known, "plain"]
+
+
+def sources_digest() -> str:
+    """Return a digest of the C files. A library that was compiled from others may take other arguments."""
+    digest = sha256()
+    for file in sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")]):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def build_for(platform: str, output: Path, *, flags: Sequence[str] = ()) -> list[str]:

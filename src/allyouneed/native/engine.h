@@ -38,6 +38,9 @@ typedef struct {
 typedef struct Model Model;
 typedef struct Search Search;
 
+/* The digest of the files that this library was compiled from. */
+PUBLIC const char *sources(void);
+
 /* The instruction sets of this processor, the fastest first; NULL after the last. */
 PUBLIC const char *instruction_set(int number);
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from ctypes import (
     CDLL,
     POINTER,
@@ -21,8 +22,8 @@ from ctypes import (
 from functools import cache
 from typing import Any
 
-from ..errors import ConfigError
-from .build import LIBRARY
+from ..errors import ConfigError, SlowerEngineWarning
+from .build import LIBRARY, sources_digest
 
 FIELDS = (
     "vocab_size", "target_vocab_size", "d_model", "d_ff", "heads", "d_k", "d_v", "encoder_layers", "decoder_layers",
@@ -62,10 +63,20 @@ class Config(Structure):
 
 @cache
 def load_library() -> CDLL | None:
-    """Load the compiled library. Returns None where it was not compiled, or if `ALLYOUNEED_ISA` is "none"."""
+    """Load the compiled library. Returns None where it was not compiled, or if `ALLYOUNEED_ISA` is "none".
+
+    Warns of one that was compiled from other files, whose functions may take other arguments, and returns None.
+    """
     if os.environ.get("ALLYOUNEED_ISA") == "none" or not LIBRARY.exists():
         return None
     library = CDLL(str(LIBRARY))
+    if not _is_compiled_from_these_files(library):
+        text = (
+            "the engine in C was compiled from other files than those here, so nn/ translates, more slowly; "
+            "compile it again: python -m allyouneed.native.build"
+        )
+        warnings.warn(text, SlowerEngineWarning, stacklevel=2)
+        return None
     signatures = {
         "instruction_set": (c_char_p, [c_int]),
         "model_new": (c_void_p, [POINTER(Config), POINTER(c_void_p), POINTER(c_void_p), c_int, POINTER(c_int)]),
@@ -82,6 +93,15 @@ def load_library() -> CDLL | None:
         function.restype = result
         function.argtypes = arguments
     return library
+
+
+def _is_compiled_from_these_files(library: CDLL) -> bool:
+    try:
+        sources = library.sources
+    except AttributeError:  # of a version that did not say so
+        return False
+    sources.restype = c_char_p
+    return bool(sources() == sources_digest().encode())
 
 
 def instruction_sets() -> list[str]:

@@ -62,6 +62,14 @@ static const Kernels *kernels_at(int number) {
     return NULL;
 }
 
+#ifndef SOURCES
+#define SOURCES unknown
+#endif
+#define QUOTED(x) #x
+#define AS_TEXT(x) QUOTED(x)
+
+const char *sources(void) { return AS_TEXT(SOURCES); }
+
 const char *instruction_set(int number) {
     const Kernels *kernels = kernels_at(number);
     return kernels ? kernels->name : NULL;
