@@ -21,11 +21,11 @@ from pathlib import Path
 
 from allyouneed import Bundle, Draft, fit
 from allyouneed.apps.transfer.adaptation import adapt_bundle
+from allyouneed.config.settings import apply_overrides
 from allyouneed.data.pairs import Pair
 from allyouneed.data.readers import read_pairs
 from allyouneed.errors import Interrupted
 from allyouneed.evaluation import evaluate_greedily
-from allyouneed.settings import apply_overrides
 
 RESULTS = "results.jsonl"  # a line a turn with its minutes, and a line a model with its scores
 

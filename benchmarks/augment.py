@@ -39,11 +39,11 @@ from typing import Any
 
 from allyouneed import Bundle, Draft, Recipe, Translator, fit
 from allyouneed.apps.transfer.distillation import with_teacher
+from allyouneed.config.settings import apply_overrides
 from allyouneed.data.pairs import Pair
 from allyouneed.data.readers import read_pairs
 from allyouneed.errors import Interrupted
 from allyouneed.evaluation import evaluate_greedily
-from allyouneed.settings import apply_overrides
 from allyouneed.text.lines import read_lines
 
 RESULTS = "results.jsonl"  # a line a turn with its minutes, and a line a model with its scores

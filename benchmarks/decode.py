@@ -39,7 +39,7 @@ import torch
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
 from allyouneed.apps.convert.ctranslate2 import write_ctranslate2
 from allyouneed.decode import SearchLimits, search
-from allyouneed.device import parallel_map, retain_freed_memory
+from allyouneed.machine.device import parallel_map, retain_freed_memory
 from allyouneed.nn import sinusoids
 from allyouneed.translator.engine import Engine, make_engine
 

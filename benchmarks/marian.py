@@ -27,7 +27,7 @@ from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch, batches, pad
 from allyouneed.data.pairs import EncodedPairs
 from allyouneed.data.prepare import prepare
-from allyouneed.device import available_cores, retain_freed_memory
+from allyouneed.machine.device import available_cores, retain_freed_memory
 from allyouneed.metrics import bleu, chrf
 from allyouneed.text.vocabulary import Vocabulary
 

@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 
 from allyouneed import Translator
-from allyouneed.device import available_cores, retain_freed_memory
+from allyouneed.machine.device import available_cores, retain_freed_memory
 
 CORES = available_cores()
 WARM_UP = 2.0

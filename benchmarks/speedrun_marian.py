@@ -17,7 +17,7 @@ from transformers import MarianMTModel
 
 from allyouneed import Recipe, recipe_path
 from allyouneed.data.prepare import prepare
-from allyouneed.device import retain_freed_memory
+from allyouneed.machine.device import retain_freed_memory
 from allyouneed.metrics import bleu
 from allyouneed.text.lines import read_lines
 

@@ -24,7 +24,7 @@ from allyouneed.data.batch import batches_by_length
 from allyouneed.data.pairs import EncodedPairs
 from allyouneed.data.prepare import prepare
 from allyouneed.data.prepared import PreparedData
-from allyouneed.device import retain_freed_memory
+from allyouneed.machine.device import retain_freed_memory
 
 
 @torch.inference_mode()

@@ -44,7 +44,7 @@ from allyouneed import ModelConfig, Recipe, recipe_path
 from allyouneed.data.batch import batches
 from allyouneed.data.pairs import EncodedPairs, Side
 from allyouneed.data.prepare import prepare
-from allyouneed.device import has_fast_bfloat16
+from allyouneed.machine.device import has_fast_bfloat16
 
 SIZES = {
     "tiny": ModelConfig(vocab_size=8_000, d_model=128, d_ff=512, heads=4, encoder_layers=3, decoder_layers=3),

@@ -47,8 +47,8 @@ def our_updates(setup: dict[str, Any], pairs: Pairs, dtype: Any) -> Iterator[obj
     from allyouneed import ModelConfig, Transformer
     from allyouneed.config import TrainConfig
     from allyouneed.data.batch import Batch
-    from allyouneed.device import configure_process
     from allyouneed.fast.passes import choose_loss
+    from allyouneed.machine.device import configure_process
     from allyouneed.train import add_gradients, updates
     from allyouneed.younger.muon import build_optimizer
 

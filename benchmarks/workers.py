@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from allyouneed import Recipe, fit
-from allyouneed.device import available_cores
+from allyouneed.machine.device import available_cores
 from allyouneed.run import SilentCallback
 from allyouneed.train import Update
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from allyouneed.config import CorpusConfig, DataConfig, DecodeConfig, ModelConfig, Recipe, TrainConfig
+from allyouneed.config.suggest import FOREIGN
 from allyouneed.errors import ConfigError
 from allyouneed.recipes import recipe_names, recipe_path
-from allyouneed.suggest import FOREIGN
 
 
 def test_the_defaults_are_the_base_model() -> None:

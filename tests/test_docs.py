@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import allyouneed
 from allyouneed.apps.cli import app
 from allyouneed.config import CleanConfig, Recipe
-from allyouneed.reference import SECTIONS
+from allyouneed.config.reference import SECTIONS
 from conftest import Demo
 from docs_programs import pages_of_the_docs, program
 

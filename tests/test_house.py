@@ -1,6 +1,7 @@
 """The rules of the house, and what can be imported from its front door."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -69,6 +70,14 @@ def test_a_wrong_import_is_seen(room: str, line: str, wrong: set[str], monkeypat
     planted, original = HOUSE / room / "planted.py", Path.read_text
     monkeypatch.setattr(Path, "read_text", lambda self, **kw: line if self == planted else original(self, **kw))
     assert wrong_imports(planted) == wrong
+
+
+def test_every_room_has_its_line_in_the_docs_and_few_files_are_loose() -> None:
+    page = (Path(__file__).parents[1] / "docs/house.md").read_text(encoding="utf-8")
+    rooms = {find_room(file) for file in FILES}
+    loose = {file.name for file in HOUSE.glob("*.py")}
+    assert loose == {"__init__.py", "__main__.py", "bundle.py", "errors.py"}
+    assert {room for room in rooms - {"__main__"} if not re.search(rf"^\|.*`{room}(\.py)?`.* \|", page, re.M)} == set()
 
 
 def test_no_rooms_import_each_other_in_a_circle() -> None:

@@ -23,7 +23,7 @@ from allyouneed import Bundle, Recipe, fit, recipe_path
 from allyouneed.apps.explain.film import changes, film_frame
 from allyouneed.data.pairs import Pair
 from allyouneed.data.tasks import date_pairs
-from allyouneed.files import read_json_lines, write_whole
+from allyouneed.machine.files import read_json_lines, write_whole
 from allyouneed.run.log import FILM_FILE
 
 RESULT = Path(__file__).with_name("film.json")

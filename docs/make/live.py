@@ -15,7 +15,7 @@ from allyouneed import Bundle
 from allyouneed.apps.cli.demo import DATE_MODEL
 from allyouneed.apps.convert.html import web_library, web_model
 from allyouneed.apps.explain.component import explanation_markup, explanation_style, site_script
-from allyouneed.files import write_whole
+from allyouneed.machine.files import write_whole
 
 HERE = Path(__file__).parent
 SITE = HERE.parent / "site"

@@ -16,7 +16,7 @@ from typing import Any
 
 from allyouneed.apps.paper import ROWS, count_parameters, flops_per_token_pair, matching_vocabulary
 from allyouneed.config import ModelConfig
-from allyouneed.export_limits import exportable
+from allyouneed.config.export_limits import exportable
 
 HERE = Path(__file__).parent
 TASKS = ("dates", "reverse", "sort", "locales", "numbers")

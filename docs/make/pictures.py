@@ -32,7 +32,7 @@ from allyouneed.apps.explain.draw import (
     new_figure,
 )
 from allyouneed.apps.explain.trace import attentions
-from allyouneed.files import write_whole
+from allyouneed.machine.files import write_whole
 
 TEXT = "1845-01-05"
 HERE = Path(__file__).parent

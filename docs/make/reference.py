@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from allyouneed.apps.cli import app
-from allyouneed.reference import list_settings
+from allyouneed.config.reference import list_settings
 
 FOLDER = Path(__file__).parent.parent / "reference"
 EXAMPLES = "\b"  # begins them in the help

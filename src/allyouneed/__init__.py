@@ -111,7 +111,7 @@ __all__ = sorted(_ROOM)
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        from .interpreter import installed
+        from .machine.interpreter import installed
 
         return installed("allyouneed")
     if name not in _ROOM:

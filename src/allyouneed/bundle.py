@@ -22,12 +22,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from .checksums import SUMS, Checksums, code_digest, write_with_checksums
 from .config import DecodeConfig, ModelConfig
+from .config.settings import build_settings, from_table, require_whole
+from .config.suggest import near_path
 from .errors import BundleError, ConfigError, DataError, refused
-from .files import parse_json, read_whole, to_json
-from .settings import build_settings, from_table, require_whole
-from .suggest import near_path
+from .machine.checksums import SUMS, Checksums, code_digest, write_with_checksums
+from .machine.files import parse_json, read_whole, to_json
 from .text.letter_case import CaseStatistics
 from .text.normalize import Normalization
 from .text.spans import CopyStatistics

@@ -22,8 +22,8 @@ from allyouneed.apps.convert.exports import (
 )
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
+from allyouneed.config.export_limits import describe_exports, exportable, unexpressed_settings
 from allyouneed.errors import ConfigError, ExportError, MissingExtraError, OutputError
-from allyouneed.export_limits import describe_exports, exportable, unexpressed_settings
 from allyouneed.text.sentencepiece import SentencePieceModel, make_tokenizer
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.tokenizer_adaptation import adapt_tokenizer

@@ -1,11 +1,11 @@
 import pytest
 
 from allyouneed.config import CleanConfig
+from allyouneed.config.settings import from_table
 from allyouneed.data.clean import broken_rule, clean_pairs, dedup_key, normalize_text, skip_malformed
 from allyouneed.data.pairs import Fault, Pair
 from allyouneed.data.report import DataReport, PartReport, RuleCount
 from allyouneed.errors import DataError
-from allyouneed.settings import from_table
 from allyouneed.text.normalize import Normalization
 
 USUAL = CleanConfig()

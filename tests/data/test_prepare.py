@@ -10,7 +10,7 @@ from allyouneed.data.batch import batches, epoch_of_batches
 from allyouneed.data.prepare import prepare
 from allyouneed.data.prepared import PreparedData
 from allyouneed.errors import ConfigError, DataError
-from allyouneed.files import locked
+from allyouneed.machine.files import locked
 
 CLEAN = CleanConfig()
 

@@ -14,7 +14,7 @@ from allyouneed.apps.explain.film import film_frame
 from allyouneed.apps.explain.trace import alignment_matrix
 from allyouneed.apps.reports.report import write_report
 from allyouneed.errors import AllYouNeedError
-from allyouneed.files import read_json_lines
+from allyouneed.machine.files import read_json_lines
 from allyouneed.run.log import FILM_FILE
 from allyouneed.translator import Translator
 from chromium_page import open_page

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 from allyouneed import fit
 from allyouneed.apps.reports.comparison import build_comparison_page, compare_runs
 from allyouneed.apps.reports.report import write_report
-from allyouneed.files import write_whole
+from allyouneed.machine.files import write_whole
 from allyouneed.run import Evaluation, Sample
 from chromium_page import open_browser, open_file
 from runs import TINY

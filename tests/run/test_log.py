@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from allyouneed import Bundle, fit
-from allyouneed.files import read_json_lines
+from allyouneed.machine.files import read_json_lines
 from allyouneed.run.log import (
     FILM_FILE,
     Speed,

@@ -13,7 +13,7 @@ from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.config import TrainConfig
 from allyouneed.data.pairs import Pair
 from allyouneed.evaluation.held_out import held_out_pairs
-from allyouneed.interpreter import versions
+from allyouneed.machine.interpreter import versions
 from allyouneed.nn import Transformer
 from allyouneed.run import Evaluation, Sample
 from allyouneed.run.log import read_jsonl_lines

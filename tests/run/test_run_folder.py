@@ -17,7 +17,7 @@ from allyouneed import ConfigError, DataError, OutputError, Recipe, Translator, 
 from allyouneed.config import CleanConfig
 from allyouneed.data.prepare import prepare
 from allyouneed.errors import Interrupted
-from allyouneed.files import locked
+from allyouneed.machine.files import locked
 from allyouneed.run import Validation, replaced, source_paths
 from allyouneed.run.run_folder import is_running, unrelated
 from allyouneed.train import Update

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from allyouneed.apps.serve.training_page import ShownOnPage, TrainingPage
-from allyouneed.interrupts import InterruptRequest
+from allyouneed.machine.interrupts import InterruptRequest
 from allyouneed.run import Validation
 from allyouneed.train import Update
 from runs import Notebook

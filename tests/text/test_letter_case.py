@@ -4,8 +4,8 @@ from dataclasses import asdict
 
 import pytest
 
+from allyouneed.config.settings import from_table
 from allyouneed.errors import ConfigError
-from allyouneed.settings import from_table
 from allyouneed.text.letter_case import CaseStatistics, capitals, to_capitals
 
 SOURCES = ["I see Tom.", "We say NATO and I agree.", "Tom left. We follow Tom.", "Is NATO here? I and NATO do."] * 3

@@ -12,7 +12,7 @@ from allyouneed.auto.choice_rules import peak_learning_rate
 from allyouneed.data.prepared import read_held_out
 from allyouneed.data.readers import read_pairs
 from allyouneed.evaluation import evaluate_greedily
-from allyouneed.files import locked
+from allyouneed.machine.files import locked
 from runs import TINY, Notebook, StopAt, read_weights
 
 # The known task copies digits; the corrections, marked by a letter, write letters for them.

@@ -11,7 +11,7 @@ from ..data.clean import read_part
 from ..data.filter import mask_corpora, select_pairs
 from ..data.pairs import stride
 from ..data.report import DataReport
-from ..files import refusing_errors
+from ..machine.files import refusing_errors
 from .choice_rules import held_out_share
 from .draft import Draft
 from .machine_speed import recorded_speed

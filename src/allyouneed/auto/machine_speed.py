@@ -17,9 +17,9 @@ import torch
 
 from ..config import ModelConfig, TrainConfig
 from ..data.batch import Batch
-from ..device import using_threads
 from ..fast.loss import projected_loss
-from ..files import parse_json, to_json, write_whole
+from ..machine.device import using_threads
+from ..machine.files import parse_json, to_json, write_whole
 from ..train.gradients import add_gradients
 from ..younger import build_model
 from ..younger.muon import build_optimizer

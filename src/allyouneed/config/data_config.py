@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import ConfigError
-from ..language_tags import require_language
-from ..settings import COUNT_OR_NONE, SEED, SHARE, Checked, Range, build_settings, format_value, setting
+from .language_tags import require_language
+from .settings import COUNT_OR_NONE, SEED, SHARE, Checked, Range, build_settings, format_value, setting
 
 LICENSE_NAME = "[A-Za-z0-9.+-]{1,60}"  # what model hubs read in the head of a card
 LEARNED_VOCABULARY = ("vocabulary", "source_vocabulary", "target_vocabulary", "vocab_size", "joint_vocabulary")

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from ..errors import ConfigError
-from ..settings import COUNT, COUNT_OR_NONE, SEED, Checked, Range, build_settings, setting
+from .settings import COUNT, COUNT_OR_NONE, SEED, Checked, Range, build_settings, setting
 
 Span = Literal["urls", "emails", "tags", "placeholders", "emoji", "numbers"]
 SPANS: tuple[str, ...] = get_args(Span)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import ConfigError
-from ..settings import COUNT_OR_NONE, SHARE, Checked, Range, setting
+from .settings import COUNT_OR_NONE, SHARE, Checked, Range, setting
 
 # A larger size is a mistake: one matrix of it would fill the memory of any machine.
 _WIDTH = Range(at_least=1, at_most=2**16)

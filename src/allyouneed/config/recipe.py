@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from ..errors import ConfigError
-from ..settings import Checked, apply_overrides, build_settings, read_tables, refuse_unknown
 from .data_config import CleanConfig, DataConfig
 from .decode_config import DecodeConfig
 from .model_config import ModelConfig
+from .settings import Checked, apply_overrides, build_settings, read_tables, refuse_unknown
 from .train_config import TrainConfig
 
 # The vocabulary decides these; a recipe does not set them.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import ConfigError
-from ..settings import COUNT, COUNT_OR_NONE, SEED, SHARE, Checked, Range, setting
+from .settings import COUNT, COUNT_OR_NONE, SEED, SHARE, Checked, Range, setting
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..device import move
 from ..errors import ConfigError
+from ..machine.device import move
 from .pairs import EncodedPairs, Indices, Pairs
 
 SORT_WINDOW = 2**18  # pairs that are sorted by length together

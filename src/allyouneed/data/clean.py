@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cluster import block_map
 from ..config import CleanConfig, DataConfig
 from ..errors import DataError
+from ..machine.cluster import block_map
 from ..text.normalize import Normalization
 from .pairs import Fault, LeftOut, Pair, Pairs, Rows, chunks, writing_pairs
 from .readers import describe_columns, is_task, open_pairs, source_name

@@ -12,8 +12,8 @@ from typing import IO, Any
 from lxml import etree
 
 from ..errors import DataError, refused
-from ..po_catalogue import read_catalogue
 from ..text.lines import MAX_IN_MEMORY, decode_lines, opened
+from ..text.po_catalogue import read_catalogue
 from .headings import unclear_columns
 from .pairs import Fault, Pair, Rows
 

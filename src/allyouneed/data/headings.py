@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from ..config.language_tags import find_language
 from ..errors import DataError
-from ..language_tags import find_language
 from .workbook import column_index, column_letters
 
 # Names of the two sides. Of several kinds in one heading the first has the pair: a question may have a source, too.

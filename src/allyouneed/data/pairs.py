@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..files import flush_to_disk
+from ..machine.files import flush_to_disk
 from ..text.lines import NOT_UTF8, windows_remedy
 
 if TYPE_CHECKING:

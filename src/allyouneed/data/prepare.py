@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..checksums import crc32_checksum
-from ..cluster import block_map, connected
 from ..config import CleanConfig, DataConfig
 from ..errors import ConfigError, DataError, InputError, refused
-from ..files import to_json, to_json_lines, unused, write_whole
+from ..machine.checksums import crc32_checksum
+from ..machine.cluster import block_map, connected
+from ..machine.files import to_json, to_json_lines, unused, write_whole
 from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary, train_vocabulary

@@ -20,10 +20,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..checksums import crc32_checksum
 from ..config import CleanConfig, DataConfig, TrainConfig
+from ..config.settings import from_table
 from ..errors import DataError, OutputError, refused
-from ..files import (
+from ..machine.checksums import crc32_checksum
+from ..machine.files import (
     locked,
     parse_json,
     read_json_lines,
@@ -32,7 +33,6 @@ from ..files import (
     to_json,
     write_whole,
 )
-from ..settings import from_table
 from ..text.letter_case import CaseStatistics
 from ..text.lines import file_ending
 from ..text.spans import CopyStatistics

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from ..errors import DataError
-from ..files import parse_json
-from ..interpreter import python_command
+from ..machine.files import parse_json
+from ..machine.interpreter import python_command
 from .headings import NumberedCells
 
 _REMEDY = "save it again as .xlsx, or as .csv"

@@ -18,8 +18,8 @@ from itertools import pairwise
 
 import python_calamine
 
-from ..archive import Archive
 from ..errors import AllYouNeedError
+from .archive import Archive
 from .workbook import WORKBOOK, cell_position, sheet_parts
 
 _BASE_MEMORY, _MEMORY_FOR_A_BYTE = 256 << 20, 24  # bytes; of the file, whose text is packed

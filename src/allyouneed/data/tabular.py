@@ -12,9 +12,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..config.language_tags import find_language
 from ..errors import DataError, require_extra
-from ..files import parse_json
-from ..language_tags import find_language
+from ..machine.files import parse_json
 from ..text.lines import LONGEST_LINE, file_ending, is_utf8, is_windows_text, not_utf8, opened, raw_lines
 from .headings import (
     HEAD_ROWS,

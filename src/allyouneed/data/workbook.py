@@ -3,8 +3,8 @@
 import posixpath
 import re
 
-from ..archive import Archive
 from ..errors import DocumentError
+from .archive import Archive
 
 WORKBOOK = "xl/workbook.xml"
 _RELATIONS = "xl/_rels/workbook.xml.rels"

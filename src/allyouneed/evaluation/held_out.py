@@ -8,7 +8,7 @@ from ..data.pairs import Pair
 from ..data.prepared import compute_provenance, prepared_folder, read_held_out
 from ..data.readers import is_task, read_pairs
 from ..errors import ConfigError
-from ..files import parse_json, read_whole
+from ..machine.files import parse_json, read_whole
 from ..text.vocabulary import Vocabulary
 
 GENERATED_PAIRS = 2_000  # test pairs of a task

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..bundle import Bundle
 from ..data.pairs import Pair
-from ..device import pick_device
 from ..errors import ConfigError, TrainingError
+from ..machine.device import pick_device
 from ..metrics import (
     AUTO,
     METRICS,

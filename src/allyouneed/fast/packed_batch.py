@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..data.batch import Batch
-from ..device import move
+from ..machine.device import move
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.position import refuse_long
 from .prefetch import prefetch

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from ..config import ModelConfig, TrainConfig
 from ..data.batch import Batch, pad
-from ..device import runs_ahead
 from ..errors import AllYouNeedError
+from ..machine.device import runs_ahead
 from ..nn import MultiHeadAttention, Projection, Transformer
 from ..nn.dropout import Dropout
 from ..train.gradients import BatchLoss, autocast_dtype, batch_loss

@@ -7,7 +7,7 @@ have passed, `python -m allyouneed.native.definition` notes it anew.
 
 from pathlib import Path
 
-from ..checksums import code_digest
+from ..machine.checksums import code_digest
 
 PACKAGE = Path(__file__).parents[1]
 NOTED = Path(__file__).with_name("definition.sha256")

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from ..config import ModelConfig
 from ..decode.step import Continuation, Restriction
-from ..device import available_cores
 from ..errors import ConfigError, InputError
+from ..machine.device import available_cores
 from .library import POSITION_FIELDS, Config, address_of, chosen_instruction_set, load_library
 
 Precision = Literal["float32", "int8"]

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..config.settings import require_fraction, require_whole
 from ..errors import ConfigError
-from ..settings import require_fraction, require_whole
 from .module import Linear, Module
 
 

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..config.settings import require_fraction
 from ..errors import ConfigError
-from ..settings import require_fraction
 from .module import Module
 
 

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..config.settings import require_whole
 from ..errors import InputError
-from ..settings import require_whole
 from .module import Module
 
 

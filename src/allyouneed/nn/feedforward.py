@@ -6,7 +6,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..settings import require_whole
+from ..config.settings import require_whole
 from .module import Linear, Module
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}

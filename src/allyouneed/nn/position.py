@@ -11,8 +11,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ..config.settings import require_fraction, require_whole
 from ..errors import ConfigError, InputError
-from ..settings import require_fraction, require_whole
 from .dropout import Dropout
 from .module import Module
 

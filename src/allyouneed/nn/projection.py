@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..settings import require_whole
+from ..config.settings import require_whole
 from .module import Module
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from ..settings import require_fraction
+from ..config.settings import require_fraction
 from .dropout import Dropout
 from .module import Identity, Module
 from .normalization import LayerNorm

@@ -3,11 +3,10 @@
 from difflib import get_close_matches
 from pathlib import Path
 
+from ..config.suggest import near_path
 from ..errors import ConfigError
-from ..suggest import near_path
 
 _HERE = Path(__file__).parent
-SCHEMA = _HERE / "recipe.schema.json"  # for editors; written by docs/make/schema.py
 
 
 def recipe_names() -> list[str]:

@@ -14,7 +14,7 @@ from threading import Event, Thread
 from ..config import TrainConfig
 from ..data.pairs import Pair
 from ..errors import DataError, TrainingError, refused
-from ..files import read_whole
+from ..machine.files import read_whole
 from .state import TrainState, UpdatePlan
 
 # All validations but the last take at most VALIDATION_SHARE of the budget. Each translates so few pairs that at least

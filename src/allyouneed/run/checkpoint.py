@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ..errors import ConfigError, DataError, refused
-from ..files import parse_json, read_whole, to_json, unused, write_whole
+from ..machine.files import parse_json, read_whole, to_json, unused, write_whole
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..train.averaging import average_weights

@@ -12,12 +12,12 @@ from ..auto import Draft, preliminary_recipe
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
 from ..data.prepared import open_prepared
-from ..device import describe_device, pick_device, using_threads
 from ..errors import AllYouNeedError
 from ..fast.workers import WorkerGroup
-from ..files import locked, write_whole
-from ..interpreter import environment
-from ..interrupts import InterruptRequest, catch_interrupts
+from ..machine.device import describe_device, pick_device, using_threads
+from ..machine.files import locked, write_whole
+from ..machine.interpreter import environment
+from ..machine.interrupts import InterruptRequest, catch_interrupts
 from ..train.averaging import copy_weights
 from ..younger import build_model
 from ..younger.muon import build_optimizer

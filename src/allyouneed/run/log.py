@@ -24,8 +24,8 @@ import torch
 
 from ..bundle import Bundle
 from ..errors import DataError, refused
-from ..files import append, read_json_lines, to_json, to_json_lines, write_whole
-from ..interpreter import is_installed
+from ..machine.files import append, read_json_lines, to_json, to_json_lines, write_whole
+from ..machine.interpreter import is_installed
 from ..train.loop import Update
 from .callback import Sample, Validation
 from .state import TrainState, UpdatePlan

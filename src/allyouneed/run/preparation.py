@@ -16,14 +16,14 @@ from ..auto import Draft, choose_from_pairs, preliminary_recipe, with_data
 from ..bundle import Bundle, read_languages
 from ..config import CorpusConfig, DataConfig, Recipe
 from ..config.data_config import LEARNED_VOCABULARY
+from ..config.language_tags import guess_languages
 from ..data.clean import ProgressCallback
 from ..data.prepare import prepare
 from ..data.prepared import PreparedData, compute_provenance, prepared_folder, stored_provenance
 from ..data.readers import read_columns
 from ..data.tabular import iterate_pairs
 from ..errors import AllYouNeedError, BundleError, ConfigError, DataError
-from ..files import locked, to_json, written_whole
-from ..language_tags import guess_languages
+from ..machine.files import locked, to_json, written_whole
 from ..text.vocabulary import Vocabulary, load_vocabulary
 from .run_folder import Stage, has_run, refuse_a_run
 

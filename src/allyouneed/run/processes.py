@@ -27,7 +27,7 @@ from torch.distributed.rendezvous import rendezvous
 from ..config import Recipe
 from ..errors import TrainingError
 from ..fast.workers import WorkerGroup, Workers
-from ..interpreter import end_with_parent, python_command
+from ..machine.interpreter import end_with_parent, python_command
 
 TIMEOUT = timedelta(hours=12)  # for a validation, during which the other workers wait
 LAST_SECONDS = 10  # for a worker to end

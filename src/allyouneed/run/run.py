@@ -20,12 +20,12 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from ..device import runs_ahead, using_threads
 from ..errors import Interrupted
 from ..fast.micro_batches import MicroBatches
 from ..fast.passes import choose_loss, made_ahead
 from ..fast.workers import Workers, workers_here
-from ..interrupts import InterruptRequest
+from ..machine.device import runs_ahead, using_threads
+from ..machine.interrupts import InterruptRequest
 from ..train.averaging import update_ema
 from ..train.gradients import BatchLoss, add_gradients
 from ..train.loop import Update, updates

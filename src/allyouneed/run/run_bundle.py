@@ -7,13 +7,13 @@ from pathlib import Path
 
 from ..bundle import Bundle, require_one_vocabulary, split_card
 from ..config import Recipe
+from ..config.language_tags import language_name
 from ..data.pairs import Side, stride
 from ..data.prepared import PreparedData
 from ..errors import ConfigError
 from ..fast.uninitialized import UninitializedWeights
-from ..files import folder_written_whole, parse_json, read_whole
-from ..interpreter import versions
-from ..language_tags import language_name
+from ..machine.files import folder_written_whole, parse_json, read_whole
+from ..machine.interpreter import versions
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..text.normalize import Normalization

@@ -13,7 +13,7 @@ from ..config import Recipe
 from ..data.prepared import PREPARED
 from ..data.readers import local_paths
 from ..errors import ConfigError, OutputError
-from ..files import followed, locked, refusing_errors, unused
+from ..machine.files import followed, locked, refusing_errors, unused
 from ..text.vocabulary import vocabulary_paths
 from .budget import USED_FILE
 from .checkpoint import CHECKPOINT_FILE, read_state

@@ -9,14 +9,14 @@ from torch.optim import Optimizer
 
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
+from ..config.export_limits import describe_exports
 from ..data.batch import require_large_batches
 from ..data.prepared import PreparedData
 from ..data.readers import is_task
-from ..device import pick_device, require_memory
 from ..errors import ConfigError, refused
-from ..export_limits import describe_exports
 from ..fast.workers import workers_here
-from ..interpreter import versions
+from ..machine.device import pick_device, require_memory
+from ..machine.interpreter import versions
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..train.gradients import autocast_dtype

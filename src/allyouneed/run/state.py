@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ..config import TrainConfig
-from ..device import move
 from ..errors import ConfigError, TrainingError
+from ..machine.device import move
 
 
 class Outcome:

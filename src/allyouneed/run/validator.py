@@ -14,7 +14,7 @@ from ..bundle import Bundle
 from ..config import Recipe
 from ..data.pairs import Pair
 from ..errors import ConfigError, SlowerEngineWarning, TrainingError
-from ..files import followed
+from ..machine.files import followed
 from ..nn import Transformer
 from ..train.averaging import swapped_weights
 from ..train.loop import Update

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import torch
 
 from ..config import TrainConfig
-from ..device import available_cores
 from ..errors import ConfigError
+from ..machine.device import available_cores
 from ..nn import Transformer
 from .processes import started_by_torchrun
 from .state import CoreTrial, TrainState

@@ -2,8 +2,8 @@
 
 import sys
 
-from ..device import configure_process
 from ..errors import AllYouNeedError, Interrupted
+from ..machine.device import configure_process
 from .fit import follow
 from .processes import LOST_OTHERS, end_with_first, has_lost_others, process_group
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from ..settings import require_whole
+from ..config.settings import require_whole
 from .spans import iter_spans
 
 RARE = 0.01  # share of the training sources below which texts in capitals are rare

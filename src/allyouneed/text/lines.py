@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeVar, cast
 
+from ..config.suggest import near_path
 from ..errors import DataError
-from ..suggest import near_path
 
 ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
 LONGEST_LINE = 1 << 20  # bytes; a small archive may contain a line larger than the memory

@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
-from ..settings import Checked
+from ..config.settings import Checked
 
 if TYPE_CHECKING:
     from ..config import CleanConfig

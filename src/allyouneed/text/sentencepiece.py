@@ -18,7 +18,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, pro
 from tokenizers import Tokenizer as Backend
 
 from ..errors import CheckpointError, InputError, refused
-from ..files import read_whole
+from ..machine.files import read_whole
 from .backends import EOS, SOS, UNK
 from .character_map import check_character_map
 from .tokenizer import Tokenizer

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 
 from sentencex import segment  # type: ignore[import-untyped]
 
-from ..language_tags import primary_language
+from ..config.language_tags import primary_language
 from .spans import iter_spans
 
 OTHER_BLANKS = re.compile(r"[^\S\x00-\x7f]")

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from ..config import SPANS
-from ..settings import require_whole
+from ..config.settings import require_whole
 
 # Quantifiers are possessive (`++`) wherever backtracking could take quadratic time.
 

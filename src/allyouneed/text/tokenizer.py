@@ -20,7 +20,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers
 
 from ..errors import ConfigError, DataError, InputError, refused
-from ..files import read_whole, write_whole
+from ..machine.files import read_whole, write_whole
 from .backends import (
     BYTE_TOKENS,
     EOS,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tokenizers import Tokenizer as Backend
 
 from ..errors import DataError, refused
-from ..files import read_whole, write_whole
+from ..machine.files import read_whole, write_whole
 from .backends import (
     SOS,
     SPECIALS,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from ..device import runs_ahead
+from ..machine.device import runs_ahead
 from ..nn import Transformer
 
 

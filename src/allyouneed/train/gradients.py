@@ -13,7 +13,7 @@ from torch.nn.utils import get_total_norm
 
 from ..config import TrainConfig
 from ..data.batch import Batch
-from ..device import has_fast_bfloat16
+from ..machine.device import has_fast_bfloat16
 from ..nn import Transformer
 from .loss import mean_loss, symmetric_kl
 

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.optim import Adam, AdamW, Optimizer
 
 from ..config import TrainConfig
-from ..device import runs_ahead
 from ..errors import ConfigError
+from ..machine.device import runs_ahead
 from ..nn import Transformer
 
 BETAS, EPS = (0.9, 0.98), 1e-9  # §5.3

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from ..data.batch import pad
 from ..decode import Continuation, Restriction
-from ..device import has_fast_bfloat16, using_threads
 from ..errors import ConfigError
+from ..machine.device import has_fast_bfloat16, using_threads
 from ..nn import Transformer
 from .engine import Precision
 from .likelihood import eval_copy

@@ -7,7 +7,7 @@ from itertools import islice
 from math import ceil
 
 from ..decode import Hypothesis, best_first
-from ..device import parallel_map
+from ..machine.device import parallel_map
 from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from .alignment import Aligner, Unit

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
 from ..bundle import Bundle, UnreadBundle, require_one_vocabulary, warn_of_another_definition
 from ..config import DecodeConfig
+from ..config.settings import require_whole
 from ..decode import never_cancelled
-from ..device import may_have_gpu, pick_device
 from ..errors import ConfigError, InputError
-from ..settings import require_whole
+from ..machine.device import may_have_gpu, pick_device
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
 from .alignment import Aligner, Unit

@@ -4,7 +4,7 @@
 """
 
 from ..config import ModelConfig
-from ..device import require_memory
+from ..machine.device import require_memory
 from ..nn import MultiHeadAttention, Transformer
 from ..nn.position import PositionalEncoding
 from .query_key_norm import QueryKeyNormAttention, RotaryQueryKeyNormAttention

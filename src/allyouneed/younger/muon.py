@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.adam import adam as adam_update
 
 from ..config import TrainConfig
-from ..device import has_fast_bfloat16
+from ..machine.device import has_fast_bfloat16
 from ..nn import Transformer
 from ..train.optimizer import BETAS, EPS, make_optimizer
 

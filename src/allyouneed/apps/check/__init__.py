@@ -12,7 +12,7 @@ from torch import nn
 from ...bundle import Bundle
 from ...config import ModelConfig, Recipe
 from ...data.pairs import Pair, encode_within
-from ...device import using_threads
+from ...machine.device import using_threads
 from ...nn import Transformer
 from ...younger import build_model
 from .data import load_pairs, matches_baseline, no_overlap, save_baseline, text_round_trips

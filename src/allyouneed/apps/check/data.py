@@ -15,7 +15,7 @@ from ...data.pairs import Pair
 from ...data.readers import Where, is_task, local_paths, read_pairs
 from ...data.report import DataReport
 from ...errors import BundleError, InputError, refused
-from ...files import parse_json, read_whole, to_json, write_whole
+from ...machine.files import parse_json, read_whole, to_json, write_whole
 from ...text.tokenizer import Tokenizer
 from ...translator import Translator
 from .model import CheckError, named_check

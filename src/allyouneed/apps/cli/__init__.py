@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from ...errors import AllYouNeedError, Interrupted, is_out_of_memory
-from ...interpreter import uncollected
+from ...machine.interpreter import uncollected
 from .command import Command, CommandGroup, CommonOptions, Debug, Version, help_text, with_debug
 from .program import mended_command, shell_command
 from .standard import drop_output, open_closed_streams, set_encodings
@@ -147,7 +147,7 @@ def _command_words(context: Any) -> list[str]:
 def _setting_meant(error: Any) -> str:
     """The setting that an unknown option probably means, of those that the command takes among its arguments."""
     from ...config import DecodeConfig, full_names
-    from ...suggest import suggestion
+    from ...config.suggest import suggestion
 
     command = getattr(error.ctx, "command", None)
     searching = isinstance(command, Command) and command.takes_settings()

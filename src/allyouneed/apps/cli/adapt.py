@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...settings import apply_overrides
+from ...config.settings import apply_overrides
 from .command import BundleFolder, with_options
 from .recipe_argument import parse_columns
 from .screen import console
@@ -69,8 +69,8 @@ def adapt(options: AdaptOptions) -> None:
       allyouneed adapt runs/en-it suggestions.jsonl
       allyouneed adapt en-it corrections.tsv --sources news.en -o runs/better
     """
-    from ...device import configure_process
-    from ...files import followed
+    from ...machine.device import configure_process
+    from ...machine.files import followed
     from .program import shell_command
 
     bundle = options.bundle

@@ -54,7 +54,7 @@ def _save_baseline(bundle: Path, texts: Path) -> None:
     """Store the translations of the lines of a file, which later checks compare with."""
     from ...bundle import Bundle
     from ...errors import InputError
-    from ...files import is_same_file
+    from ...machine.files import is_same_file
     from ...text.lines import read_lines
     from ..check import save_baseline
     from ..check.data import BASELINE
@@ -83,7 +83,7 @@ def _results(bundle: Path | None, config: str | None) -> "Iterable[CheckResult]"
 
 def _print_results(results: "Iterable[CheckResult]", *, as_json: bool) -> list[str]:
     """Print each result as soon as it is there, or all as JSON; returns the checks that have failed."""
-    from ...files import to_json
+    from ...machine.files import to_json
 
     printed = []
     for result in results:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from ...errors import DataError, InputError
-from ...files import is_stream, to_json
+from ...machine.files import is_stream, to_json
 from ...text.lines import LONGEST_LINE, TOO_LONG, not_utf8, opened, require_line_feeds
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ...config import DecodeConfig
+from ...config.settings import Checked, apply_overrides, refuse_unknown
 from ...errors import ConfigError
-from ...interpreter import versions
-from ...settings import Checked, apply_overrides, refuse_unknown
+from ...machine.interpreter import versions
 
 
 class PlainValues:

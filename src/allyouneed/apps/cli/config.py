@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ...reference import SettingInfo
+    from ...config.reference import SettingInfo
 
 
 def config(
@@ -31,9 +31,9 @@ def config(
       allyouneed config --schema > recipe.schema.json
     """
     from ...config import Recipe
+    from ...config.reference import SCHEMA, SECTIONS, commented_recipe, find_settings, refuse_misspelt
     from ...errors import ConfigError
-    from ...recipes import SCHEMA, recipe_names, recipe_path
-    from ...reference import SECTIONS, commented_recipe, find_settings, refuse_misspelt
+    from ...recipes import recipe_names, recipe_path
 
     if schema:
         if what:

@@ -43,8 +43,8 @@ def demo(
 
 def _train(recipe: "Recipe", output: Path, *, overwrite: bool) -> "Bundle":
     """Train in the folder; an interruption names the command that goes on with it."""
-    from ...device import configure_process
     from ...errors import Interrupted
+    from ...machine.device import configure_process
     from ...run import replaced
     from ..reports import fit
     from .program import shell_command
@@ -121,7 +121,7 @@ def try_command(
     For example:
       allyouneed try
     """
-    from ...files import unused
+    from ...machine.files import unused
     from ...translator import Translator
     from .program import command_with_extra, shell_command
     from .screen import console

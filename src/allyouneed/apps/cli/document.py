@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...config.language_tags import find_language
 from ...errors import ConfigError, InputError
-from ...files import to_json, write_whole
-from ...language_tags import find_language
+from ...machine.files import to_json, write_whole
 from ...text.lines import ARCHIVES, opened
 from ..documents import FORMATS, Document, DocumentOptions, document_format, read_document
 from .program import shell_command

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from ...errors import ConfigError, DataError, InputError
-from ...files import check_output_file, named_folders
+from ...machine.files import check_output_file, named_folders
 from .command import (
     BundleFolders,
     DeviceOption,
@@ -86,8 +86,8 @@ def _translate_with_all(
     models: Sequence[str], test: "EvaluationSet", options: EvaluateOptions, decode: SearchSettings
 ) -> "list[TranslatedSet]":
     """Translate the test set with each model."""
-    from ...device import retain_freed_memory
     from ...evaluation import translate_set
+    from ...machine.device import retain_freed_memory
     from ...translator import Translator
 
     retain_freed_memory()

@@ -96,7 +96,7 @@ def explain_command(options: ExplainOptions, decode: SearchSettings) -> None:
       allyouneed explain runs/dates 1845-01-05 --format svg --output pictures
       allyouneed explain --positions --format png
     """
-    from ...files import check_output_file
+    from ...machine.files import check_output_file
 
     _refuse_combinations(options)
     if options.suffix() not in PICTURES:
@@ -131,7 +131,7 @@ def _refuse_combinations(options: ExplainOptions) -> None:
 
 def _model_folders(options: ExplainOptions) -> list[list[Path]]:
     """Return the folders of each model: more than one of an ensemble."""
-    from ...files import named_folders
+    from ...machine.files import named_folders
 
     return [named_folders(name) for name in (str(options.bundle), *options.others())]
 
@@ -150,7 +150,7 @@ def _load_translators(options: ExplainOptions, decode: SearchSettings) -> "list[
 
 def _explain_one(translator: "Translator", options: ExplainOptions) -> None:
     """Write the page, the numbers or the pictures of a translation."""
-    from ...files import to_json, write_whole
+    from ...machine.files import to_json, write_whole
     from ..explain import FIGURES, attention_figures, build_page, sharpest_claims, trace_translation, trace_values
     from .screen import console
 
@@ -171,7 +171,7 @@ def _explain_one(translator: "Translator", options: ExplainOptions) -> None:
 
 def _compare(translators: "Sequence[Translator]", options: ExplainOptions) -> None:
     """Write the page of two models, and print where they differ."""
-    from ...files import write_whole
+    from ...machine.files import write_whole
     from ..explain import build_page_of_two, compare_traces, describe_comparison, trace_translation
     from .screen import console
 
@@ -205,7 +205,7 @@ def _draw_theory(options: ExplainOptions) -> None:
 
 def _save_pictures(figures: "Mapping[str, Figure]", options: ExplainOptions) -> None:
     """Save each figure in the folder, and print its path."""
-    from ...files import refuse_to_replace
+    from ...machine.files import refuse_to_replace
     from ..explain import save
     from .screen import console
 

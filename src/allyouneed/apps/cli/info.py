@@ -10,7 +10,7 @@ from .command import BundleFolder
 
 if TYPE_CHECKING:
     from ...bundle import Bundle
-    from ...checksums import Checksums
+    from ...machine.checksums import Checksums
 
 
 def info(
@@ -27,8 +27,8 @@ def info(
       allyouneed info runs/mine --json
     """
     from ...bundle import UnreadBundle, model_files
-    from ...checksums import Checksums
-    from ...files import to_json
+    from ...machine.checksums import Checksums
+    from ...machine.files import to_json
 
     loaded = UnreadBundle.load(bundle)
     described = _describe(loaded, model_files(Path(bundle)), Checksums(Path(bundle)))
@@ -48,7 +48,7 @@ def info(
 
 
 def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> dict[str, Any]:
-    from ...export_limits import exportable
+    from ...config.export_limits import exportable
 
     config, parts = bundle.config, dict.fromkeys(("embeddings and projection", "encoder", "decoder"), 0)
     for name, shape in bundle.shapes.items():

@@ -125,13 +125,13 @@ MFLOPs a token        forward, for one source and one target token in sentences 
 
 def _train(data: str, rows: "list[Row]", minutes: float, output: Path) -> None:
     from ...config import Recipe
-    from ...files import write_whole
+    from ...machine.files import write_whole
     from ...recipes import recipe_path
 
     is_pairs = Path(data).is_file() and not data.endswith(".toml")
     recipe = None if is_pairs else Recipe.read(recipe_path(data))
 
-    from ...device import configure_process
+    from ...machine.device import configure_process
     from ..explain import save
     from ..paper import ablate, ablation_figure, build_small_base
 

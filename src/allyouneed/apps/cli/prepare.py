@@ -74,7 +74,7 @@ def prepare_command(options: PrepareOptions) -> None:
     )
 
     from ...auto import preliminary_recipe
-    from ...files import to_json
+    from ...machine.files import to_json
 
     cache = preliminary_recipe(recipe).data.cache_dir
     path = _run_folder(options, cache)
@@ -95,7 +95,7 @@ def prepare_command(options: PrepareOptions) -> None:
 def _run_folder(options: PrepareOptions, cache: str) -> Path:
     """Return the folder of the run. Refuses one that is named although the pairs go into the folder `cache`."""
     from ...errors import ConfigError
-    from ...files import followed
+    from ...machine.files import followed
 
     if options.output and cache:
         raise ConfigError(f"data.cache_dir={cache} is where the pairs go; leave out it or --output")

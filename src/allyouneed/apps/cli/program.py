@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import install_command
-from ...files import unused
-from ...interpreter import is_installed
+from ...machine.files import unused
+from ...machine.interpreter import is_installed
 
 if TYPE_CHECKING:
     from ...bundle import Bundle

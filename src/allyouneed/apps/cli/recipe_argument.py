@@ -47,7 +47,7 @@ def recipe_from_arguments(
     second of two aligned files. `resumed` is the folder of a run that may be there already.
     """
     from ...config import Recipe
-    from ...settings import apply_overrides
+    from ...config.settings import apply_overrides
 
     tables, overrides, is_pairs = _read_tables(what, more)
     tables = apply_overrides(tables, overrides)
@@ -69,8 +69,8 @@ def recipe_from_arguments(
 
 def _read_tables(what: str, more: list[str]) -> tuple[dict[str, Any], list[str], bool]:
     """Return the tables of a recipe, or of pairs; the overrides among `more`; and whether `what` is a file of pairs."""
+    from ...config.settings import read_tables
     from ...recipes import recipe_names, recipe_path
-    from ...settings import read_tables
 
     if what.endswith(".toml") or what in recipe_names() or not (":" in what or Path(what).exists()):
         return read_tables(recipe_path(what)), more, False
@@ -81,7 +81,7 @@ def _read_tables(what: str, more: list[str]) -> tuple[dict[str, Any], list[str],
 
 def _set_data(tables: dict[str, Any], languages: str, columns: str, sheet: str, tokenizer: list[str] | None) -> None:
     """Set what options say of the data; the check of a recipe refuses data that is no table."""
-    from ...language_tags import parse_pair
+    from ...config.language_tags import parse_pair
 
     names = list(parse_columns(columns))
     data = tables.setdefault("data", {})

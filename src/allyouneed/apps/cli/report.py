@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import ConfigError, InputError
-from ...files import check_output_file, write_whole
+from ...machine.files import check_output_file, write_whole
 from .command import with_options
 from .screen import console, progress
 

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, BinaryIO
 
 from ...errors import ConfigError, Interrupted, OutputError
-from ...files import (
+from ...machine.files import (
     check_output_file,
     flush_to_disk,
     followed,
@@ -33,7 +33,7 @@ from ...files import (
     to_json,
     write_whole,
 )
-from ...interrupts import uninterrupted
+from ...machine.interrupts import uninterrupted
 from .chunks import Chunk
 
 _NOTHING: dict[str, Any] = {"lines": 0, "refused": 0, "digest": "", "bytes": 0}

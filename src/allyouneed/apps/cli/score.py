@@ -113,7 +113,7 @@ def _aligned_lines(path: Path, count: int) -> list[str]:
 def _score_with_model(options: ScoreOptions, scoring: Scoring) -> None:
     """Print the log-probability of each pair."""
     from ...errors import ConfigError, InputError
-    from ...files import named_folders, to_json
+    from ...machine.files import named_folders, to_json
 
     refuse_options(scoring, "without --reference nothing is compared", besides=["--json"])
     source = options.source

@@ -86,7 +86,7 @@ class Scoring:
     def check(self, *, others: Iterable[Path | None]) -> None:
         """Refuse an unknown tokenizer, and a `wrong` that is no count, or a file that exists or is of `others`."""
         from ...errors import ConfigError
-        from ...files import check_output_file
+        from ...machine.files import check_output_file
         from ...metrics import refuse_unknown_tokenizer
 
         refuse_unknown_tokenizer(self.tokenize)
@@ -174,7 +174,7 @@ class Scoring:
         missed: Sequence[str],
     ) -> None:
         """Print the scores and the worst of the wrong translations `rows`."""
-        from ...files import to_json
+        from ...machine.files import to_json
 
         lists_wrong = self.wrong.isdecimal()
         worst = rows[: int(self.wrong)] if lists_wrong else []
@@ -258,7 +258,7 @@ def _change(samples: "tuple[Sample, Sample]") -> float:
 
 
 def _write_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
-    from ...files import write_whole
+    from ...machine.files import write_whole
 
     lines = [list(rows[0])] if rows else []
     lines += [list(row.values()) for row in rows]
@@ -267,7 +267,7 @@ def _write_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
 
 def _write_translations(path: Path, systems: "Sequence[TranslatedSet]") -> None:
     """Write the translations, a pair a line and those of two systems tab-separated; with all of a pair as .jsonl."""
-    from ...files import to_json, write_whole
+    from ...machine.files import to_json, write_whole
 
     if path.suffix == ".jsonl":
         samples = [[asdict(sample) for sample in one.samples()] for one in systems]

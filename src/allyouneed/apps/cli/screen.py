@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...files import is_named_pipe
+from ...machine.files import is_named_pipe
 
 if TYPE_CHECKING:
     from rich.console import Console

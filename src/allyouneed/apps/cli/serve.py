@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ...config.language_tags import language_name
 from ...errors import AllYouNeedError, MissingExtraError
-from ...interpreter import uncollected
-from ...language_tags import language_name
+from ...machine.interpreter import uncollected
 from ..serve.options import ServeConfig
 from .command import Command, SearchSettings, with_config_options, with_debug, with_search
 
@@ -101,7 +101,7 @@ def export_suggestions(
       allyouneed suggestions export suggestions.jsonl --output corrections.tsv
       allyouneed adapt runs/en-it corrections.tsv --output runs/better
     """
-    from ...files import check_output_file, write_whole
+    from ...machine.files import check_output_file, write_whole
     from ..serve.suggestions import latest_suggestions
     from .screen import console
 

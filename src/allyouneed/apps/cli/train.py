@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...files import unused
+from ...machine.files import unused
 from .command import with_options
 from .program import command_with_extra, mended_command, shell_command
 from .recipe_argument import (
@@ -149,7 +149,7 @@ def train(options: TrainOptions) -> None:
 def _read_task(options: TrainOptions) -> "tuple[Path, Recipe | Draft]":
     """Read the folder of the run, and the recipe that it follows."""
     from ...errors import ConfigError
-    from ...files import followed
+    from ...machine.files import followed
 
     if options.teacher and options.overwrite:
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
@@ -172,7 +172,7 @@ def _read_task(options: TrainOptions) -> "tuple[Path, Recipe | Draft]":
 def _start(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: float) -> None:
     """Follow a run that torchrun has started, preview one, or train."""
     from ...auto import preliminary_recipe
-    from ...device import configure_process
+    from ...machine.device import configure_process
     from ...run import is_follower
 
     configure_process(preliminary_recipe(recipe).train.threads)
@@ -216,7 +216,7 @@ def _fit(
     page: "TrainingPage | None",
 ) -> "Bundle":
     """Train in the folder `path`, or in one beside it, which replaces it at the end."""
-    from ...files import named_folders
+    from ...machine.files import named_folders
     from ...run import replaced, source_paths, was_restarted
     from ..explain.film import film_frame
     from ..reports import fit
@@ -323,7 +323,7 @@ def keep_serving(page: "TrainingPage", run: Path, longer: str, verdict: "Verdict
 
     `longer` is the command that trains longer.
     """
-    from ...interrupts import catch_interrupts
+    from ...machine.interrupts import catch_interrupts
     from .screen import console
 
     corrections = _corrections(run)

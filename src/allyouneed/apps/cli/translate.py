@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from ...errors import ConfigError
-from ...files import check_output_file, named_folders
-from ...interpreter import uncollected
+from ...machine.files import check_output_file, named_folders
+from ...machine.interpreter import uncollected
 from ...text.glossary import Glossary
 from ..documents import DocumentOptions
 from . import document as documents
@@ -187,7 +187,7 @@ def _make_loader(
 ) -> Callable[[], "Translator"]:
     """Import what translates, and return a function that loads the model, here or in another process."""
     with uncollected():
-        from ...device import retain_freed_memory
+        from ...machine.device import retain_freed_memory
         from ...translator import Translator
 
     retain_freed_memory()
@@ -230,7 +230,7 @@ def _translate_lines(
     source: Source, load: Callable[[], "Translator"], terms: Glossary | None, options: TranslateOptions
 ) -> int:
     """Translate line by line; returns the exit code."""
-    from ...cluster import cluster_map
+    from ...machine.cluster import cluster_map
 
     translator = load()
     row_options = RowOptions(
@@ -262,7 +262,7 @@ def _provenance(
 ) -> dict[str, object]:
     """Return what the rows depend on, beside the input: an output that is resumed must have the same."""
     from ...bundle import model_files
-    from ...checksums import files_digest
+    from ...machine.checksums import files_digest
 
     return {
         "model": files_digest(*(path for folder in named_folders(bundle) for path in model_files(folder))),

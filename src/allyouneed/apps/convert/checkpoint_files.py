@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from ...errors import CheckpointError, refused, require_extra
-from ...files import parse_json, read_whole
+from ...machine.files import parse_json, read_whole
 
 LARGEST_TEXT = 2**26  # bytes; a vocabulary of 250,000 pieces has about 5 million
 LARGEST_SETTINGS = 2**16  # bytes of YAML; Marian writes some 5,000

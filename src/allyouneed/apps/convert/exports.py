@@ -18,10 +18,10 @@ import torch
 
 from ...bundle import Bundle
 from ...config import DecodeConfig, ModelConfig
+from ...config.export_limits import exportable, unexpressed_settings
 from ...decode import SearchLimits, greedy_search, search
 from ...errors import ConfigError, ExportError, InputError, require_extra
-from ...export_limits import exportable, unexpressed_settings
-from ...files import folder_written_whole, to_json, write_whole
+from ...machine.files import folder_written_whole, to_json, write_whole
 from ...native.engine import NativeEngine
 from ...native.engine import Precision as NativePrecision
 from ...native.library import load_library

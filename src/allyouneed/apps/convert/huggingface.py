@@ -20,7 +20,7 @@ from torch import Tensor
 from ...bundle import Bundle, split_card
 from ...config import DecodeConfig, ModelConfig
 from ...errors import CheckpointError, ConfigError, DataError, OutputError, refused
-from ...files import write_whole
+from ...machine.files import write_whole
 from ...nn.weights import weights
 from ...run.run_bundle import CARD_USAGE
 from ...text.backends import EOS, PAD

@@ -6,9 +6,9 @@ from importlib import import_module
 from pathlib import Path
 
 from ...bundle import Bundle, read_license, split_card
+from ...config.language_tags import require_language
 from ...errors import CheckpointError, ConfigError, OutputError, refused
-from ...files import folder_written_whole
-from ...language_tags import require_language
+from ...machine.files import folder_written_whole
 from ...run.run_bundle import describe_model, write_card
 from .checkpoint_files import read_json_table, read_limited
 from .foreign_model import Checkpoint, build_imported_model

@@ -15,8 +15,8 @@ import sentencex.sentencex as library  # type: ignore[import-untyped]
 
 from ...bundle import Bundle
 from ...config import SPANS
+from ...config.language_tags import primary_language
 from ...decode import SURE
-from ...language_tags import primary_language
 from ...text import letter_case, sentences, spans
 from ...text.tokenizer import Tokenizer
 from ...translator import Translator, constraints, repetition

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ...bundle import Bundle
 from ...errors import CheckpointError, DataError, InputError, refused
-from ...files import to_json, write_whole
+from ...machine.files import to_json, write_whole
 from ...text.backends import EOS, PAD, SOS, SPECIALS, UNK, merges_backend
 from ...text.normalize import UNSEEN, Normalization
 from ...text.sentencepiece import BPE, CONTROL, NORMAL, UNIGRAM, UNKNOWN, SentencePieceModel, make_tokenizer

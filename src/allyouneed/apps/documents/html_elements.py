@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from ...language_tags import primary_language
+from ...config.language_tags import primary_language
 from .html_tokens import Token, is_empty_tag, tag_attributes
 
 VOID = frozenset({

@@ -11,8 +11,8 @@ from dataclasses import replace
 from html import escape, unescape
 from itertools import accumulate, chain
 
+from ...config.language_tags import is_foreign, is_right_to_left
 from ...errors import DocumentError
-from ...language_tags import is_foreign, is_right_to_left
 from .encoded_text import Edit, Slice, edited
 from .html_elements import VOID, find_elements, own_languages
 from .html_tokens import Attribute, Token, html_tokens, is_empty_tag, tag_attributes

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...errors import DocumentError
-from ...files import parse_json
+from ...machine.files import parse_json
 from .encoded_text import Edit, EncodedText, decode_text
 from .pieces import LONE_SURROGATE
 from .string_unit import StringUnit

@@ -15,7 +15,7 @@ from mdit_py_plugins.attrs import attrs_plugin
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
-from ...language_tags import is_foreign
+from ...config.language_tags import is_foreign
 from .encoded_text import Slice
 from .pieces import BLANK_PARTS, Piece, find_notes, opaque_point, tag_partners
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from ...language_tags import is_right_to_left, primary_language
+from ...config.language_tags import is_right_to_left, primary_language
 from .encoded_text import Edit, Slice, decode_text, edited
 from .inline_runs import InlineRun
 from .markdown_anchors import OTHER_DOCUMENT, find_anchors, find_headings, moved_anchors

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from ...archive import Archive
+from ...config.language_tags import is_foreign, primary_language
+from ...data.archive import Archive
+from ...data.safe_xml import append_text, only_xml
 from ...errors import DocumentError
-from ...language_tags import is_foreign, primary_language
-from ...safe_xml import append_text, only_xml
 from .office_document import OfficeParagraph, office_document, office_script
 from .pieces import BLANK_PARTS, Piece, StandsFor, opaque_point
 from .unit import Document, DocumentOptions

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, cast
 
 from lxml import etree
 
-from ...archive import Archive
-from ...language_tags import is_right_to_left, primary_language
+from ...config.language_tags import is_right_to_left, primary_language
+from ...data.archive import Archive
 from .inline_runs import InlineRun, inline_runs, translated_pieces
 from .pieces import Piece, is_translatable
 from .unit import Document, DocumentOptions, LeftOutText, UnitTranslation

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import polib
 
 from ...errors import DocumentError
-from ...po_catalogue import escape_string, read_catalogue, unescape_string
+from ...text.po_catalogue import escape_string, read_catalogue, unescape_string
 from ...text.spans import find_spans
 from .encoded_text import Edit, EncodedText, decode_text
 from .string_unit import StringUnit, is_same_in_all_languages

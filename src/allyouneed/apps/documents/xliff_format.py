@@ -20,10 +20,10 @@ from io import BytesIO
 
 from lxml import etree
 
+from ...config.language_tags import is_foreign, primary_language
 from ...data.exchange import may_be_translated
+from ...data.safe_xml import append_text, parse_xml
 from ...errors import DocumentError
-from ...language_tags import is_foreign, primary_language
-from ...safe_xml import append_text, parse_xml
 from .inline_markup import LINE_BREAKS, CharacterReferences, MarkedText, marked_text, read_codes, tag_name
 from .pieces import Piece, StandsFor
 from .string_unit import has_words, is_same_in_all_languages

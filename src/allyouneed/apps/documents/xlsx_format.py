@@ -12,11 +12,11 @@ from typing import NamedTuple, cast
 
 from lxml import etree
 
-from ...archive import Archive
+from ...data.archive import Archive
 from ...data.headings import HEAD_ROWS
+from ...data.safe_xml import only_xml
 from ...data.workbook import WORKBOOK, cell_position, column_letters, sheet_parts
 from ...errors import DocumentError
-from ...safe_xml import only_xml
 from .columns import ColumnCell, Columns, column_document, find_columns
 from .unit import Document, DocumentOptions
 

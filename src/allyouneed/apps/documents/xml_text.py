@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from ...language_tags import is_foreign, primary_language
+from ...config.language_tags import is_foreign, primary_language
 from .encoded_text import Edit, Slice, edited
 from .html_format import INLINE, POINTS, text_pieces
 from .html_tokens import Token, html_tokens

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from torch import Tensor
 
 from ...errors import InputError
-from ...files import write_whole
+from ...machine.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from ...checksums import policy_hash
-from ...files import to_json, write_whole
+from ...machine.checksums import policy_hash
+from ...machine.files import to_json, write_whole
 from ...translator import Translator
 from .claims import Claim
 from .comparison import compare_traces

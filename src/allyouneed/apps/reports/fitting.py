@@ -8,9 +8,9 @@ from typing import Any
 from ...auto import preliminary_recipe
 from ...bundle import Bundle
 from ...config import Recipe
+from ...config.language_tags import parse_pair
 from ...errors import ConfigError
 from ...evaluation.model_scores import UserMetric, evaluate_greedily, with_stopping_metric
-from ...language_tags import parse_pair
 from ...run import Draft, Evaluator, TrainingCallback, run_training
 from ...run.budget import Stopwatch
 from ...run.log import FrameMaker

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from ...config.settings import from_table
 from ...data.report import DataReport
 from ...errors import ConfigError, DataError
-from ...files import parse_json, read_whole, to_json, write_whole
+from ...machine.files import parse_json, read_whole, to_json, write_whole
 from ...run.callback import Sample
 from ...run.log import read_jsonl_lines
-from ...settings import from_table
 from .curves import Points
 
 RESULT_FILE, SAMPLES_FILE = "test.json", "test-samples.txt"

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...data.report import REASONS, DataReport, PartReport, SourceCount
 from ...errors import AllYouNeedError
-from ...files import to_json, write_whole
+from ...machine.files import to_json, write_whole
 from ...run.callback import telling_scores
 from ...run.log import FILM_FILE, read_jsonl_lines
 from ..explain.component import explanation_style, film_script

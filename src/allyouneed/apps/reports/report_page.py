@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from ...checksums import policy_hash
+from ...machine.checksums import policy_hash
 
 AXES = """<fieldset class="axes"><legend>Axes</legend>
 <label><input type="radio" name="axes" value="linear" checked> linear</label>

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from ...files import read_whole
+from ...machine.files import read_whole
 from .advice import look_ahead
 from .record import SAMPLES_FILE, RunRecord
 

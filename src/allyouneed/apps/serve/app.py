@@ -12,8 +12,8 @@ from fastapi import APIRouter, FastAPI
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
-from ...device import retain_freed_memory
 from ...errors import ConfigError
+from ...machine.device import retain_freed_memory
 from . import deepl, deepl_glossaries, libretranslate, native, uploads, web_page
 from .access import Access
 from .bodies import ERRORS

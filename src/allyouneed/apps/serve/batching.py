@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from ...device import use_one_thread
+from ...machine.device import use_one_thread
 from ...translator import Segment, SplitTexts, Translation, Translator
 from .monitoring import Monitoring
 

@@ -14,7 +14,7 @@ from pydantic import (
     create_model,
 )
 
-from ...files import parse_json
+from ...machine.files import parse_json
 from .refusals import Refusal
 from .request_fields import Fields, UploadedFile
 

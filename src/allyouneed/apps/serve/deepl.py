@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from ...language_tags import language_name
+from ...config.language_tags import language_name
 from ..documents.unit import TagRules
 from .access import Client
 from .batching import TranslationOptions

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Self, TypeVar
 
 from ...errors import AllYouNeedError, DocumentError
-from ...interpreter import python_command
+from ...machine.interpreter import python_command
 from ..documents import Document, DocumentOptions, UnitTranslation, read_document
 
 _AT_ONCE = 8  # documents

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ...errors import ConfigError
-from ...files import locked, parse_json, read_whole, to_json, unused, written_whole
+from ...machine.files import locked, parse_json, read_whole, to_json, unused, written_whole
 
 _PREFIX = "ayn_"  # so that secret scanners and people recognize a key
 _NAME = re.compile(r"[\w.@ -]{1,64}")

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from ...language_tags import language_name
+from ...config.language_tags import language_name
 from ..documents import readable_endings
 from .access import Client
 from .batching import TranslationOptions

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ...bundle import WEIGHTS_FILE, model_files, read_decode, read_languages
+from ...config.language_tags import language_name, model_name, parse_pair, with_name
 from ...errors import BundleError, ConfigError, LanguageError
-from ...files import named_folders
-from ...language_tags import language_name, model_name, parse_pair, with_name
+from ...machine.files import named_folders
 from ...translator import Translator
 from .languages import Language, ModelKey
 from .options import ServeConfig

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from ...config.settings import COUNT, COUNT_OR_NONE, Checked, Range, setting
 from ...errors import ConfigError
-from ...settings import COUNT, COUNT_OR_NONE, Checked, Range, setting
 
 _COUNT_OR_AUTO = Range(at_least=-1, at_most=2**31 - 1)
 _SECONDS = Range(more_than=0, at_most=86_400)

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 from starlette.datastructures import UploadFile
 
-from ...files import parse_json
+from ...machine.files import parse_json
 from .languages import find_code
 from .options import ServeConfig
 from .refusals import Refusal

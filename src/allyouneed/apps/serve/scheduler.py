@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeVar
 
-from ...device import available_cores, use_one_thread
 from ...errors import DeadlineExceeded, Overloaded
+from ...machine.device import available_cores, use_one_thread
 from ...translator import SplitTexts, Translation, Translator
 from .batching import PLAIN, BatchWorkers, QueuedRequest, SegmentGroup, SegmentQueue, TranslationOptions
 from .languages import ModelKey

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import DataError
-from ...files import append, locked, parse_json, read_json_lines, to_json
+from ...machine.files import append, locked, parse_json, read_json_lines, to_json
 from ...text.lines import LONGEST_LINE
 from .refusals import Refusal
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Response
 
 from ...bundle import model_files
 from ...errors import AllYouNeedError
-from ...interpreter import is_installed
+from ...machine.interpreter import is_installed
 from ..convert.exports import export_bundle
 from ..reports.record import Lines, RunRecord
 from ..reports.report import draw_losses, draw_scores, worst_outputs

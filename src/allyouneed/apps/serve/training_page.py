@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from ...errors import ConfigError, MissingExtraError
-from ...files import parse_json, to_json
-from ...interpreter import end_with_parent, is_installed, python_command
-from ...interrupts import InterruptRequest
+from ...machine.files import parse_json, to_json
+from ...machine.interpreter import end_with_parent, is_installed, python_command
+from ...machine.interrupts import InterruptRequest
 
 if TYPE_CHECKING:
     from ...run import TrainingCallback, Validation

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...errors import AllYouNeedError, OutputError
-from ...files import write_whole
+from ...machine.files import write_whole
 from .refusals import Refusal
 
 _SWEEP_SECONDS = 60

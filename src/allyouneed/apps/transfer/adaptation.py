@@ -26,7 +26,7 @@ from ...data.pairs import Pair
 from ...data.tabular import iterate_pairs
 from ...errors import ConfigError, DataError, InputError
 from ...evaluation import evaluate_greedily
-from ...files import (
+from ...machine.files import (
     followed,
     locked,
     parse_json,

@@ -18,7 +18,6 @@ import numpy as np
 
 from ...auto import choose_pairs, preliminary_recipe, with_data
 from ...bundle import model_files
-from ...checksums import files_digest
 from ...config import Recipe
 from ...data.clean import read_part
 from ...data.filter import select_pairs
@@ -27,8 +26,18 @@ from ...data.prepared import compute_provenance, describe_difference
 from ...data.readers import is_task
 from ...data.report import DataReport, Part
 from ...errors import ConfigError, DataError, Interrupted
-from ...files import followed, locked, parse_json, read_whole, to_json, to_json_lines, write_whole, written_whole
-from ...interrupts import InterruptRequest, catch_interrupts
+from ...machine.checksums import files_digest
+from ...machine.files import (
+    followed,
+    locked,
+    parse_json,
+    read_whole,
+    to_json,
+    to_json_lines,
+    write_whole,
+    written_whole,
+)
+from ...machine.interrupts import InterruptRequest, catch_interrupts
 from ...run import Draft, SilentCallback, TrainingCallback
 from ...run.preparation import find_languages
 from ...run.run_bundle import DISTILLATION_FILE, corpus_name

@@ -3,8 +3,8 @@
 import pytest
 
 from allyouneed.apps.documents import read_document
+from allyouneed.data.safe_xml import parse_xml
 from allyouneed.errors import DocumentError
-from allyouneed.safe_xml import parse_xml
 
 LAUGHS = '<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;&b;">]><a>&c;</a>'
 OUTSIDE = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/hostname">]><a>&b;</a>'

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 from zlib import crc32
 
-from .errors import BundleError
+from ..errors import BundleError
 from .files import read_whole, write_whole
 
 SUMS = "SHA256SUMS"

@@ -6,8 +6,8 @@ import zipfile
 
 import pytest
 
-from allyouneed import archive
-from allyouneed.archive import Archive
+from allyouneed.data import archive
+from allyouneed.data.archive import Archive
 from allyouneed.errors import DocumentError
 from archives import packed, unpacked
 
@@ -94,7 +94,7 @@ def test_a_missing_part_is_named() -> None:
 
 
 def test_a_part_of_too_many_tags_is_refused_before_it_is_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.safe_xml.MAX_XML_TAGS", 4)
+    monkeypatch.setattr("allyouneed.data.safe_xml.MAX_XML_TAGS", 4)
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as written:
         written.writestr("few.xml", "<a><b/><b/></a>")

@@ -4,7 +4,7 @@ import re
 
 from lxml import etree
 
-from .errors import DocumentError
+from ..errors import DocumentError
 
 MAX_XML_TAGS = 2**20  # in one document, or one part of it: a tree of as many elements takes half a GiB
 

@@ -17,7 +17,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .errors import ConfigError, OutputError
+from ..errors import ConfigError, OutputError
 
 
 @contextmanager

@@ -11,9 +11,16 @@ from typing import Any
 import pytest
 
 from allyouneed import ConfigError, Recipe
-from allyouneed.files import to_json
-from allyouneed.recipes import SCHEMA, paper_names, recipe_names, recipe_path
-from allyouneed.reference import SECTIONS, commented_recipe, find_settings, recipe_schema, refuse_misspelt
+from allyouneed.config.reference import (
+    SCHEMA,
+    SECTIONS,
+    commented_recipe,
+    find_settings,
+    recipe_schema,
+    refuse_misspelt,
+)
+from allyouneed.machine.files import to_json
+from allyouneed.recipes import paper_names, recipe_names, recipe_path
 from shell import run_here
 
 NAMES = [*recipe_names(), *paper_names()]
@@ -97,7 +104,7 @@ def test_few_settings_are_listed_and_none_that_only_imported_models_need() -> No
 
 @pytest.mark.parametrize("folder", ["docs", "benchmarks", "src"])
 def test_every_setting_that_a_page_or_a_benchmark_gives_a_value_exists(folder: str) -> None:
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     known = {f"{section}.{key}" for section, table in Recipe().tables().items() for key in table}
     for path in [root / "README.md", *root.glob(f"{folder}/**/*.md"), *root.glob(f"{folder}/**/*.py")]:
         named = re.findall(rf"\b(?:{'|'.join(SECTIONS)})\.[a-z_]+(?==)", path.read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Protocol
 
-from .config import DecodeConfig, ModelConfig
+from . import DecodeConfig, ModelConfig
 
 # Settings of the search whose defaults change nothing, and those of them that an export keeps; the callers of
 # CTranslate2 and ONNX set everything themselves.

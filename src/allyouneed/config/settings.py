@@ -10,8 +10,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from .errors import ConfigError
-from .files import read_whole
+from ..errors import ConfigError
+from ..machine.files import read_whole
 from .suggest import suggestion
 
 Settings = TypeVar("Settings", bound="Checked")

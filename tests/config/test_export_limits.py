@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from allyouneed.apps.convert.exports import export_bundle
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.config.export_limits import exportable
 from allyouneed.errors import ExportError
-from allyouneed.export_limits import exportable
 from allyouneed.younger import build_model
 from docs_programs import program
 from twins import scatter

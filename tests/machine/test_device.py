@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from allyouneed.config import ModelConfig
-from allyouneed.device import (
+from allyouneed.errors import ConfigError
+from allyouneed.machine.device import (
     available_cores,
     has_fast_bfloat16,
     move,
@@ -18,7 +19,6 @@ from allyouneed.device import (
     require_memory,
     set_threads,
 )
-from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
 from allyouneed.younger import build_model
 
@@ -69,7 +69,7 @@ def test_products_of_many_shapes_do_not_fill_the_memory() -> None:
     """Four hundred shapes in bfloat16: 140 MB; 284 if all were remembered (AVX-512, AMX)."""
     code = """
 import torch
-from allyouneed.device import limit_onednn_cache
+from allyouneed.machine.device import limit_onednn_cache
 
 def held():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS")) // 1024
@@ -123,7 +123,7 @@ def test_the_heap_of_a_process_that_trains_asks_for_huge_pages() -> None:
     program = """
 import os
 import torch
-from allyouneed.device import configure_process
+from allyouneed.machine.device import configure_process
 configure_process(1)
 numbers = torch.ones(2**21)
 address = numbers.data_ptr() + 4 * 2**21 - 1

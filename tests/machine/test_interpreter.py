@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.interpreter import environment, is_installed, python_command, versions
+from allyouneed.machine.interpreter import environment, is_installed, python_command, versions
 
 
 def test_a_folder_with_the_name_of_a_library_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from .errors import AllYouNeedError, ConfigError, refused, require_extra
+from ..errors import AllYouNeedError, ConfigError, refused, require_extra
 
 AHEAD = 2  # items a core: one that is worked on, and one that waits
 CONNECTING_SECONDS = 10  # to the machine that an address names

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from allyouneed import Translator
-from allyouneed.cluster import cluster_map, connected
 from allyouneed.errors import ConfigError, MissingExtraError
+from allyouneed.machine.cluster import cluster_map, connected
 from shell import run_here
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-JOBS = Path(__file__).with_name("ray_jobs.py")
+JOBS = Path(__file__).parents[1] / "ray_jobs.py"
 
 
 def test_two_processes_of_which_one_is_killed_write_the_files_of_one(saved: Path, tmp_path: Path) -> None:

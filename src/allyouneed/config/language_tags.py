@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
-from .errors import ConfigError
+from ..errors import ConfigError
 from .language_names import FOREIGN_NAMES, LANGUAGE_NAMES, OWN_NAMES
 
 _PRIVATE = "-x-"

@@ -10,7 +10,7 @@ from typing import IO
 
 from lxml import etree
 
-from .errors import DocumentError
+from ..errors import DocumentError
 from .safe_xml import parse_xml
 
 MAX_PARTS = 10_000

@@ -11,7 +11,7 @@ import pytest
 from allyouneed import recipe_path
 from allyouneed.bundle import Bundle
 from allyouneed.errors import BundleError, ConfigError, OutputError
-from allyouneed.files import (
+from allyouneed.machine.files import (
     append,
     check_output_file,
     folder_written_whole,
@@ -174,7 +174,7 @@ def test_one_process_at_a_time_holds_a_lock_and_a_dead_one_holds_none(tmp_path: 
     path = tmp_path / "out"
     code = """
 import pathlib, sys
-from allyouneed.files import followed, locked
+from allyouneed.machine.files import followed, locked
 with locked(pathlib.Path(sys.argv[1]), what="x"):
     print("held", flush=True)
     sys.stdin.read()

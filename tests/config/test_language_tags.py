@@ -1,9 +1,9 @@
 import babel
 import pytest
 
+from allyouneed.config.language_names import FOREIGN_NAMES
+from allyouneed.config.language_tags import find_language, guess_languages, language_name, parse_pair, require_language
 from allyouneed.errors import ConfigError
-from allyouneed.language_names import FOREIGN_NAMES
-from allyouneed.language_tags import find_language, guess_languages, language_name, parse_pair, require_language
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allyouneed import checksums
 from allyouneed.bundle import Bundle
-from allyouneed.checksums import SUMS, Checksums, code_digest
 from allyouneed.errors import BundleError
-from allyouneed.files import write_whole
+from allyouneed.machine import checksums
+from allyouneed.machine.checksums import SUMS, Checksums, code_digest
+from allyouneed.machine.files import write_whole
 from bundles import make_bundle, strip_checksums
 from shell import refusal
 

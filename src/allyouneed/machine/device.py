@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from .errors import ConfigError, refused
+from ..errors import ConfigError, refused
 
 if TYPE_CHECKING:
     import torch

@@ -3,12 +3,14 @@
 import dataclasses
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import tomli_w
 
-from .config import (
+from ..errors import ConfigError
+from . import (
     FROM_VOCABULARY,
     CleanConfig,
     CorpusConfig,
@@ -18,11 +20,10 @@ from .config import (
     Recipe,
     TrainConfig,
 )
-from .errors import ConfigError
-from .recipes import SCHEMA
 from .settings import Checked, describe_type, refuse_unknown
 from .suggest import suggestion
 
+SCHEMA = Path(__file__).parents[1] / "recipes/recipe.schema.json"  # for editors; written by docs/make/schema.py
 SECTIONS: dict[str, type[Checked]] = {
     "data": DataConfig,
     "data.corpus": CorpusConfig,
