@@ -1,24 +1,23 @@
-"""A custom norm, position embedding and optimizer without editing the package: a model that reverses words."""
+"""A position embedding, a norm and an optimizer of your own, without editing the package: a model that reverses words.
+
+Run as: python examples/extend.py FOLDER
+"""
 
 import random
-from itertools import cycle
+import sys
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from allyouneed import ModelConfig, TrainConfig, Transformer
-from allyouneed.data.batch import Batch
+from allyouneed import ModelConfig, Transformer, Translator, fit
 from allyouneed.nn.residual import Residual
-from allyouneed.train import updates
-
-PAD, START, END = 0, 1, 2
-LETTERS = "abcdefgh"
 
 
 class RotatedPositions(nn.Module):
     """A position as a learned rotation of each pair of numbers. Any module with this `forward` will do."""
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, **_: object) -> None:
         super().__init__()
         self.frequency = nn.Parameter(torch.randn(d_model // 2))
 
@@ -28,33 +27,34 @@ class RotatedPositions(nn.Module):
         return torch.cat((left * angle.cos() - right * angle.sin(), left * angle.sin() + right * angle.cos()), -1)
 
 
-def encode(word: str) -> list[int]:
-    return [START, *(3 + LETTERS.index(letter) for letter in word), END]
+def build(config: ModelConfig) -> Transformer:
+    """Make the model: the paper's, with rotated positions and RMSNorm (Zhang and Sennrich, 2019)."""
+    position: Any = RotatedPositions
+    model = Transformer(config, position=position)
+    for module in model.modules():
+        if isinstance(module, Residual):
+            norm: Any = nn.RMSNorm(config.d_model)
+            module.norm = norm
+    return model
 
 
-torch.set_num_threads(1)  # faster for a model this small
-torch.manual_seed(1)
-config = ModelConfig(vocab_size=3 + len(LETTERS), d_model=32, d_ff=128, heads=4, encoder_layers=2, decoder_layers=2,
-                     dropout=0.0, max_length=16, pad_id=PAD)  # fmt: skip
-model = Transformer(config)
-for module in model.modules():
-    if isinstance(module, Residual):
-        module.register_module("norm", nn.RMSNorm(config.d_model))  # a custom norm
-for side in ("source", "target"):
-    model.register_module(f"{side}_position", RotatedPositions(config.d_model))  # a custom position embedding
-optimizer = torch.optim.NAdam(model.parameters(), betas=(0.9, 0.98))  # `updates` sets its learning rate
+def reversed_words(count: int) -> list[tuple[str, str]]:
+    """Draw words of four letters, each with its letters reversed."""
+    rng = random.Random(1)
+    words = ["".join(rng.choices("abcdefgh", k=4)) for _ in range(count)]
+    return [(word, word[::-1]) for word in words]
 
-rng = random.Random(1)
-words = ["".join(rng.choices(LETTERS, k=4)) for _ in range(4096)]
-rows = [(torch.tensor(encode(word)), torch.tensor(encode(word[::-1]))) for word in words]
-batches = [Batch(*(torch.stack(side) for side in zip(*rows[i : i + 64], strict=True))) for i in range(0, 4096, 64)]
-train = TrainConfig(steps=160, warmup=30, schedule="cosine", learning_rate=0.003, label_smoothing=0.0)
-for update in updates(model, optimizer, cycle(batches), train):
-    assert update.is_finite
 
-model.eval()
+recipe = {
+    "data": {"vocabulary": "characters"},
+    "clean": {"deduplicate": False, "overlap": "none"},
+    "model": {"d_model": 32, "d_ff": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0},
+    "train": {"steps": 200, "warmup": 30, "schedule": "cosine", "learning_rate": 0.003, "threads": 1},
+}
+folder = sys.argv[1] if len(sys.argv) > 1 else "runs/extended"
+fit(recipe, folder, train=reversed_words(3_000), build_model=build, evaluate=None,
+    optimizer=lambda model, _: torch.optim.NAdam(model.parameters(), betas=(0.9, 0.98)))  # fmt: skip
+
+translate = Translator.load(folder, build_model=build)  # the folder names `build`, and is refused without it
 for word in ("abcd", "hgfa"):
-    target = [START]
-    while target[-1] != END and len(target) < 10:
-        target.append(int(model(torch.tensor([encode(word)]), torch.tensor([target]))[0, -1].argmax()))
-    print(f"{word}  →  {''.join(LETTERS[i - 3] for i in target[1:-1])}")
+    print(f"{word}  →  {translate(word)}")

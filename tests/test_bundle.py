@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save, save_file
 
 import runs
 from allyouneed import Recipe, fit, recipe_path
-from allyouneed.bundle import Bundle, OtherDefinitionWarning, nn_digest, parse_tensors
+from allyouneed.bundle import Bundle, OtherDefinitionWarning, UnreadBundle, nn_digest, parse_tensors
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import BundleError, ConfigError
 from allyouneed.nn import Transformer
@@ -335,3 +335,23 @@ def test_a_model_that_was_made_with_another_definition_says_so(saved: Path, monk
     strip_checksums(saved)
     assert Bundle.load(saved).definition == ""  # of an earlier version, which did not record it
     Translator.load(saved, device="cpu")
+
+
+def build_plainly(config: ModelConfig) -> Transformer:
+    """Stand for a function of a user's own."""
+    return Transformer(config)
+
+
+def test_a_model_of_a_users_own_function_is_trained_and_loaded_with_that_function_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    made = fit(runs.TINY, folder, build_model=build_plainly)
+    assert made.builder == f"{__name__}:build_plainly"
+    assert json.loads((folder / "config.json").read_text())["builder"] == made.builder
+    for load in (Bundle.load, UnreadBundle.load, Translator.load):
+        with pytest.raises(BundleError, match=made.builder):
+            load(folder)
+    again = fit(runs.TINY, folder, build_model=build_plainly, resume=True)
+    for before, after in zip(made.model.parameters(), again.model.parameters(), strict=True):
+        assert torch.equal(before, after)
+    translator = Translator.load(folder, build_model=build_plainly)
+    assert translator("zz") == Translator(made)("zz")

@@ -57,8 +57,8 @@ def test_train_tiny(tmp_path: Path) -> None:
     ]
 
 
-def test_extend() -> None:
-    assert example("extend.py").splitlines() == ["abcd  →  dcba", "hgfa  →  afgh"]
+def test_extend(tmp_path: Path) -> None:
+    assert example("extend.py", tmp_path / "run").splitlines() == ["abcd  →  dcba", "hgfa  →  afgh"]
 
 
 @pytest.mark.parametrize(

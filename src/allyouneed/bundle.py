@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from .nn import Transformer
 
+ModelBuilder = Callable[[ModelConfig], "Transformer"]
+"""What makes the model of a config: `build_model` of younger/, or a function of your own."""
 
 FORMAT = 2
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
@@ -51,6 +53,11 @@ FILES = ("config.json", WEIGHTS_FILE, "tokenizer.json", "tokenizer.target.json")
 def nn_digest() -> str:
     """Compute the digest of the code of `nn/` that computes here."""
     return code_digest(Path(__file__).parent.joinpath("nn").glob("*.py"))
+
+
+def builder_name(build_model: ModelBuilder | None) -> str:
+    """Return the name of a function that builds models, as module:function; "" for None, the one of younger/."""
+    return f"{build_model.__module__}:{build_model.__qualname__}" if build_model else ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -74,6 +81,7 @@ class Bundle:
     languages: tuple[str, str] = ("", "")  # of source and target, BCP 47 tags; empty: unknown
     probes: tuple[str, ...] = ()  # some sources that it was validated with; exports are compared on them
     definition: str = field(default_factory=nn_digest)  # of the `nn/` that it was made with; empty: unknown
+    builder: str = ""  # what made the model, as module:function; empty: `build_model` of younger/
 
     @property
     def config(self) -> ModelConfig:
@@ -124,6 +132,7 @@ class Bundle:
             "languages": dict(zip(("source", "target"), self.languages, strict=True)),
             "probes": list(self.probes),
             "definition": self.definition,
+            **({"builder": self.builder} if self.builder else {}),
             "learned_from": asdict(
                 _LearnedFrom(self.longest_source, self.longest_repetition, self.copy_statistics, self.case_statistics)
             ),
@@ -140,26 +149,40 @@ class Bundle:
         return f"Bundle({languages}{parameters:,} parameters, {tokens} tokens)"
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: torch.device | None = None) -> Self:
-        """Read a folder that `save` wrote, ready to translate. Refuses an incomplete and a damaged one."""
+    def load(
+        cls, folder: str | Path, *, device: torch.device | None = None, build_model: ModelBuilder | None = None
+    ) -> Self:
+        """Read a folder that `save` wrote, ready to translate. Refuses an incomplete and a damaged one.
+
+        `build_model` makes the model of a config, where a function of your own made the one in the folder. Such a
+        folder is refused without it: what a file names is never imported.
+        """
         folder = Path(folder)
         for _ in range(RETRIES):
             checksums = Checksums(folder)
             try:
-                return cls._load(folder, checksums, device)
+                return cls._load(folder, checksums, device, build_model)
             except BundleError:
                 if checksums.is_current():  # otherwise it was being written, by a training run for one
                     raise
-        return cls._load(folder, Checksums(folder), device)
+        return cls._load(folder, Checksums(folder), device, build_model)
 
     @classmethod
-    def _load(cls, folder: Path, checksums: Checksums, device: torch.device | None) -> Self:
+    def _load(
+        cls, folder: Path, checksums: Checksums, device: torch.device | None, build_model: ModelBuilder | None
+    ) -> Self:
         _verify(folder, checksums, "config.json")
         config = _read_config(folder)
         if config.get("checksums") and not checksums.present:
             raise _not_whole(folder, f"{SUMS} does not exist")
         sizes = _sizes(folder, config)
         decode = _decode(folder, config)
+        builder = str(config.get("builder", ""))
+        if builder and build_model is None:
+            raise BundleError(
+                f"{folder} has a model of {builder!r:.80}, which is not part of allyouneed; import that function and "
+                "load the model in Python: Translator.load(folder, build_model=…)"
+            )
         # A bundle of an earlier version has none: training had these defaults.
         normalization = build_settings(
             Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
@@ -170,7 +193,7 @@ class Bundle:
         for name in tokenizers:
             _verify(folder, checksums, name)
         _read(folder, WEIGHTS_FILE, 0)
-        model = cls._verified_model(folder, checksums, sizes, device)
+        model = cls._verified_model(folder, checksums, sizes, device, build_model)
         try:
             vocabulary = Vocabulary.load(folder, joint=sizes.target_vocab_size is None)
         except DataError as error:
@@ -205,18 +228,24 @@ class Bundle:
             languages=_languages(folder, config),
             probes=_config_part(folder, config, "probes", tuple[str, ...]),
             definition=str(config.get("definition", "")),
+            builder=builder,
         )
 
     @classmethod
     def _verified_model(
-        cls, folder: Path, checksums: Checksums, sizes: ModelConfig, device: torch.device | None
+        cls,
+        folder: Path,
+        checksums: Checksums,
+        sizes: ModelConfig,
+        device: torch.device | None,
+        build_model: ModelBuilder | None,
     ) -> Transformer:
         from safetensors import SafetensorError
 
         with ThreadPoolExecutor(1) as thread:  # hashing takes as long as building the model
             verified = thread.submit(checksums.verify, WEIGHTS_FILE)
             try:
-                model = _read_model(folder, sizes)
+                model = _read_model(folder, sizes, build_model)
             except (SafetensorError, ConfigError) as error:
                 verified.result()  # if the file is damaged, that is the reason
                 raise _not_its_weights(folder, error) from error
@@ -298,8 +327,10 @@ class UnreadBundle(Bundle):
             raise BundleError(f"{self.folder} was written anew since it was loaded; load it again")
 
     @classmethod
-    def _load(cls, folder: Path, checksums: Checksums, device: torch.device | None) -> Self:
-        bundle = super()._load(folder, checksums, device)
+    def _load(
+        cls, folder: Path, checksums: Checksums, device: torch.device | None, build_model: ModelBuilder | None
+    ) -> Self:
+        bundle = super()._load(folder, checksums, device, build_model)
         config, weights = vars(bundle).pop("model")
         vars(bundle).update(
             folder=folder,
@@ -311,7 +342,7 @@ class UnreadBundle(Bundle):
         return bundle
 
     @classmethod
-    def _verified_model(cls, folder: Path, checksums: Checksums, sizes: ModelConfig, _: Any) -> Any:
+    def _verified_model(cls, folder: Path, checksums: Checksums, sizes: ModelConfig, *_: Any) -> Any:
         return sizes, _read_weights(folder, checksums)
 
 
@@ -423,15 +454,16 @@ def model_files(folder: Path) -> list[Path]:
     return [folder / name for name in FILES if (folder / name).is_file()]
 
 
-def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
-    """The model with the weights of the file. The header is compared first, before memory is allocated."""
+def _read_model(folder: Path, sizes: ModelConfig, build_model: ModelBuilder | None = None) -> Transformer:
+    """Build the model with the weights of the file. The header is compared first, before memory is allocated."""
     import torch
     from safetensors import safe_open
 
     from .fast.uninitialized import UninitializedWeights
     from .nn.weights import require_shapes, set_weights
-    from .younger import build_model
+    from .younger import build_model as build_known_model
 
+    build_model = build_model or build_known_model
     with safe_open(folder / WEIGHTS_FILE, framework="pt") as file:
         parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
         for stack, layers in (("encoder", sizes.encoder_layers), ("decoder", sizes.decoder_layers)):

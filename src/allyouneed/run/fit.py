@@ -9,7 +9,7 @@ import tomli_w
 import torch
 
 from ..auto import Draft, preliminary_recipe
-from ..bundle import Bundle
+from ..bundle import Bundle, ModelBuilder
 from ..config import Recipe, TrainConfig
 from ..data.prepared import open_prepared
 from ..errors import AllYouNeedError
@@ -19,7 +19,7 @@ from ..machine.files import locked, write_whole
 from ..machine.interpreter import environment
 from ..machine.interrupts import InterruptRequest, catch_interrupts
 from ..train.averaging import copy_weights
-from ..younger import build_model
+from ..younger import build_model as build_known_model
 from ..younger.muon import build_optimizer
 from .budget import USED_FILE, Stopwatch, within_budget
 from .callback import Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
@@ -44,6 +44,7 @@ def run_training(
     evaluate: Evaluator | None = None,
     film: FrameMaker | None = None,
     optimizer: OptimizerFactory = build_optimizer,
+    build_model: ModelBuilder | None = None,
     resume: bool = False,
     stopwatch: Stopwatch | None = None,
     report: Reporter = no_report,
@@ -52,8 +53,7 @@ def run_training(
 
     What a `Draft` leaves out is chosen from the corpus. `callback` is informed of the progress; `evaluate` scores the
     model at every validation; `film` makes the frames of film.jsonl; `optimizer` makes the optimizer, whose learning
-    rate follows the recipe's schedule. `report` writes a page about the run at its start, after each validation and
-    at its end.
+    rate follows the recipe's schedule; `build_model` makes the model of a config. `report` writes a page about the run.
 
     With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
     leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
@@ -67,7 +67,7 @@ def run_training(
     """
     if is_follower():
         with group_of_torchrun():
-            return Bundle.load(follow(optimizer))
+            return Bundle.load(follow(optimizer, build_model), build_model=build_model)
     output = Path(output)
     callback = callback or SilentCallback()
     stopwatch = stopwatch or Stopwatch()
@@ -83,10 +83,10 @@ def run_training(
         settings = preliminary_recipe(recipe).train
         noted = stopwatch.noted(output / USED_FILE, goes_on=resume) if settings.minutes else nullcontext()
         with noted, using_threads(_first_threads(settings)):
-            plan = _plan(recipe, output, stage, callback, stopwatch, optimizer)
+            plan = _plan(recipe, output, stage, callback, stopwatch, divides_work(settings, optimizer, build_model))
             setup = set_up(
                 plan, output, callback=callback, evaluate=evaluate, film=film, optimizer_factory=optimizer,
-                stopwatch=stopwatch, report=report,
+                stopwatch=stopwatch, report=report, build_model=build_model,
             )  # fmt: skip
             minutes = setup.recipe.train.minutes
             if minutes and not stage.has_checkpoint:
@@ -104,13 +104,16 @@ def _plan(
     stage: Stage,
     callback: TrainingCallback,
     stopwatch: Stopwatch,
-    optimizer: OptimizerFactory,
+    divides: bool,
 ) -> RunPlan:
-    """Return the plan of a run; before the first update, its preparation may not use up the time budget."""
+    """Return the plan of a run, which may have processes that share it if it `divides` its work.
+
+    Before the first update the preparation may not use up the time budget.
+    """
     settings = preliminary_recipe(recipe).train
     starts = not stage.has_checkpoint
     progress = within_budget(settings, stopwatch, callback.on_prepare) if starts else callback.on_prepare
-    workers = most_workers(settings, can_divide=divides_work(settings, optimizer))
+    workers = most_workers(settings, can_divide=divides)
     return plan_run(
         recipe, output, stage=stage, device=pick_device(settings.device), workers=workers, progress=progress
     )
@@ -134,7 +137,8 @@ def preview_training(
     with locked(output, what=str(output)):
         refuse_a_run(output)
         with using_threads(_first_threads(preliminary_recipe(recipe).train)):
-            plan = _plan(recipe, output, Stage.NEW, callback, stopwatch, build_optimizer)
+            divides = divides_work(preliminary_recipe(recipe).train, build_optimizer)
+            plan = _plan(recipe, output, Stage.NEW, callback, stopwatch, divides)
             setup = set_up(
                 plan, output, callback=callback, evaluate=evaluate, optimizer_factory=build_optimizer,
                 stopwatch=stopwatch, report=no_report,
@@ -178,7 +182,7 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
                 cores = _train_on(cores, setup, run, helpers, interrupt)
         finally:
             setup.report(setup.output, run.message)
-    return Bundle.load(setup.output, device=setup.device)
+    return Bundle.load(setup.output, device=setup.device, build_model=setup.build_model)
 
 
 def _first_state(setup: Setup, stage: Stage) -> TrainState:
@@ -201,7 +205,7 @@ def _finished(setup: Setup, state: TrainState, changes: list[str]) -> Bundle:
     setup.callback.on_message("resume", text)
     with running_workers(1, threads=1, helpers=Helpers()) as workers:
         workers.from_first(lambda: Task(setup.recipe, setup.output, setup.data_folder, 1, 0, is_finished=True))
-    return Bundle.load(setup.output, device=setup.device)
+    return Bundle.load(setup.output, device=setup.device, build_model=setup.build_model)
 
 
 def _train_on(cores: int, setup: Setup, run: Run, helpers: Helpers, interrupt: InterruptRequest) -> int:
@@ -242,7 +246,7 @@ def _can_resume(recipe: Recipe | Draft, output: Path) -> bool:
         return False
 
 
-def follow(optimizer_factory: OptimizerFactory = build_optimizer) -> Path:
+def follow(optimizer_factory: OptimizerFactory = build_optimizer, build_model: ModelBuilder | None = None) -> Path:
     """Take part in the run of the default process group, and return its folder; nothing is printed or written."""
     workers = WorkerGroup()
     task = workers.from_first(_task_of_the_first)
@@ -250,7 +254,8 @@ def follow(optimizer_factory: OptimizerFactory = build_optimizer) -> Path:
         return task.output
     plan = task.recipe
     data = open_prepared(task.data_folder, plan.data, max_length=plan.model.max_length)
-    model = build_model(data.vocabulary.with_vocab_size(plan.model)).to(pick_device(plan.train.device), torch.float32)
+    model = (build_model or build_known_model)(data.vocabulary.with_vocab_size(plan.model))
+    model = model.to(pick_device(plan.train.device), torch.float32)
     optimizer = optimizer_factory(model, plan.train)
     setup = Setup(
         recipe=plan, output=task.output, data=data, data_folder=task.data_folder, model=model, optimizer=optimizer,

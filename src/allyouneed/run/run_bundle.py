@@ -91,9 +91,14 @@ MOST_TARGETS = 5_000  # searched for repetitions, evenly spaced
 
 
 def make_bundle(
-    recipe: Recipe, data: PreparedData, model: Transformer, languages: tuple[str, str], card: str = ""
+    recipe: Recipe,
+    data: PreparedData,
+    model: Transformer,
+    languages: tuple[str, str],
+    card: str = "",
+    builder: str = "",
 ) -> Bundle:
-    """The model with the vocabulary, the settings and the facts of its data that translating needs."""
+    """Return the model with the vocabulary, the settings and the facts of its data that translating needs."""
     vocabulary = data.vocabulary
     return Bundle(
         model,
@@ -108,6 +113,7 @@ def make_bundle(
         normalization=Normalization.from_config(recipe.clean),
         languages=languages,
         probes=tuple(pair.source for pair in data.validation_samples(PROBES)),
+        builder=builder,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch.optim import Optimizer
 
-from ..bundle import Bundle
+from ..bundle import Bundle, ModelBuilder
 from ..config import Recipe, TrainConfig
 from ..config.export_limits import describe_exports
 from ..data.batch import require_large_batches
@@ -20,7 +20,7 @@ from ..machine.interpreter import versions
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..train.gradients import autocast_dtype
-from ..younger import build_model
+from ..younger import build_model as build_known_model
 from ..younger.muon import build_optimizer
 from .budget import Stopwatch
 from .callback import WITHOUT_TRANSLATIONS, Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
@@ -55,6 +55,7 @@ class Setup:
     film: FrameMaker | None = None
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
     report: Reporter = no_report
+    build_model: ModelBuilder | None = None
     messages: list[tuple[str, str]] = field(default_factory=list)
 
     def threads_each(self, cores: int) -> int:
@@ -83,16 +84,17 @@ def set_up(
     optimizer_factory: OptimizerFactory,
     stopwatch: Stopwatch,
     report: Reporter,
+    build_model: ModelBuilder | None = None,
 ) -> Setup:
     """Make the model that a plan asks for, with its first weights, and its optimizer."""
     recipe, data = plan.recipe, plan.pairs.data
     require_large_batches(data.train, recipe.train.batch_tokens)
     torch.manual_seed(recipe.train.seed)
-    model = _make_model(recipe, data, plan.pairs.initial, pick_device(recipe.train.device))
+    model = _make_model(recipe, data, plan.pairs.initial, pick_device(recipe.train.device), build_model)
     optimizer = optimizer_factory(model, recipe.train)
     _refuse_patience_without_metric(recipe, data, evaluate)
     languages, guess = find_languages(recipe)
-    divides = divides_work(recipe.train, optimizer_factory)
+    divides = divides_work(recipe.train, optimizer_factory, build_model)
     cores = choose_cores(recipe.train, model, can_divide=divides)
     dtype = str(autocast_dtype(recipe.train.precision, model)).removeprefix("torch.")
     messages = [*plan.messages]
@@ -105,14 +107,17 @@ def set_up(
         recipe=recipe, output=output, data=data, data_folder=plan.pairs.folder, model=model, optimizer=optimizer,
         languages=languages, cores=cores, callback=callback,
         window=window_size(recipe.train, model) if cores.first < cores.most else 0,
-        evaluate=evaluate, film=film, stopwatch=stopwatch, report=report, messages=messages,
+        evaluate=evaluate, film=film, stopwatch=stopwatch, report=report, build_model=build_model, messages=messages,
     )  # fmt: skip
 
 
-def divides_work(settings: TrainConfig, optimizer_factory: OptimizerFactory) -> bool:
-    """Return True if a run may start processes of its own that share it."""
+def divides_work(
+    settings: TrainConfig, optimizer_factory: OptimizerFactory, build_model: ModelBuilder | None = None
+) -> bool:
+    """Return True if a run may start processes of its own that share it; these know no function of the caller's."""
     on_cpu = pick_device(settings.device).type == "cpu"
-    return can_divide(on_cpu=on_cpu, is_standard=optimizer_factory is build_optimizer)
+    is_standard = optimizer_factory is build_optimizer and build_model is None
+    return can_divide(on_cpu=on_cpu, is_standard=is_standard)
 
 
 def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:
@@ -132,11 +137,17 @@ def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate
         )
 
 
-def _make_model(recipe: Recipe, data: PreparedData, initial: Bundle | None, device: torch.device) -> Transformer:
+def _make_model(
+    recipe: Recipe,
+    data: PreparedData,
+    initial: Bundle | None,
+    device: torch.device,
+    build_model: ModelBuilder | None,
+) -> Transformer:
     config = data.vocabulary.with_vocab_size(recipe.model)
     if device.type == "cpu":
         require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
-    model = build_model(config)
+    model = (build_model or build_known_model)(config)
     if initial:
         what = f"the model of {recipe.train.init_from} does not have the sizes this recipe asks for"
         with refused(ConfigError, what, ConfigError, remedy="leave [model] out, or give the sizes in its config.json"):

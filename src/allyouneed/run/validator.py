@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..bundle import Bundle
+from ..bundle import Bundle, builder_name
 from ..config import Recipe
 from ..data.pairs import Pair
 from ..errors import ConfigError, SlowerEngineWarning, TrainingError
@@ -65,6 +65,7 @@ class Validator:
     ) -> None:
         self._recipe, self._output, self._data = setup.recipe, setup.output, setup.data
         self._languages = setup.languages
+        self._builder = builder_name(setup.build_model)
         self._made: Bundle | None = None
         self._film = Film(setup.output / FILM_FILE, setup.film) if setup.film else None
         self._callback, self._evaluate, self._report = setup.callback, setup.evaluate, setup.report
@@ -190,7 +191,7 @@ class Validator:
 
     def _bundle(self, model: Transformer, card: str = "") -> Bundle:
         if self._made is None:  # what it keeps of the pairs is counted once
-            self._made = make_bundle(self._recipe, self._data, model, self._languages)
+            self._made = make_bundle(self._recipe, self._data, model, self._languages, builder=self._builder)
         return replace(self._made, model=model, card=card)
 
     def _message(self, topic: str, text: str) -> None:

@@ -93,7 +93,8 @@ def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
     from ..bundle import Bundle, UnreadBundle
 
     on_cpu = isinstance(model, UnreadBundle) or _is_on_cpu(model)
-    if on_cpu and precision != "bfloat16" and load_library() is not None:
+    is_own = isinstance(model, Bundle) and bool(model.builder)  # a function of the user's made it, not in C
+    if on_cpu and precision != "bfloat16" and not is_own and load_library() is not None:
         chosen = pick_precision(model.config) if precision == "auto" else cast(NativePrecision, precision)
         if isinstance(model, UnreadBundle) and is_as_compared():
             return NativeEngine(model.config, model.weights(), chosen)
@@ -103,6 +104,7 @@ def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
             return engine
     elif precision == "int8":
         missing = "the engine in C was not compiled (see docs/install.md)" if on_cpu else "int8 is for a CPU"
+        missing = "a model of your own has no engine in C" if is_own else missing
         warnings.warn(f"{missing}; nn/ translates in float32, more slowly", SlowerEngineWarning, stacklevel=3)
     from .definition import DefinitionEngine
 

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from ..bundle import Bundle, UnreadBundle, require_one_vocabulary, warn_of_another_definition
+from ..bundle import Bundle, ModelBuilder, UnreadBundle, require_one_vocabulary, warn_of_another_definition
 from ..config import DecodeConfig
 from ..config.settings import require_whole
 from ..decode import never_cancelled
@@ -112,17 +112,20 @@ class Translator:
         device: str = "auto",
         precision: str = "auto",
         glossary: Terms | None = None,
+        build_model: ModelBuilder | None = None,
         **decode: SearchSetting,
     ) -> Self:
         """Make a translator from a bundle's folder, or an ensemble from several.
 
-        Settings of `DecodeConfig` replace the bundle's own, as in `using`.
+        Settings of `DecodeConfig` replace the bundle's own, as in `using`. `build_model` is as in `Bundle.load`.
         """
         folders = [folder, *others]
-        if device == "cpu" or (device == "auto" and not may_have_gpu()):
+        on_cpu = device == "cpu" or (device == "auto" and not may_have_gpu())
+        if on_cpu and build_model is None:
             bundles: list[Bundle] = [UnreadBundle.load(Path(one)) for one in folders]  # needs no PyTorch
         else:
-            bundles = [Bundle.load(Path(one), device=pick_device(device)) for one in folders]
+            where = pick_device(device)
+            bundles = [Bundle.load(Path(one), device=where, build_model=build_model) for one in folders]
         require_one_vocabulary(bundles, [str(one) for one in folders])
         return cls(*bundles, precision=precision).using(glossary=glossary, **decode)
 

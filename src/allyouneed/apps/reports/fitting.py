@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...auto import preliminary_recipe
-from ...bundle import Bundle
+from ...bundle import Bundle, ModelBuilder
 from ...config import Recipe
 from ...config.language_tags import parse_pair
 from ...errors import ConfigError
@@ -35,6 +35,7 @@ def fit(
     metrics: Mapping[str, UserMetric] | None = None,
     film: FrameMaker | None = None,
     optimizer: OptimizerFactory = build_optimizer,
+    build_model: ModelBuilder | None = None,
     resume: bool = False,
     stopwatch: Stopwatch | None = None,
 ) -> Bundle:
@@ -53,14 +54,12 @@ def fit(
     that return a score, higher for the better; each is recorded under its name, which `train.early_stopping_metric` may
     be. A recipe names such a function as "module:function".
     `film` is called with the bundle between updates, ever more seldom; what it returns is a frame of film.jsonl.
-    `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule.
+    `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule, `build_model` the model.
 
-    With `train.minutes` the whole run ends within this time by `stopwatch`; a resumed run has the rest of it.
-
-    With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
+    With `train.minutes` the whole run ends within this time by `stopwatch`; a resumed run has the rest of it. With
+    `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
     leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
-    other pairs, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
-    `Interrupted`.
+    pairs, and a folder in which another process trains. SIGINT and SIGTERM save the run and raise `Interrupted`.
     """
     recipe = _with_settings(_as_tables(recipe), _named_settings(minutes, languages, init_from))
     stopping = preliminary_recipe(recipe).train.early_stopping_metric
@@ -76,6 +75,7 @@ def fit(
             evaluate=evaluate,
             film=film,
             optimizer=optimizer,
+            build_model=build_model,
             resume=resume,
             stopwatch=stopwatch,
             report=try_to_write_report,
