@@ -177,12 +177,7 @@ class Bundle:
             raise _not_whole(folder, f"{SUMS} does not exist")
         sizes = _sizes(folder, config)
         decode = _decode(folder, config)
-        builder = str(config.get("builder", ""))
-        if builder and build_model is None:
-            raise BundleError(
-                f"{folder} has a model of {builder!r:.80}, which is not part of allyouneed; import that function and "
-                "load the model in Python: Translator.load(folder, build_model=…)"
-            )
+        builder = _required_builder(folder, config, build_model)
         # A bundle of an earlier version has none: training had these defaults.
         normalization = build_settings(
             Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
@@ -502,6 +497,17 @@ def _verify(folder: Path, checksums: Checksums, name: str) -> None:
     """Refuse a file that is missing, is no regular file, or has another SHA-256 than is listed."""
     _read(folder, name, 0)
     checksums.verify(name)
+
+
+def _required_builder(folder: Path, config: dict[str, Any], build_model: ModelBuilder | None) -> str:
+    """Return the name of a user's function that made the model. Refuses such a folder without a function."""
+    builder = str(config.get("builder", ""))
+    if builder and build_model is None:
+        raise BundleError(
+            f"{folder} has a model of {builder!r:.80}, which is not part of allyouneed; import that function and load "
+            "the model in Python: Translator.load(folder, build_model=…)"
+        )
+    return builder
 
 
 def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source: bool) -> None:
