@@ -16,10 +16,11 @@ from typing import Any
 
 import ray
 
+import allyouneed.apps.cli.translate as translate
 import allyouneed.data.clean as reading
 import allyouneed.data.pairs as store
 import allyouneed.data.prepare as preparing
-from allyouneed.apps.cli import app, chunks
+from allyouneed.apps.cli import app
 
 
 class DyingOnce:
@@ -52,7 +53,7 @@ def main() -> None:
     for module, name, dying in (
         (reading, "clean_block", DyingOnce),
         (preparing, "_encode_block", DyingOnce),
-        (chunks, "row_maker", DyingMaker),
+        (translate, "row_maker", DyingMaker),
     ):
         vars(module)[name] = dying(output.with_name(f"killed-{name}"), vars(module)[name])
     output_stream = sys.stdout
