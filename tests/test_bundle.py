@@ -350,6 +350,8 @@ def test_a_model_of_a_users_own_function_is_trained_and_loaded_with_that_functio
     for load in (Bundle.load, UnreadBundle.load, Translator.load):
         with pytest.raises(BundleError, match=made.builder):
             load(folder)
+    with pytest.raises(ConfigError, match=made.builder):
+        fit(runs.TINY, folder, resume=True)
     again = fit(runs.TINY, folder, build_model=build_plainly, resume=True)
     for before, after in zip(made.model.parameters(), again.model.parameters(), strict=True):
         assert torch.equal(before, after)

@@ -154,8 +154,8 @@ class Bundle:
     ) -> Self:
         """Read a folder that `save` wrote, ready to translate. Refuses an incomplete and a damaged one.
 
-        `build_model` makes the model of a config, where a function of your own made the one in the folder. Such a
-        folder is refused without it: what a file names is never imported.
+        `build_model` is the function that built the model, if that was one of your own. Without it such a folder is
+        refused: what a file names is never imported.
         """
         folder = Path(folder)
         for _ in range(RETRIES):
@@ -398,6 +398,11 @@ def split_card(card: str) -> tuple[str, str]:
     """The lines between two `---` at the head of a card, which model hubs read, and its text; "" if there are none."""
     head = re.match(r"---\r?\n(.*?\n)---\s+", card, re.DOTALL)
     return (head[1], card[head.end() :]) if head else ("", card)
+
+
+def read_builder(folder: Path) -> str:
+    """Return the name of a user's function that built a bundle's model, or "". Loads no weights."""
+    return str(_read_config(folder).get("builder", ""))
 
 
 def read_license(head: str) -> str:

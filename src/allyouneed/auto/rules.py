@@ -103,7 +103,7 @@ class Rule(NamedTuple):
     """A row: `settings` are chosen `when` the condition holds, for the reason `why`.
 
     `measured` names the page and section of docs/measured/ with the figures that led to the rule; "" is a convention
-    of the field.
+    of the field, or was not measured by itself.
     """
 
     settings: Callable[[Known], Settings]
@@ -169,18 +169,15 @@ RULES = (
         lambda known: {"decode.length_ratio": EXACT_LENGTH_RATIO},
         lambda known: "what the model has not ended may go on, beyond the lengths of training",
         lambda known: known.corpus.exact,
-        "automatic-settings.md#public-shared-tasks",
     ),
     Rule(
         lambda known: {"decode.replace_unknown": True},
         lambda known: "an unknown character is copied",
         lambda known: known.corpus.exact and bool(known.tables["data"].get("made_up")),
-        "automatic-settings.md#few-strings-width-made-up-pairs-several-seeds",
     ),
     Rule(
         lambda known: {"train.batch_tokens": max(BATCH_TOKENS[known.hardware], known.corpus.longest)},
         lambda known: f"on a {known.hardware}; at least the longest sentence",
-        measured="automatic-settings.md#settings-by-hand",
     ),
     Rule(
         lambda known: {"train.steps": round_to_two_digits(known.corpus.minutes * UPDATES_PER_MINUTE)},
@@ -190,7 +187,6 @@ RULES = (
     Rule(
         lambda known: {"train.steps": known.steps},
         lambda known: f"about {known.steps / known.updates_per_epoch:.0f} epochs",
-        measured="experiments.md#the-size-for-30000-pairs",
     ),
     Rule(
         lambda known: {"train.optimizer": ALWAYS["optimizer"]},
@@ -225,7 +221,6 @@ RULES = (
     Rule(
         lambda known: {"train.average_checkpoints": ALWAYS["average_checkpoints"]},
         lambda known: "not needed when the learning rate ends at zero",
-        measured="experiments.md#ensembles-and-averages",
     ),
     Rule(
         lambda known: {
@@ -234,6 +229,5 @@ RULES = (
         },
         lambda known: _metric(known)[1],
         lambda known: known.corpus.has_valid,
-        "automatic-settings.md#multi30k-in-2-minutes",
     ),
 )

@@ -9,10 +9,10 @@ import tomli_w
 import torch
 
 from ..auto import Draft, preliminary_recipe
-from ..bundle import Bundle, ModelBuilder
+from ..bundle import Bundle, ModelBuilder, builder_name, read_builder
 from ..config import Recipe, TrainConfig
 from ..data.prepared import open_prepared
-from ..errors import AllYouNeedError
+from ..errors import AllYouNeedError, ConfigError
 from ..fast.workers import WorkerGroup
 from ..machine.device import describe_device, pick_device, using_threads
 from ..machine.files import locked, write_whole
@@ -189,11 +189,25 @@ def _first_state(setup: Setup, stage: Stage) -> TrainState:
     """Return the state with which a run begins here, and give the model and the optimizer those of its checkpoint."""
     if not stage.has_checkpoint:
         return TrainState(ema=copy_weights(setup.model) if setup.recipe.train.ema_decay else {})
+    _refuse_another_builder(setup)
     checkpoint = setup.output / CHECKPOINT_FILE
     state = load_checkpoint(checkpoint, setup.model, setup.optimizer, data=setup.data.identity())
     state.continue_with(setup.recipe.train)
     setup.stopwatch.go_on_after(state.used_seconds)
     return state
+
+
+def _refuse_another_builder(setup: Setup) -> None:
+    """Refuse to go on with a model that another function builds than the one that the run was started with."""
+    if not (setup.output / "config.json").exists():  # no validation yet
+        return
+    before, now = read_builder(setup.output), builder_name(setup.build_model)
+    if before != now:
+        names = [repr(name) if name else "allyouneed itself" for name in (before, now)]
+        raise ConfigError(
+            f"the model of {setup.output} is built by {names[0]}, not by {names[1]}; "
+            "resume it with fit(…, build_model=…) as it was started, or train in another folder"
+        )
 
 
 def _finished(setup: Setup, state: TrainState, changes: list[str]) -> Bundle:
