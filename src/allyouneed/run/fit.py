@@ -203,7 +203,7 @@ def _refuse_another_builder(setup: Setup) -> None:
         return
     before, now = read_builder(setup.output), builder_name(setup.build_model)
     if before != now:
-        names = [repr(name) if name else "allyouneed itself" for name in (before, now)]
+        names = [repr(name) if name else "the package's own build_model" for name in (before, now)]
         raise ConfigError(
             f"the model of {setup.output} is built by {names[0]}, not by {names[1]}; "
             "resume it with fit(…, build_model=…) as it was started, or train in another folder"
