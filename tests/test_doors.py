@@ -111,6 +111,21 @@ def test_every_api_for_texts_finds_the_same(client: TestClient, expected: list[s
     assert json.loads(streamed.rpartition("data: ")[2]) == {"text": expected[4]}
 
 
+def test_the_page_of_the_server_joins_the_sentences_that_the_server_finds(
+    client: TestClient, expected: list[str]
+) -> None:
+    texts = [*TEXTS, "", " \n"]
+    found = client.post("/v1/sentences", json={"texts": texts, **LANGUAGES}).json()["sentences"]
+    joined = []
+    for text, some in zip(texts, found, strict=True):
+        assert text.startswith("".join(one["before"] + one["text"] for one in some))
+        sentences = {"texts": [one["text"] for one in some], "split_sentences": False, **LANGUAGES}
+        answers = client.post("/v1/translate", json=sentences).json()["translations"]
+        joined.append("".join(one["gap"] + answer["text"] for one, answer in zip(some, answers, strict=True)))
+    assert joined == [*expected, "", ""]
+    assert sum(map(len, found)) > len(TEXTS)
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_door_for_documents_writes_the_same(
     name: str, folder: Path, translator: Translator, client: TestClient, tmp_path: Path

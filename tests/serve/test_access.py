@@ -75,6 +75,7 @@ def test_more_requests_than_the_limit_are_answered_429_with_a_time(tmp_path: Pat
         ("/translate", {**BODY, "glossary": {"": "a"}}),
         ("/v1/translate", {"texts": ["a"], "source": "en", "target": "xx"}),
         ("/v1/translate", {"texts": ["a"], "source": "en", "target": "it", "alternatives": 11}),
+        ("/v1/sentences", {"texts": ["a"], "source": "en", "target": "xx"}),
         ("/v1/stream", {"text": "a", "source": "en", "target": "xx"}),
         ("/v1/explain", {"text": "a", "source": "en", "target": "xx"}),
     ],
@@ -94,8 +95,9 @@ def test_a_batch_that_no_minute_has_room_for_is_refused_as_too_large() -> None:
     ("method", "path"),
     [
         ("POST", "/translate"), ("POST", "/detect"), ("POST", "/suggest"), ("POST", "/translate_file"),
-        ("POST", "/v1/translate"), ("POST", "/v1/stream"), ("POST", "/v1/explain"), ("POST", "/v2/translate"),
-        ("GET", "/v2/languages"), ("GET", "/v2/usage"), ("GET", "/v2/glossaries"), ("POST", "/v3/glossaries"),
+        ("POST", "/v1/translate"), ("POST", "/v1/sentences"), ("POST", "/v1/stream"), ("POST", "/v1/explain"),
+        ("POST", "/v2/translate"), ("GET", "/v2/languages"),
+        ("GET", "/v2/usage"), ("GET", "/v2/glossaries"), ("POST", "/v3/glossaries"),
         ("POST", "/v2/document"), ("POST", "/v2/document/1"), ("POST", "/v2/document/1/result"),
     ],
 )  # fmt: skip
@@ -105,7 +107,7 @@ def test_without_a_key_nothing_is_translated(tmp_path: Path, method: str, path: 
     body = {"texts": ["a"], "text": "a", "source": "en", "target": "it"} if path.startswith("/v1") else {}
     if path in ("/v1/stream", "/v1/explain"):
         del body["texts"]
-    elif path == "/v1/translate":
+    elif path in ("/v1/translate", "/v1/sentences"):
         del body["text"]
     with client(**settings) as browser:
         answer = browser.request(method, path, json=body)

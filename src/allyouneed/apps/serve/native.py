@@ -29,6 +29,7 @@ class TextsRequest(NativeBody):
     align: Literal["words", "tokens"] | None = Field(None, description="units to align, if any")
     glossary: dict[str, str] = Field(default_factory=dict, description="terms and their translations")
     prefix: str | list[str] = Field("", description="how every translation begins, or a list: how each begins")
+    split_sentences: bool = Field(True, description="false: each text is one sentence")
 
 
 class AlternativeText(BaseModel):
@@ -61,6 +62,29 @@ class TextsAnswer(BaseModel):
     translations: list[TranslatedText]
 
 
+class SentencesRequest(NativeBody):
+    """Texts to cut into sentences."""
+
+    texts: list[str]
+    source: str = Field(description="language of the texts", examples=["en"])
+    target: str = Field(description="language of the translations", examples=["it"])
+    glossary: dict[str, str] = Field(default_factory=dict, description="terms, in which no sentence ends")
+
+
+class Sentence(BaseModel):
+    """A sentence; `before` is what stands before it in the text, and `gap` what belongs before its translation."""
+
+    text: str
+    before: str
+    gap: str
+
+
+class SentencesAnswer(BaseModel):
+    """The sentences of each text, in the order of the texts."""
+
+    sentences: list[list[Sentence]]
+
+
 class StreamRequest(NativeBody):
     """A text to translate piece by piece."""
 
@@ -80,12 +104,34 @@ async def translate(body: TextsRequest, server: Server, client: Admitted) -> JSO
         align=body.align,
         glossary=checked_terms(body.glossary, server.config),
         prefix=body.prefix if isinstance(body.prefix, str) else tuple(checked_prefixes(body.prefix, len(body.texts))),
+        split_sentences=body.split_sentences,
     )
     server.access.charge(client, cost=max(1, len(body.texts)), characters=sum(map(len, body.texts)))
     count_texts(body.texts)
     translations = await server.scheduler.translate(key, body.texts, options)
     # Not through the model of the answer: checking it again would take longer than making it.
     return JSONResponse({"translations": [_describe(one) for one in translations]})
+
+
+@router.post("/sentences", response_model=SentencesAnswer)
+async def find_sentences(body: SentencesRequest, server: Server, client: Admitted) -> JSONResponse:
+    """Tell which sentences of some texts are translated one by one, and what joins their translations."""
+    refuse_too_much(body.texts, server.config)
+    key = server.models.pair(body.source, body.target)
+    glossary = dict(checked_terms(body.glossary, server.config))
+    server.access.charge(client)
+
+    def find(translator: Translator) -> list[list[dict[str, str]]]:
+        split = translator.split(body.texts, glossary=glossary or None, on_refused=lambda _: None)
+        found: list[list[dict[str, str]]] = [[] for _ in split.texts]
+        for number, (text, spans) in enumerate(zip(split.texts, split.spans, strict=True)):
+            place = 0
+            for (start, end), gap in zip(spans, split.gaps(number), strict=False):  # the last gap is at the end
+                found[number].append({"text": text[start:end], "before": text[place:start], "gap": gap})
+                place = end
+        return found
+
+    return JSONResponse({"sentences": await server.scheduler.run(key, find)})
 
 
 @router.post(

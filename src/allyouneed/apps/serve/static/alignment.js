@@ -1,13 +1,12 @@
 // Words that belong together light up on both sides: where the pointer is, and where the caret or the focus is.
 
 import { $, make } from "./dom.js";
-import { splitSentences } from "./sentences.js";
-import { currentSentences } from "./translation.js";
+import { currentSentences, sentencesIn } from "./translation.js";
 import { links, words } from "./words.js";
 
 const MANY = 20_000; // characters; a longer text has its words unmarked, so that typing stays quick
 
-// The same text stands under the text area, each word in a span: an area itself cannot mark a word.
+// The same text stands under the text area, each word of what is translated in a span: an area itself cannot mark a word.
 export function showMirror(text) {
   const mirror = $("mirror");
   mirror.replaceChildren();
@@ -16,7 +15,7 @@ export function showMirror(text) {
     return;
   }
   let end = 0;
-  splitSentences(text).forEach((sentence, number) => words(sentence.source).forEach((word, index) => {
+  sentencesIn(text).forEach((sentence, number) => words(sentence.source).forEach((word, index) => {
     const start = sentence.start + word.start;
     mirror.append(text.slice(end, start), make("span", { "data-sentence": number, "data-word": index }, word.text));
     end = start + word.text.length;
@@ -34,7 +33,7 @@ function clear() {
 function light(side, number, index) {
   clear();
   const sentence = currentSentences()[number];
-  if (!sentence || splitSentences($("source").value)[number]?.source !== sentence.source) return; // it was changed since
+  if (!sentence || !sentencesIn($("source").value).includes(sentence)) return; // it was changed since
   const linked = links(sentence.source, sentence.translation).filter(([i, j]) => (side === "source" ? i : j) === index);
   if (!linked.length) return;
   for (const [i, j] of linked) {
@@ -48,7 +47,7 @@ const lightNode = (side, word) => light(side, Number(word.dataset.sentence), Num
 function lightCaret() {
   const area = $("source");
   if (document.activeElement !== area) return;
-  const caret = area.selectionStart, all = splitSentences(area.value);
+  const caret = area.selectionStart, all = sentencesIn(area.value);
   const number = all.findIndex(({ start, source }) => start <= caret && caret <= start + source.length);
   const column = caret - all[number]?.start;
   const index = words(all[number]?.source ?? "").findIndex((word) => word.start <= column && column <= word.end);

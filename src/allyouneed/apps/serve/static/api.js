@@ -60,9 +60,14 @@ export async function detect(text, signal) {
   return best;
 }
 
-// Translations of some texts, each { text, confidence, flags, alignment, alternatives }.
+// The sentences of each text, { text, before, gap }: what stands before it there, and before its translation.
+export async function findSentences({ texts, source, target, glossary }, signal) {
+  return (await call("v1/sentences", { texts, source, target, glossary }, signal)).sentences;
+}
+
+// Translations of some sentences, each { text, confidence, flags, alignment, alternatives }.
 export async function translate({ texts, source, target, glossary, prefix = "", alternatives = 0 }, signal) {
-  const body = { texts, source, target, align: "words", glossary, prefix, alternatives };
+  const body = { texts, source, target, align: "words", glossary, prefix, alternatives, split_sentences: false };
   return (await call("v1/translate", body, signal)).translations;
 }
 

@@ -4,7 +4,6 @@ import { suggest } from "./api.js";
 import { $ } from "./dom.js";
 import { languageTag } from "./languages.js";
 import { announce, showMessage } from "./messages.js";
-import { splitSentences } from "./sentences.js";
 import { correct, currentLines, currentPair, currentText, isTranslated, translatedLine, translatedText } from "./translation.js";
 
 function setOpen(open) {
@@ -30,18 +29,28 @@ export function closeCorrection() {
   if (!$("correction").hidden) setOpen(false);
 }
 
-// What was changed, as [sentences, source, translation]: sentence by sentence where a line still has as many of them,
-// else line by line, and the text as a whole if it has other lines.
+// What was changed, as [sentences, source, translation]: of each line the sentences between those that stayed at its
+// beginning and at its end, and the text as a whole if it has other lines.
 function changes(corrected) {
-  const text = currentText(), sources = text.split("\n"), written = corrected.split("\n");
-  if (written.length !== sources.length) return [[[], text, corrected]];
-  return currentLines().flatMap((line, number) => {
-    const better = written[number].trim();
+  const whole = currentText(), written = corrected.split("\n"), lines = currentLines();
+  if (written.length !== lines.length) return [[[], whole, corrected]];
+  return lines.flatMap((line, number) => {
+    let better = written[number].trim();
     if (!line.length || !better || better === translatedLine(line).trim()) return [];
-    const sentences = splitSentences(better);
-    if (sentences.length !== line.length) return [[line, sources[number], better]];
-    const pairs = line.map((one, index) => [[one], one.source, sentences[index].source]);
-    return pairs.filter(([[one], , sentence]) => sentence !== one.translation?.text.trim());
+    const text = (one) => one.translation.text.trim();
+    let first = 0, last = line.length - 1;
+    for (; first < last && text(line[first]); first++) {
+      const kept = text(line[first]) + line[first + 1].gap;
+      if (better === kept || !better.startsWith(kept)) break;
+      better = better.slice(kept.length);
+    }
+    for (; first < last && text(line[last]); last--) {
+      const kept = line[last].gap + text(line[last]);
+      if (better === kept || !better.endsWith(kept)) break;
+      better = better.slice(0, better.length - kept.length);
+    }
+    const { start } = line[first], { start: lastStart, source } = line[last];
+    return [[line.slice(first, last + 1), whole.slice(start, lastStart + source.length), better]];
   });
 }
 

@@ -24,6 +24,7 @@ let isSetUp = false, isWatching = false; // the parts that need a model, and tho
 const on = {
   change() {
     const text = translatedText();
+    showMirror($("source").value);
     showLines(currentLines(), currentSentences(), languages.languageTag(currentPair()?.target));
     $("empty").hidden = Boolean(text.trim()) || Boolean($("source").value.trim());
     $("target-foot").hidden = !text.trim() || !$("correction").hidden;

@@ -1,7 +1,6 @@
 // The translation on the page: words one can point at, walk through and press; flags and confidence in words.
 
 import { $, make } from "./dom.js";
-import { gapBefore } from "./sentences.js";
 import { words } from "./words.js";
 
 const FLAGS = {
@@ -21,11 +20,11 @@ function wordNode(word, sentence, index, chosen) {
   }, word.text);
 }
 
-function lineNode(line, numbers, target) {
+function lineNode(line, numbers) {
   const paragraph = make("p", { dir: "auto" });
-  line.forEach((sentence, position) => {
+  line.forEach((sentence) => {
     const text = sentence.translation?.text ?? "";
-    if (text) paragraph.append(gapBefore(sentence, !position, target));
+    if (text) paragraph.append(sentence.gap);
     let end = 0;
     words(text).forEach((word, index) => {
       paragraph.append(text.slice(end, word.start), wordNode(word, numbers.get(sentence), index, sentence.chosen));
@@ -43,7 +42,7 @@ export function showLines(lines, sentences, target) {
     const mark = JSON.stringify(line.map((one) => [numbers.get(one), one.gap, one.translation?.text, one.chosen]));
     const there = output.children[number];
     if (there?.dataset.mark === mark) return;
-    const node = lineNode(line, numbers, target);
+    const node = lineNode(line, numbers);
     node.dataset.mark = mark;
     if (there) there.replaceWith(node);
     else output.append(node);

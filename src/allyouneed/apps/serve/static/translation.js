@@ -1,19 +1,19 @@
 // The translation of each sentence: asked for as one types, a sentence only once.
 
-import { detect, translate } from "./api.js";
+import { detect, findSentences, translate } from "./api.js";
 import { termsFor } from "./glossary.js";
 import * as languages from "./languages.js";
-import { gapBefore, groupByLine, splitSentences } from "./sentences.js";
 
 const DELAY = 250, MAX_DELAY = 2000; // ms of rest before a request
-const AT_ONCE = 32; // sentences in a request, so that the first of a long text come soon
+const AT_ONCE = 32; // lines or sentences in a request, so that the first of a long text come soon
 const ALTERNATIVES = 8; // that are asked for, to find other words
 const MOST_WORDS = 6; // that are offered for a word
-const KEPT = 2000; // translations in the cache, which is gone with the page
+const KEPT = 2000; // answers in a cache, which is gone with the page
 
-const cache = new Map();
-// What is shown, until another text has its first translation: one text, its languages, and its sentences, those of
-// sentences.js with { translation, chosen, corrected }; chosen is the word that the visitor chose, or -1.
+const sentencesOf = new Map(), translationOf = new Map(); // caches: of a line, and of a sentence, each in its context
+// What is shown, until another text has its first translation: one text, its languages, and its sentences. Each is
+// { source, line, start, gap, translation, chosen, corrected }: the number of its line, its place in the text, what
+// stands before its translation, and the word that the visitor chose, or -1.
 let shown = { text: "", pair: null, sentences: [] };
 let detected = null; // { text, pair }
 let delay = DELAY; // doubled whenever the server asks to slow down, until it answers again
@@ -23,12 +23,20 @@ let running = null;
 
 export const currentText = () => shown.text;
 export const currentSentences = () => shown.sentences;
-export const currentLines = () => groupByLine(shown.sentences, shown.text.split("\n").length);
+export function currentLines() {
+  const lines = shown.text.split("\n").map(() => []);
+  for (const sentence of shown.sentences) lines[sentence.line].push(sentence);
+  return lines;
+}
+// The first sentences that a text has in common with what is shown.
+export function sentencesIn(text) {
+  const end = shown.sentences.findIndex(({ source, start }) => !text.startsWith(source, start));
+  return end < 0 ? shown.sentences : shown.sentences.slice(0, end);
+}
 export const currentPair = () => shown.pair;
 export const isTranslated = (text) => text === shown.text && shown.sentences.every((one) => one.translation);
 export const translatedText = () => currentLines().map(translatedLine).join("\n");
-export const translatedLine = (line) => line.map((one, index) =>
-  one.translation?.text ? gapBefore(one, !index, shown.pair.target) + one.translation.text : "").join("");
+export const translatedLine = (line) => line.map((one) => one.translation?.text ? one.gap + one.translation.text : "").join("");
 
 // The server's limits of one request; -1: none.
 export function setLimits({ textsLimit = -1, alternativesLimit = ALTERNATIVES }) {
@@ -36,9 +44,22 @@ export function setLimits({ textsLimit = -1, alternativesLimit = ALTERNATIVES })
   mostAlternatives = Math.min(ALTERNATIVES, alternativesLimit);
 }
 
-function remember(key, translation) {
-  cache.set(key, translation);
-  if (cache.size > KEPT) cache.delete(cache.keys().next().value);
+// What `request` answers to each of some texts. Those that `cache` has are not sent, the others a few at once, and
+// `onAnswers` is called after each.
+async function ask(cache, context, texts, request, onAnswers = () => {}) {
+  const missing = [...new Set(texts)].filter((text) => text && !cache.has(context + text));
+  for (let start = 0; start < missing.length; start += atOnce) {
+    const some = missing.slice(start, start + atOnce);
+    const answers = await request(some);
+    some.forEach((text, index) => cache.set(context + text, answers[index]));
+    onAnswers();
+  }
+  const answers = texts.map((text) => cache.get(context + text));
+  for (const key of cache.keys()) {
+    if (cache.size <= KEPT) break;
+    cache.delete(key);
+  }
+  return answers;
 }
 
 // Translates `text` after a rest; `soon` without one. Calls `on.change`, `on.busy` and `on.error`.
@@ -63,7 +84,10 @@ async function run(text, on) {
     const pair = text.trim() ? await findPair(text, signal) : shown.pair;
     if (signal.aborted) return;
     if (text.trim()) on.pair(pair);
-    await translateSentences({ text, pair, sentences: withChoices(text, pair) }, on, signal);
+    const { source, target } = pair ?? {}, request = { source, target, glossary: termsFor(source, target) };
+    const sentences = withChoices(await splitLines(text.split("\n"), request, signal), pair);
+    if (signal.aborted) return;
+    await translateSentences({ text, pair, sentences }, request, on, signal);
     delay = DELAY;
   } catch (error) {
     if (error.kind === "wait") delay = Math.min(2 * delay, MAX_DELAY);
@@ -76,10 +100,26 @@ async function run(text, on) {
   }
 }
 
-// The sentences of a text; one that is shown already keeps what the visitor chose or wrote.
-function withChoices(text, pair) {
+// The sentences of a text: { source, line, start, gap }. The server knows where they end.
+async function splitLines(lines, request, signal) {
+  const send = (texts) => findSentences({ texts, ...request }, signal);
+  const answers = await ask(sentencesOf, JSON.stringify(request), lines.map((line) => line.trim() && line), send);
+  let lineStart = 0;
+  return lines.flatMap((content, line) => {
+    let place = lineStart;
+    lineStart += content.length + 1;
+    return (answers[line] ?? []).map(({ text, before, gap }) => {
+      const start = place + before.length;
+      place = start + text.length;
+      return { source: text, line, start, gap };
+    });
+  });
+}
+
+// Some sentences; one that is shown already keeps what the visitor chose or wrote.
+function withChoices(sentences, pair) {
   const before = pair?.source === shown.pair?.source && pair?.target === shown.pair?.target ? shown.sentences : [];
-  return splitSentences(text).map((one, number) => {
+  return sentences.map((one, number) => {
     const { translation = null, chosen = -1, corrected = false } =
       [before[number], ...before].find((other) => other?.source === one.source && (other.chosen >= 0 || other.corrected)) ?? {};
     return { ...one, translation, chosen, corrected };
@@ -108,23 +148,16 @@ async function detectPair(text, signal) {
 }
 
 // Takes the place of what is shown with the first translations of `next`.
-async function translateSentences(next, on, signal) {
-  const { source, target } = next.pair ?? {}, glossary = termsFor(source, target);
-  const context = JSON.stringify([source, target, glossary]);
+async function translateSentences(next, request, on, signal) {
+  const context = JSON.stringify(request);
   const show = () => {
-    for (const one of next.sentences) one.translation ??= cache.get(context + one.source) ?? null;
+    for (const one of next.sentences) one.translation ??= translationOf.get(context + one.source) ?? null;
     shown = next;
     on.change();
   };
-  const missing = [...new Set(next.sentences.map((one) => one.translation ? "" : one.source))]
-    .filter((text) => text && !cache.has(context + text));
-  if (!missing.length) show();
-  for (let start = 0; start < missing.length; start += atOnce) {
-    const some = missing.slice(start, start + atOnce);
-    const translations = await translate({ texts: some, source, target, glossary }, signal);
-    some.forEach((text, index) => remember(context + text, translations[index]));
-    show();
-  }
+  const texts = next.sentences.map((one) => one.translation ? "" : one.source);
+  await ask(translationOf, context, texts, (some) => translate({ texts: some, ...request }, signal), show);
+  show();
 }
 
 const requestFor = ({ source }) => ({ texts: [source], ...shown.pair, glossary: termsFor(shown.pair.source, shown.pair.target) });
