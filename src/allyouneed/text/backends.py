@@ -167,16 +167,6 @@ def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bo
     return _with_specials(_merging([*SPECIALS, *known, UNK, *unknown], merges))
 
 
-def merges_backend(codes: Iterable[str], known: Sequence[str]) -> Backend:
-    """The merges of `codes`, and a vocabulary of `<pad>`, `<sos>`, `<eos>`, the symbols `known`, and `<unk>`."""
-    merges = _parse_merges(codes)
-    listed = set(known)
-    needed = dict.fromkeys([*chain.from_iterable(merges), *map("".join, merges)])
-    return _with_specials(
-        _merging([*SPECIALS, *known, UNK, *(symbol for symbol in needed if symbol not in listed)], merges)
-    )
-
-
 def _ids(symbols: Iterable[str]) -> dict[str, int]:
     return {symbol: i for i, symbol in enumerate(symbols)}
 

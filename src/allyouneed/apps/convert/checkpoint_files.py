@@ -1,6 +1,5 @@
 """The files of checkpoints, which may come from strangers: nothing in them is run, and sizes are checked before use."""
 
-import argparse
 import io
 import math
 import pickletools
@@ -30,7 +29,6 @@ MOST_PARTS, MOST_LEVELS = 2**20, 100  # of its lists, tables and tuples, one tha
 _ENTRY = re.compile(r"(?P<key>.*):\s*(?P<id>\d{1,9})\s*")  # of a vocabulary in YAML
 _REMEDY = "if you trust it, save its tensors alone, as docs/import.md shows"
 _PICKLED = {  # what the pickle of tensors and settings names, and nothing else
-    "argparse Namespace",
     "collections OrderedDict",
     "torch._utils _rebuild_tensor_v2",
     "torch._utils _rebuild_parameter",
@@ -88,14 +86,6 @@ def read_tensor_file(path: Path) -> dict[str, Tensor]:
         return load_file(path)
 
 
-def read_state(path: Path, name: str, program: str) -> tuple[Mapping[str, Any], dict[str, Tensor]]:
-    """All that a checkpoint of PyTorch holds, and the table of tensors `name` in it."""
-    state = read_pickle_safely(path)
-    if not isinstance(state, Mapping) or name not in state:
-        raise CheckpointError(f"{path} is no checkpoint of {program}: it has no table named {name}")
-    return state, require_tensors(state[name], f"{path}, {name},")
-
-
 def require_tensors(state: Any, what: str) -> dict[str, Tensor]:
     """A table of tensors by name. Refuses anything else."""
     if not isinstance(state, Mapping) or not all(
@@ -116,18 +106,17 @@ def stored_bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def read_pickle_safely(path: Path) -> Any:
-    """What PyTorch saved: tensors, plain values and tables of them, and namespaces of argparse, on the CPU.
+    """What PyTorch saved: tensors, plain values and tables of them, on the CPU.
 
     Of a pickle only the names of these are accepted, before it is read with `weights_only`. Refuses all others.
     """
     with refused(CheckpointError, f"{path} cannot be read", Exception):  # a damaged pickle may raise any
         read_whole(path, 0)  # refuses a pipe and a device
         _refuse_unsafe_pickle(path)
-        with torch.serialization.safe_globals([argparse.Namespace]):
-            try:
-                return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-            except UnpicklingError as error:  # its message is how to load the file unsafely
-                raise CheckpointError(f"{path} holds more than tensors and settings; {_REMEDY}") from error
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except UnpicklingError as error:  # its message is how to load the file unsafely
+            raise CheckpointError(f"{path} holds more than tensors and settings; {_REMEDY}") from error
 
 
 def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:

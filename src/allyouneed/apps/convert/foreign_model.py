@@ -1,8 +1,11 @@
-"""A model of another program → ours: how its weights are named and ordered, and what its settings may say."""
+"""A model of another program → ours: how its weights are named and ordered, and what its settings may say.
+
+The axes of the residual stream are in another order there: first those of sines, then those of cosines; ours alternate.
+"""
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -25,15 +28,6 @@ MOST_SHARED = 4  # times that weights may be used: three tables of embeddings ma
 POSITION_TOLERANCE = 1e-3  # of sines of large angles in float32, or of a checkpoint in float16
 TABLES = SOURCE, TARGET, PROJECTION = "source_embedding.table", "target_embedding.table", "projection.table"
 OUR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu"}  # of other programs: ours
-FAIRSEQ_NAMES = {  # a part of our names of weights: what fairseq has in its place, and MarianMTModel in a layer
-    ".attention_residual.norm": ".self_attn_layer_norm", ".self_attention_residual.norm": ".self_attn_layer_norm",
-    ".cross_attention_residual.norm": ".encoder_attn_layer_norm", ".feed_forward_residual.norm": ".final_layer_norm",
-    ".attention": ".self_attn", ".self_attention": ".self_attn", ".cross_attention": ".encoder_attn",
-    ".query": ".q_proj", ".key": ".k_proj", ".value": ".v_proj", ".output": ".out_proj",
-    ".feed_forward.inner": ".fc1", ".feed_forward.outer": ".fc2", ".norm": ".layer_norm", ".gain": ".weight",
-    SOURCE: "encoder.embed_tokens.weight", TARGET: "decoder.embed_tokens.weight",
-    PROJECTION: "decoder.output_projection.weight",
-}  # fmt: skip
 _RESIDUAL_AXES = {0: r"(output|outer)\.(weight|bias)|norm\.(gain|bias)", 1: r"(query|key|value|inner)\.weight|\.table"}
 
 Setting = TypeVar("Setting")
@@ -47,11 +41,7 @@ class WeightFormat:
     names: Mapping[str, str]  # a part of our names: what it is there
     first_layer: int = 0  # the number of the first layer
     shared: Mapping[str, str] = field(default_factory=dict)  # a table that may be missing: the one that it is part of
-    sines_first: bool = False  # the axes of the residual stream: those of sines, then those of cosines; ours alternate
-    sinusoids: Mapping[str, int] = field(default_factory=dict)  # tables of sines and cosines, and the axes of each
-    # The vectors of learned positions by our name.
-    positions: "Callable[[StoredWeights, ModelConfig, str], Tensor] | None" = None
-    ignored: Iterable[str] = ()
+    sinusoids: Iterable[str] = ()  # tables of sines and cosines, (L, D)
 
     def name(self, ours: str) -> str:
         """The name that a weight of our model has there."""
@@ -62,7 +52,7 @@ class WeightFormat:
     def reorder(self, name: str, weight: Tensor, *, back: bool = False) -> Tensor:
         """Our weight with the axis of the residual stream in this program's order, or `back` in ours."""
         axis = next((axis for axis, names in _RESIDUAL_AXES.items() if re.search(f"({names})$", name)), None)
-        if axis is None or not self.sines_first:
+        if axis is None:
             return weight
         order = sines_first(weight.size(axis))
         return weight.index_select(axis, order.argsort() if back else order)
@@ -76,36 +66,20 @@ def sines_first(d_model: int) -> Tensor:
 class StoredWeights:
     """The tensors of a checkpoint by the names of their program, and which of them were used.
 
-    `rows` are those of a table in the order of our ids, and `unscaled` the tables that the program does not multiply by
-    √d_model, both by our names.
+    `unscaled` are the tables, by our names, that the program does not multiply by √d_model.
     """
 
     def __init__(
-        self,
-        tensors: Mapping[str, Tensor],
-        weight_format: WeightFormat,
-        *,
-        rows: Mapping[str, Tensor] | None = None,
-        unscaled: Iterable[str] = (),
+        self, tensors: Mapping[str, Tensor], weight_format: WeightFormat, *, unscaled: Iterable[str] = ()
     ) -> None:
-        self._tensors, self._format, self._rows, self._unscaled = tensors, weight_format, rows or {}, unscaled
+        self._tensors = tensors
+        self._format = weight_format
+        self._unscaled = unscaled
         self._used: set[str] = set()
         self._left = MOST_SHARED * stored_bytes(tensors.values())
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
-
-    def layers(self, stack: str) -> int:
-        """How many layers there are under `STACK.layers.`."""
-        parts = [name.split(".") for name in self._tensors if name.startswith(f"{stack}.layers.")]
-        return len({part[2] for part in parts})
-
-    def sizes(self, name: str, axes: int) -> tuple[int, ...]:
-        """The shape of a tensor with so many axes."""
-        tensor = self._find(name)
-        if tensor.dim() != axes:
-            raise CheckpointError(f"{name} must have {axes} axes; got shape {tuple(tensor.shape)}")
-        return tuple(tensor.shape)
 
     def read(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """A tensor in float32. Refuses another shape, numbers that are not finite, and more numbers than are stored."""
@@ -122,39 +96,31 @@ class StoredWeights:
 
     def our_weight(self, name: str, shape: tuple[int, ...], config: ModelConfig) -> Tensor:
         """A tensor of our model. Refuses what `read` refuses."""
-        if self._format.positions and name.endswith("_position.encoding"):
-            return self._format.positions(self, config, name)
         stored = self._format.name(name)
         weight = self.read(stored if stored in self else self._format.shared.get(stored, stored), shape)
-        if name in self._rows:
-            weight = weight[self._rows[name]]
         weight = self._format.reorder(name, weight, back=True)
         return weight / math.sqrt(config.d_model) if name in self._unscaled else weight
 
-    def find_tied(self, shape: tuple[int, int], *, joint: bool, target: bool) -> Any:
-        """The `tied_embeddings` of a model that claims that all tables are one, or the target's, if they are."""
-        for tied, claimed, tables in (("all", joint, TABLES), ("target", target, TABLES[1:])):
-            stored = [self.read(name, shape) for name in map(self._format.name, tables) if claimed and name in self]
-            if claimed and all(torch.equal(table, stored[0]) for table in stored):
-                return tied
-        return "none"
-
     def refuse_the_rest(self, config: ModelConfig) -> None:
         """Refuse sines and cosines that are others than ours, and tensors that no part of our model was made from."""
-        for name, axes in self._format.sinusoids.items():
+        for name in self._format.sinusoids:
             if name in self:
-                shape = (*[1] * (axes - 2), self.sizes(name, axes)[-2], config.d_model)
-                table = self.read(name, shape).flatten(0, -2)[: config.max_length]
-                expected = sinusoids(len(table), config.d_model)
-                if self._format.sines_first:
-                    expected = expected[:, sines_first(config.d_model)]
+                table = self.read(name, (self._length(name), config.d_model))[: config.max_length]
+                expected = sinusoids(len(table), config.d_model)[:, sines_first(config.d_model)]
                 if not torch.allclose(table, expected, rtol=0, atol=POSITION_TOLERANCE):
                     raise CheckpointError(f"{name} are not the sines and cosines of {self._format.program}")
         shared = {*map(self._format.name, TABLES), *self._format.shared.values()}
-        if rest := sorted(self._tensors.keys() - self._used - shared - set(self._format.ignored)):
+        if rest := sorted(self._tensors.keys() - self._used - shared):
             raise CheckpointError(
                 f"the weights have {rest[0]!r:.80}, which no Transformer of {self._format.program} as ours has"
             )
+
+    def _length(self, name: str) -> int:
+        """Return how many rows a table has."""
+        table = self._find(name)
+        if table.dim() != 2:
+            raise CheckpointError(f"{name} must have 2 axes; got shape {tuple(table.shape)}")
+        return len(table)
 
     def _find(self, name: str) -> Tensor:
         if name not in self._tensors:

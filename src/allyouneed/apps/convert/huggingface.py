@@ -31,7 +31,6 @@ from ...text.vocabulary import Vocabulary
 from .checkpoint_files import read_json_table, read_tensor_file
 from .exports import ExportPrecision, banned_ids
 from .foreign_model import (
-    FAIRSEQ_NAMES,
     OUR_ACTIVATIONS,
     PROJECTION,
     SOURCE,
@@ -48,10 +47,23 @@ from .vocabularies import named_languages, normalizer, save_sentencepiece, save_
 LOGITS_BIAS = "final_logits_bias"
 MARIAN = WeightFormat(
     program="Marian",
-    names=FAIRSEQ_NAMES
-    | {
+    names={
         "encoder.layers": "model.encoder.layers",
         "decoder.layers": "model.decoder.layers",
+        ".attention_residual.norm": ".self_attn_layer_norm",
+        ".self_attention_residual.norm": ".self_attn_layer_norm",
+        ".cross_attention_residual.norm": ".encoder_attn_layer_norm",
+        ".feed_forward_residual.norm": ".final_layer_norm",
+        ".attention": ".self_attn",
+        ".self_attention": ".self_attn",
+        ".cross_attention": ".encoder_attn",
+        ".query": ".q_proj",
+        ".key": ".k_proj",
+        ".value": ".v_proj",
+        ".output": ".out_proj",
+        ".feed_forward.inner": ".fc1",
+        ".feed_forward.outer": ".fc2",
+        ".gain": ".weight",
         SOURCE: "model.encoder.embed_tokens.weight",
         TARGET: "model.decoder.embed_tokens.weight",
         PROJECTION: "lm_head.weight",
@@ -61,8 +73,7 @@ MARIAN = WeightFormat(
         ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"),
         "model.shared.weight",
     ),
-    sines_first=True,
-    sinusoids={"model.encoder.embed_positions.weight": 2, "model.decoder.embed_positions.weight": 2},
+    sinusoids=("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"),
 )
 HUB_METADATA = ("library_name: transformers\n", "pipeline_tag: translation\n")
 # Sizes by their names there: ours. Those of heads and layers have a name for each stack.

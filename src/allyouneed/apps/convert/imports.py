@@ -42,8 +42,6 @@ KINDS = {
     "marian": Kind(
         "Marian", "one .npz, and source.spm and target.spm with a *.vocab.yml, or one or two *.spm alone", ("*.npz",)
     ),
-    "fairseq": Kind("fairseq", "dict.SOURCE.txt, dict.TARGET.txt and a checkpoint *.pt", ("dict.*.txt", "*.pt")),
-    "joeynmt": Kind("JoeyNMT", "config.yaml, src_vocab.txt, trg_vocab.txt and best.ckpt", ("src_vocab.txt", "*.ckpt")),
 }
 
 

@@ -71,7 +71,6 @@ MARIAN_NPZ = WeightFormat(
     },
     first_layer=1,
     shared={"encoder_Wemb": "Wemb", "decoder_Wemb": "Wemb", OUTPUT_TABLE: TURNED_OUTPUT_TABLE},
-    sines_first=True,
 )  # fmt: skip
 
 

@@ -1,98 +1,18 @@
-"""The vocabularies of other programs: imported ones as our tokenizers, and ours as the files that they read."""
+"""Our vocabularies as the files that other programs read."""
 
 import json
 import re
 import struct
 from base64 import b64decode
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from tokenizers import processors
-from torch import Tensor
-
 from ...bundle import Bundle
-from ...errors import CheckpointError, DataError, InputError, refused
 from ...machine.files import to_json, write_whole
-from ...text.backends import EOS, PAD, SOS, SPECIALS, UNK, merges_backend
+from ...text.backends import EOS
 from ...text.normalize import UNSEEN, Normalization
-from ...text.sentencepiece import BPE, CONTROL, NORMAL, UNIGRAM, UNKNOWN, SentencePieceModel, make_tokenizer
+from ...text.sentencepiece import CONTROL, NORMAL, UNIGRAM, UNKNOWN
 from ...text.tokenizer import Tokenizer
-from .checkpoint_files import read_lines_of_text
-
-_CONTINUED = "@@"  # how subword-nmt marks a token whose word goes on
-_VERSION = "#version: 0.2"
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedSide:
-    """The tokenizer of a side, and for each of its ids the row of the checkpoint's embeddings."""
-
-    tokenizer: Tokenizer
-    rows: Tensor
-
-
-def rename_specials(tokens: Sequence[str], names: dict[str, str], path: Path) -> list[str]:
-    """The tokens with our names of the special ones. Refuses a token twice, and one that has such a name already."""
-    if len(set(tokens)) != len(tokens):
-        raise CheckpointError(f"{path} has a token twice")
-    for name, ours in names.items():
-        if name not in tokens:
-            raise CheckpointError(f"{path} has no {name}")
-        if ours in tokens and ours not in names:
-            raise CheckpointError(f"{path} has a token {ours}, which is the name of another one here")
-    return [names.get(token, token) for token in tokens]
-
-
-def sentencepiece_side(path: Path, symbols: Sequence[str], *, start: str | None, restricted: bool) -> ImportedSide:
-    """A side of a SentencePiece model. If `restricted`, only those of its pieces are used that the vocabulary has."""
-    model = SentencePieceModel.load(path)
-    if restricted:
-        known = set(symbols)
-        if model.kind == BPE and any(piece not in known and len(piece) > 1 for piece, _ in model.pieces):
-            raise CheckpointError(
-                f"{path} is a BPE model with pieces that the vocabulary lacks, which cannot be imported"
-            )
-        model = replace(model, pieces=tuple(part for part in model.pieces if part[0] in known or len(part[0]) == 1))
-    return ImportedSide(make_tokenizer(model, symbols, start=start), torch.arange(len(symbols)))
-
-
-def merges_side(path: Path, symbols: Sequence[str], *, start: str | None) -> ImportedSide:
-    """A side of the merges that subword-nmt or fastBPE learned. The ids are in the order of our own such vocabularies:
-    `<pad>`, `<sos>`, `<eos>`, the tokens, and `<unk>`.
-    """
-    ours = [_our_spelling(token) for token in symbols]
-    order = [symbols.index(name) for name in SPECIALS]
-    order += [i for i, name in enumerate(symbols) if name not in (*SPECIALS, UNK)]
-    order.append(symbols.index(UNK))
-    with refused(CheckpointError, f"{path} cannot be imported", DataError, InputError):
-        backend = merges_backend(_read_merges(path), [ours[i] for i in order[len(SPECIALS) : -1]])
-        names = [name for name in (start, EOS) if name]
-        backend.post_processor = processors.TemplateProcessing(
-            single=" ".join([*names[:-1], "$0", EOS]),
-            special_tokens=[(name, backend.token_to_id(name)) for name in dict.fromkeys(names)],
-        )
-        tokenizer = Tokenizer(backend)
-    if len(tokenizer) != len(symbols):
-        raise CheckpointError(f"{path} and the vocabulary spell a token in two ways, one with and one without </w>")
-    return ImportedSide(tokenizer, torch.tensor(order))
-
-
-def _our_spelling(token: str) -> str:
-    """The library marks the end of a word, subword-nmt what is not its end."""
-    if token in (PAD, SOS, EOS, UNK):
-        return token
-    return token.removesuffix(_CONTINUED) if token.endswith(_CONTINUED) and token != _CONTINUED else f"{token}</w>"
-
-
-def _read_merges(path: Path) -> list[str]:
-    """Those of subword-nmt as they are; of fastBPE, which writes a count behind each, without the counts."""
-    lines = read_lines_of_text(path)
-    if lines[0].strip() == _VERSION or any(len(line.split(" ")) != 3 for line in lines):
-        return lines
-    return [_VERSION, *(line.rpartition(" ")[0] for line in lines)]
 
 
 def save_tokenizer(tokenizer: Tokenizer, normalization: Normalization, path: Path) -> None:
