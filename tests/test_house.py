@@ -201,7 +201,7 @@ def test_every_test_file_has_its_file_in_the_house() -> None:
         "test_localization.py", "test_walk.py", "test_site.py", "test_edits.py", "test_release.py",
         "test_clients.py", "test_openapi.py", "test_commands.py", "test_fuzz.py", "test_deploy.py", "test_threads.py",
         "test_late_outcomes.py", "test_finite_updates.py", "test_proposals.py", "test_doors.py",
-        "test_sanitizers.py", "test_processors.py", "test_po_msgfmt.py",
+        "test_sanitizers.py", "test_processors.py", "test_po_msgfmt.py", "test_pretended_gpu.py",
     }  # fmt: skip
     for test in tests.rglob("test_*.py"):
         path = test.relative_to(tests)

@@ -12,12 +12,13 @@ from torch import Tensor
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.fast.packed import packed_loss
-from allyouneed.fast.packed_batch import packed_ahead
+from allyouneed.fast.passes import choose_loss, made_ahead
 from allyouneed.nn import Transformer
 from allyouneed.train import add_gradients, updates
 from allyouneed.train.averaging import copy_weights, update_ema
 from allyouneed.train.optimizer import step_if
 from allyouneed.younger.muon import build_optimizer
+from pretended_gpu import GPU, pretend_gpu
 
 SETTINGS = TrainConfig(steps=8, warmup=3, learning_rate=1 / 12, clip_norm=1.0)
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
@@ -106,30 +107,26 @@ def test_a_step_leaves_no_sign_for_the_next(monkeypatch: pytest.MonkeyPatch) -> 
     assert weight.tolist() == pytest.approx([0.9, 0.9])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("changes", [{}, {"optimizer": "muon"}, {"r_drop": 5.0}])
-def test_no_update_reads_a_number_from_the_device(
-    plain: ModelConfig, changes: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Tensors of the device "meta" have no numbers: reading one, or choosing rows by a mask, fails."""
-    as_a_gpu(monkeypatch)
-    monkeypatch.setattr("allyouneed.younger.muon.adam_update", lambda *tensors, **options: None)
+@pytest.mark.parametrize(
+    "changes", [{}, {"optimizer": "muon"}, {"r_drop": 5.0}, {"precision": "bfloat16", "accumulate_steps": 2}], ids=str
+)
+def test_no_update_waits_for_the_device(plain: ModelConfig, changes: dict[str, object]) -> None:
     settings = replace(SETTINGS, **changes)  # type: ignore[arg-type]
-    model = Transformer(plain).to("meta")
-    optimizer = build_optimizer(model, settings)
-    if settings.optimizer == "adam":  # its kernel exists for real devices only
-        monkeypatch.setattr(optimizer, "step", lambda: None)
-    batches = packed_ahead(repeat(BATCH, 8), model.config, twice=settings.r_drop > 0)
-    done = list(updates(model, optimizer, batches, settings, gradients=PACKED))
-    assert len(done) == 8
-    assert all(update.loss.is_meta and update.gradient_norm.is_meta for update in done)
-
-
-def test_the_padded_pass_does_read_some(plain: ModelConfig) -> None:
-    """What the test above would see."""
-    model = Transformer(plain).to("meta")
-    with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
-        add_gradients(model, [BATCH], SETTINGS)
+    with pretend_gpu() as gpu:
+        model = Transformer(plain).to(GPU)
+        loss_of, reason = choose_loss(model, settings)
+        assert (loss_of, reason) == (packed_loss, "")
+        feed = made_ahead(repeat(BATCH, 20), loss_of, model, settings)
+        gradients = partial(add_gradients, loss_of=loss_of)
+        done = updates(model, build_optimizer(model, settings), feed, settings, gradients=gradients)
+        next(done)  # it makes the optimizer's state
+        gpu.waits.clear()
+        losses = [update.loss for update in done]
+        assert (len(losses), dict(gpu.waits)) == (7, {})
+        assert all(loss.device == GPU for loss in losses)
+        assert losses[-1].item() < losses[0].item()
+        add_gradients(model, [BATCH], settings)  # the padded pass does wait
+        assert gpu.waits.total() > 2
 
 
 def test_the_moving_average_stays_where_the_weights_did(plain: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,18 +119,6 @@ def test_the_kernel_takes_these_arguments(monkeypatch: pytest.MonkeyPatch) -> No
         assert (attended.shape, attended.dtype) == (x.shape, x.dtype)
 
 
-def test_nothing_waits_for_the_device() -> None:
-    """Tensors of the device "meta" have no numbers, so that reading one fails."""
-    model = Transformer(CONFIG)
-    packed = pack_batch(BATCH, CONFIG).to(torch.device("meta"))
-    with using_attention(model.to("meta"), packed_attention.packed_attention):
-        vectors = packed_hidden_states(model, packed)
-    vectors.sum().backward()  # type: ignore[no-untyped-call]
-    assert vectors.shape == (13, 24)
-    with pytest.raises(RuntimeError, match="meta"):
-        bool(vectors.sum() > 0)
-
-
 def test_ids_outside_the_vocabulary_and_long_sentences_are_refused_before_they_reach_the_device() -> None:
     with pytest.raises(InputError, match="id 17 is outside the vocabulary of 17"):
         pack_batch(Batch(SOURCE, TARGET.clone().fill_(17)), CONFIG)

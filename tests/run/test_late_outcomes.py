@@ -1,7 +1,8 @@
-"""A whole run in the way of a GPU, on the CPU: batches made ahead, and outcomes read one update later."""
+"""A whole run on a pretended GPU: batches made ahead, and outcomes read one update later."""
 
 import json
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,16 @@ import torch
 
 from allyouneed import fit
 from allyouneed.train import add_gradients
+from pretended_gpu import pretend_gpu
 from runs import TINY, Notebook, StopAt, read_weights
+
+ON_GPU = replace(TINY, train=replace(TINY.train, device="cuda"))
 
 
 @pytest.fixture(autouse=True)
-def as_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every device counts as one that the program does not wait for."""
-    for module in ("fast.passes", "run.run", "train.averaging", "train.optimizer"):
-        monkeypatch.setattr(f"allyouneed.{module}.runs_ahead", lambda device: True)
+def on_a_gpu() -> Iterator[None]:
+    with pretend_gpu():
+        yield
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, first: int, last: int) -> None:
@@ -35,10 +38,10 @@ def spoil(monkeypatch: pytest.MonkeyPatch, first: int, last: int) -> None:
 
 
 def test_an_interrupted_run_is_resumed_exactly_and_no_thread_stays(tmp_path: Path) -> None:
-    fit(TINY, tmp_path / "straight", evaluate=None)
+    fit(ON_GPU, tmp_path / "straight", evaluate=None)
     with pytest.raises(KeyboardInterrupt):
-        fit(TINY, tmp_path / "run", evaluate=None, callback=StopAt(6))
-    fit(TINY, tmp_path / "run", evaluate=None, resume=True)
+        fit(ON_GPU, tmp_path / "run", evaluate=None, callback=StopAt(6))
+    fit(ON_GPU, tmp_path / "run", evaluate=None, resume=True)
     assert read_weights(tmp_path / "run") == read_weights(tmp_path / "straight")
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("prefetch")] == []
 
@@ -46,7 +49,7 @@ def test_an_interrupted_run_is_resumed_exactly_and_no_thread_stays(tmp_path: Pat
 def test_a_skipped_update_is_reported_and_not_among_the_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spoil(monkeypatch, 4, 5)  # the last update before a validation, and the first after it
     notebook = Notebook()
-    recipe = replace(TINY, train=replace(TINY.train, ema_decay=0.9, average_checkpoints=1))
+    recipe = replace(ON_GPU, train=replace(ON_GPU.train, ema_decay=0.9, average_checkpoints=1))
     fit(recipe, tmp_path / "run", evaluate=None, callback=notebook)
     lines = [line for line in notebook.lines if line.startswith("skipped")]
     assert lines == [f"skipped: update {step}: loss or gradient not finite" for step in (4, 5)]
@@ -59,7 +62,7 @@ def test_a_skipped_update_is_reported_and_not_among_the_losses(tmp_path: Path, m
 def test_five_in_a_row_roll_back_one_update_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spoil(monkeypatch, 5, 9)
     notebook = Notebook()
-    fit(TINY, tmp_path / "run", evaluate=None, callback=notebook)
+    fit(ON_GPU, tmp_path / "run", evaluate=None, callback=notebook)
     assert [validation.step for validation in notebook.validations] == [4, 8, 12, 12]
     (line,) = [line for line in notebook.lines if line.startswith("rollback")]
     assert "5 updates in a row were not finite at update 10: back to update 8, with 0.5 times" in line

@@ -162,7 +162,7 @@ def test_the_best_continuations_are_those_of_all(seed: int, rows: int, beam: int
     totals = torch.randn(rows, beam, generator=rng, dtype=torch.float64)
     every = (totals[:, :, None] + gains).flatten(1)
     count = min(count, every.size(1))
-    found = top_continuations(totals.tolist(), gains, count)
+    found = top_continuations(totals, gains, count)
     best, places = (torch.tensor(part, dtype=torch.float64) for part in found)
     assert best.tolist() == every.topk(count).values.tolist()
     finite = best.isfinite()

@@ -87,6 +87,11 @@ def runs_ahead(device: torch.device) -> bool:
     return device.type == "cuda"
 
 
+def staged(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor of the CPU, in memory from which a CUDA GPU copies by itself if `device` is one."""
+    return tensor.pin_memory() if runs_ahead(device) else tensor
+
+
 def move(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor on another device. The program waits for the copy, unless a CUDA GPU makes it.
 

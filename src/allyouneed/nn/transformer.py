@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from ..config import ModelConfig
 from ..errors import InputError
+from ..machine.device import move
 from .attention import MultiHeadAttention
 from .decoder import Decoder, DecoderCache
 from .embedding import Embedding
@@ -35,7 +36,7 @@ class Transformer(Module):
 
     `model(source, target)` gives logits (B, T, V) for ids (B, S) and (B, T): those at position t are
     for the token after `target[:, t]`. Padding is at the end of a row. Refuses ids outside the
-    vocabulary and sequences longer than `config.max_length`.
+    vocabulary and sequences longer than `config.max_length`. Ids may be on the CPU, whatever the device of the model.
 
     `attention` is the class of its self-attention, `position` that of its positions; by default those of the paper.
     `allyouneed.younger.build_model` hands in the parts that a config names.
@@ -85,8 +86,8 @@ class Transformer(Module):
     def encode(self, source: Tensor) -> Memory:
         """Encode the source. Shapes: (B, S) → (B, S, D)."""
         require_rows("source", source)
-        attn_mask = padding_mask(source, self.config.pad_id)
         x = self.source_position(self.source_embedding(source))
+        attn_mask = padding_mask(move(source, x.device), self.config.pad_id)
         return Memory(self.encoder(x, attn_mask), attn_mask)
 
     def decode(self, target: Tensor, memory: Memory, cache: DecoderCache | None = None) -> Tensor:
@@ -104,7 +105,7 @@ class Transformer(Module):
         require_rows("target", target)
         past = cache.length if cache else 0
         x = self.target_position(self.target_embedding(target), start=past)
-        mask = causal_mask(target.size(1), past, device=target.device)
+        mask = causal_mask(target.size(1), past, device=x.device)
         return self.decoder(x, memory.hidden_states, memory.attn_mask, mask, cache)
 
     def parameter_count(self) -> int:

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..data.batch import pad
 from ..decode import Continuation, Restriction
 from ..errors import ConfigError
-from ..machine.device import has_fast_bfloat16, using_threads
+from ..machine.device import has_fast_bfloat16, move, staged, using_threads
 from ..nn import Transformer
 from .engine import Precision
 from .likelihood import eval_copy
@@ -65,8 +65,8 @@ class DefinitionStep:
         self, engine: DefinitionEngine, sources: Sequence[Sequence[int]], banned_ids: Sequence[int], renormalize: bool
     ) -> None:
         self._model, self._device, self._renormalize = engine.model, engine.device, renormalize
-        self._banned = torch.tensor(list(banned_ids), dtype=torch.int64, device=self._device)
-        source = pad([list(ids) for ids in sources], engine.config.pad_id).to(self._device)
+        self._banned = self._put(torch.tensor(list(banned_ids), dtype=torch.int64))
+        source = staged(pad([list(ids) for ids in sources], engine.config.pad_id), self._device)
         with self._threads():
             self._memory = self._model.encode(source)
         self._cache = self._model.new_cache()
@@ -81,29 +81,48 @@ class DefinitionStep:
         parents = [self._rows[n] for n in hypotheses]
         sentences = [self._sentences[n] for n in hypotheses]
         count = len(self._memory.attn_mask)
-        left = sorted(set(sentences))
-        kept = None
-        if len(left) <= FEW * count:
-            kept = torch.tensor(left, device=self._device)
-            self._memory = self._memory.select(kept)
-            number = {sentence: i for i, sentence in enumerate(left)}
-            sentences, count = [number[sentence] for sentence in sentences], len(left)
+        kept = self._kept(sorted(set(sentences)), count)
+        if kept:
+            number = {sentence: i for i, sentence in enumerate(kept)}
+            sentences, count = [number[sentence] for sentence in sentences], len(kept)
         by_sentence: list[list[int]] = [[] for _ in range(count)]
         for n, sentence in enumerate(sentences):
             by_sentence[sentence].append(n)
-        width = max(map(len, by_sentence))
+        width = self._width(max(map(len, by_sentence)))
         self._sentences = sentences
         self._rows = [sentence * width + i for sentence, group in enumerate(by_sentence) for i in range(len(group))]
         chosen = [0] * (count * width)
         last = [tokens[0]] * (count * width)
         for row, parent, token in zip(self._rows, parents, tokens, strict=True):
             chosen[row], last[row] = parent, token
-        selection, newest = torch.tensor([chosen, last], device=self._device)
         with self._threads():
-            self._cache.select(selection, kept)
-            logits = self._model.decode(newest[:, None], self._memory, self._cache)[:, 0]  # (N, 1, V) → (N, V)
+            logits = self._decode(torch.tensor(chosen), torch.tensor(last), torch.tensor(kept) if kept else None)
             self._log_probabilities = self._normalized(logits)
         self._restrictions = []
+
+    def _kept(self, left: list[int], count: int) -> list[int]:
+        """Of `count` rows of the memory, those to keep when only these sentences are left; none: all."""
+        return left if len(left) <= FEW * count else []
+
+    def _width(self, most: int) -> int:
+        """The number of rows for each sentence, when a sentence has at most `most` hypotheses."""
+        return most
+
+    def _decode(self, parents: Tensor, newest: Tensor, kept: Tensor | None) -> Tensor:
+        """Continue rows with their newest tokens. Shapes: (N,), (N,), and sentences to keep (B,) → logits (N, V)."""
+        self._select(parents, kept)
+        newest = staged(newest, self._device)  # checked before it is moved
+        return self._model.decode(newest[:, None], self._memory, self._cache)[:, 0]  # (N, 1, V) → (N, V)
+
+    def _select(self, parents: Tensor, kept: Tensor | None) -> None:
+        sentences = None if kept is None else self._put(kept)
+        if sentences is not None:
+            self._memory = self._memory.select(sentences)
+        self._cache.select(self._put(parents), sentences)
+
+    def _put(self, tensor: Tensor) -> Tensor:
+        """A tensor of the CPU on the device; the program does not wait for a CUDA GPU to take it."""
+        return move(staged(tensor, self._device), self._device)
 
     def _threads(self) -> AbstractContextManager[None]:
         """One thread on a CPU: one that waits for its share of a small product keeps a core busy."""
@@ -137,9 +156,11 @@ class DefinitionStep:
             before.append([totals[n] for n in group] + [-math.inf] * (width - len(group)))
         log_probabilities = self._log_probabilities
         if rows != list(range(len(log_probabilities))):
-            log_probabilities = log_probabilities[torch.tensor(rows, device=self._device)]
+            log_probabilities = log_probabilities[self._put(torch.tensor(rows))]
+        exact = torch.float32 if self._device.type == "mps" else torch.float64
+        continued = self._put(torch.tensor(before, dtype=exact))
         with self._threads():
-            best, places = top_continuations(before, log_probabilities.view(len(asked), width, -1), count)
+            best, places = top_continuations(continued, log_probabilities.view(len(asked), width, -1), count)
         size = log_probabilities.size(-1)
         return [
             sorted(
@@ -162,7 +183,7 @@ class DefinitionStep:
     def log_probabilities(self) -> Tensor:
         """Return a copy of the log-probabilities of what may come next, (N, V), on the CPU."""
         self._apply_restrictions()
-        return self._log_probabilities[torch.tensor(self._rows, device=self._device)].cpu()
+        return self._log_probabilities[self._put(torch.tensor(self._rows))].cpu()
 
     @torch.inference_mode()
     def _apply_restrictions(self) -> None:
@@ -179,40 +200,40 @@ class DefinitionStep:
             self._restrictions = later
 
     def _restrict_rows(self, restrictions: dict[int, Restriction]) -> None:
-        rows = torch.tensor(list(restrictions), device=self._device)
+        rows = self._put(torch.tensor(list(restrictions)))
         before = self._log_probabilities[rows]  # (n, V), a copy
         numbered = list(enumerate(restrictions.values()))
         penalized = [(i, k, one.penalty) for i, one in numbered for k in one.penalized]
         if penalized:
-            before[_places(penalized)] *= before.new_tensor([penalty for *_, penalty in penalized])
+            penalties = torch.tensor([penalty for *_, penalty in penalized])
+            before[self._places(penalized)] *= self._put(penalties)
         after = before.clone()
         forced = [(i, one.forced) for i, one in numbered if one.forced is not None]
         if forced:
-            after[[i for i, _ in forced]] = -math.inf
-            after[_places(forced)] = before[_places(forced)]
+            where = self._places(forced)
+            after.index_fill_(0, where[0], -math.inf)
+            after[where] = before[where]
         banned = [(i, k) for i, one in numbered for k in one.banned]
         if banned:
-            after[_places(banned)] = -math.inf
+            after[self._places(banned)] = -math.inf
         nothing_left = after.isneginf().all(-1, keepdim=True)
         self._log_probabilities[rows] = torch.where(nothing_left, before, after)
 
-
-def _places(pairs: Sequence[tuple[Any, ...]]) -> tuple[list[int], list[int]]:
-    """Rows and columns of entries of a matrix, as indices."""
-    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    def _places(self, pairs: Sequence[tuple[Any, ...]]) -> tuple[Tensor, Tensor]:
+        """Rows and columns of entries of a matrix, as indices on the device."""
+        rows, columns = self._put(torch.tensor([pair[:2] for pair in pairs]).T.contiguous())
+        return rows, columns
 
 
 def top_continuations(
-    totals: list[list[float]], log_probabilities: Tensor, count: int
+    before: Tensor, log_probabilities: Tensor, count: int
 ) -> tuple[list[list[float]], list[list[float]]]:
     """Find the best of all continuations: their totals, and their places in (N · V), `count` for each sentence.
 
     Each number of a long vocabulary is read once: the row of each hypothesis is folded into 16 short ones, and only
-    columns whose highest number is among the best can hold the best of all. Shapes: totals (B, N), log-probabilities
-    (B, N, V).
+    columns whose highest number is among the best can hold the best of all. Shapes: totals before (B, N), in float64
+    where the device has it, log-probabilities (B, N, V).
     """
-    exact = torch.float32 if log_probabilities.device.type == "mps" else torch.float64
-    before = torch.tensor(totals, dtype=exact, device=log_probabilities.device)  # (B, N)
     sentences, hypotheses, vocabulary = log_probabilities.shape
     width = vocabulary // FOLDS
     if width < 8 * count:
@@ -227,7 +248,7 @@ def top_continuations(
         gains = log_probabilities.flatten(1).gather(1, indices)
         best, which = (gains + before.gather(1, indices // vocabulary)).topk(count)
         where = indices.gather(1, which)
-    both: list[list[list[float]]] = torch.stack((best, where.to(exact))).tolist()  # one copy from the device
+    both: list[list[list[float]]] = torch.stack((best, where.to(best.dtype))).tolist()  # one copy from the device
     return both[0], both[1]
 
 
