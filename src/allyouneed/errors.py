@@ -158,10 +158,15 @@ class SlowerEngineWarning(UserWarning):
     """A model is computed by its own code, because the faster computation differs from it or is not there."""
 
 
+OUT_OF_MEMORY = (  # of the CPU, of Apple's GPUs, of CUDA and its pinned memory, and of cuBLAS
+    "DefaultCPUAllocator", "MPS backend out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
+)  # fmt: skip
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Whether an error means that memory has run out, on a GPU or on the CPU; imports no torch, whose errors differ."""
     is_named_so = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    return is_named_so or any(words in str(error) for words in ("DefaultCPUAllocator", "MPS backend out of memory"))
+    return is_named_so or any(words in str(error) for words in OUT_OF_MEMORY)
 
 
 def _restored(kind: type[AllYouNeedError], args: tuple[object, ...], attributes: dict[str, object]) -> AllYouNeedError:

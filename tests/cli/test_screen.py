@@ -15,6 +15,7 @@ from rich.progress import Task
 from allyouneed.apps.cli.progress_bar import ProgressBar, TimeLeft
 from allyouneed.run import Sample, Validation
 from allyouneed.train import Update
+from pretended_gpu import GPU, pretend_gpu
 from shell import ENVIRONMENT
 from waiting import PATIENCE
 
@@ -102,3 +103,17 @@ def test_reasons_are_in_the_log_unless_they_are_asked_for(capsys: pytest.Capture
     topics = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
     assert topics[:7] == ["data", "pair", "auto", "statistics", "model", "time", "rollback"]
     assert topics[7:] == ["data", "pair", "model", "time", "why", "rollback"]
+
+
+def test_the_loss_on_the_bar_is_ready_when_it_is_read() -> None:
+    with pretend_gpu() as gpu:
+        screen = ProgressBar()
+        screen.on_train_begin(0, steps=40)
+        shown = []
+        for step in range(1, 41):
+            loss = torch.full((), float(step)).pin_memory().to(GPU, non_blocking=True)
+            update = Update(step, loss, 0.1, loss, is_finite=loss > 0, tokens=500)
+            screen.on_update(update, steps=40)
+            shown.append(screen._loss)
+    assert gpu.waits.total() == 5
+    assert shown[9::10] == [1.0, 10.0, 20.0, 30.0]

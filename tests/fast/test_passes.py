@@ -77,6 +77,23 @@ def test_a_comparison_leaves_no_trace() -> None:
     assert model.get_parameter("encoder.layers.0.attention.query.weight").grad is None
 
 
+def test_a_comparison_multiplies_exactly_though_tf32_is_allowed() -> None:
+    model, seen = Transformer(CONFIG), []
+
+    def noted(*args: Any) -> Tensor:
+        seen.append(torch.backends.cuda.matmul.fp32_precision)
+        return projected_loss(*args)
+
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("high")
+        assert find_difference(noted, model, SETTINGS) == ""
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert set(seen) == {"ieee"}
+
+
 def changed(kind: type, name: str, change: Callable[[Tensor], Tensor]) -> tuple[type, str, Callable[..., Tensor]]:
     original = getattr(kind, name)
     return kind, name, lambda *args, **more: change(original(*args, **more))

@@ -22,7 +22,8 @@ from allyouneed.recipes import paper_names, recipe_path
 def test_every_row_is_a_recipe_and_every_recipe_a_row() -> None:
     assert sorted(row.name for row in ROWS) == paper_names()
     for row in ROWS:
-        assert Recipe.read(recipe_path(row.name)).data.vocab_size == VOCABULARY
+        recipe = Recipe.read(recipe_path(row.name))
+        assert (recipe.data.vocab_size, recipe.train.precision) == (VOCABULARY, "auto")
 
 
 def test_the_rows_have_the_sizes_of_table_3() -> None:

@@ -29,6 +29,12 @@ def with_workers(recipe: Recipe, count: int, **train: Any) -> Recipe:
 BFLOAT16 = with_workers(eventful(), 2, optimizer="muon", precision="bfloat16")
 
 
+def test_a_lost_worker_is_known_by_the_words_of_gloo_and_of_nccl() -> None:
+    lost = ("[gloo/transport/tcp/pair.cc:534] Connection closed by peer", "NCCL error: remote process exited")
+    assert all(processes.has_lost_others(RuntimeError(text)) for text in lost)
+    assert not processes.has_lost_others(RuntimeError("shapes do not match"))
+
+
 def losses(folder: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
 

@@ -172,6 +172,18 @@ def test_memory_too_small_for_one_sentence_is_refused(tmp_path: Path, monkeypatc
         fit(TINY, tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "MPS backend out of memory (MPS allocated: 8 GB)",
+    ],
+)
+def test_every_kind_of_memory_that_runs_out_is_known(text: str) -> None:
+    assert is_out_of_memory(RuntimeError(text))
+
+
 def test_another_error_is_not_taken_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_out_of_memory(RuntimeError("shapes do not match"))
 

@@ -69,7 +69,8 @@ def find_difference(loss_of: BatchLoss, model: Transformer, config: TrainConfig)
     padding. The losses are compared for confident predictions, too, which an untrained model does not make. Gradients
     and random numbers of the caller stay.
     """
-    with _as_before(model), _without_dropout(model) if loss_of is packed_loss else nullcontext():
+    without_dropout = _without_dropout(model) if loss_of is packed_loss else nullcontext()
+    with _as_before(model), without_dropout, exact_products():
         model.train()
         for seed in SEEDS:
             if not (reason := _find_difference(loss_of, model, _small_batch(model, seed), config)):
@@ -152,6 +153,17 @@ def _without_dropout(model: Transformer) -> Iterator[None]:
     finally:
         for (part, name), p in zip(parts, before, strict=True):
             setattr(part, name, p)
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """A GPU multiplies float32 without rounding to TF32 inside the block, though the caller may have allowed it."""
+    before = torch.backends.cuda.matmul.fp32_precision
+    torch.backends.cuda.matmul.fp32_precision = "ieee"
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
 
 
 def _loss_and_gradients(

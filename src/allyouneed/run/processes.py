@@ -89,7 +89,7 @@ def group_of_torchrun() -> Iterator[None]:
 
 def has_lost_others(error: Exception) -> bool:
     """Whether an error says that another worker has ended."""
-    return isinstance(error, RuntimeError) and "gloo" in str(error)
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in ("gloo", "NCCL"))
 
 
 class Helpers:

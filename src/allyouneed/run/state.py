@@ -194,8 +194,8 @@ def divergence(state: TrainState, *, is_last: bool) -> str:
 
 
 def all_finite(tensors: Iterable[Tensor]) -> bool:
-    """Whether every number in some tensors is finite."""
-    return all(bool(tensor.isfinite().all()) for tensor in tensors)
+    """Return True if every number in some tensors of one device is finite; a program waits for a GPU once."""
+    return bool(torch.stack([tensor.isfinite().all() for tensor in tensors]).all())
 
 
 def rollback(state: TrainState, reason: str, restore: Callable[[], TrainState]) -> TrainState:

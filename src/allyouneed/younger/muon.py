@@ -69,8 +69,7 @@ class Muon(Optimizer):
             weights: list[Tensor] = [*same_shape]
             gradients = [matrix.grad for matrix in same_shape if matrix.grad is not None]
             means = [self.state[matrix]["mean"] for matrix in same_shape]
-            found_inf = self.found_inf
-            before = [] if found_inf is None else [tensor.clone() for tensor in (*weights, *means)]
+            before = None if self.found_inf is None else torch.stack([*weights, *means])
             torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
             ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
             steps = self.orthogonalize(list(ahead))
@@ -78,9 +77,9 @@ class Muon(Optimizer):
             if group["weight_decay"]:
                 torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_add_(weights, steps, alpha=-group["lr"] * scale)
-            if found_inf is not None:
-                for tensor, old in zip((*weights, *means), before, strict=True):
-                    tensor.copy_(torch.where(found_inf.bool(), old, tensor))
+            if self.found_inf is not None and before is not None:  # few kernels, however many matrices
+                kept = torch.where(self.found_inf.bool(), before, torch.stack([*weights, *means]))
+                torch._foreach_copy_([*weights, *means], list(kept))
 
     def _adam(self, parameters: list[nn.Parameter], group: dict[str, Any]) -> None:
         for parameter in parameters:

@@ -13,6 +13,8 @@ from rich.text import Text
 from .screen import console
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ...run import Validation
     from ...train import Update
 
@@ -57,6 +59,7 @@ class ProgressBar:
         self._task = self._bar.add_task("reading", total=None, about="pairs")
         self._tokens, self._seconds, self._since = 0, 0.0, 0.0  # of updates alone, without validation
         self._loss = math.nan
+        self._latest: Tensor | None = None
         self._header_shown = False
 
     def __enter__(self) -> "ProgressBar":
@@ -84,8 +87,10 @@ class ProgressBar:
     def on_update(self, update: "Update", steps: int) -> None:
         now = time.monotonic()
         self._tokens, self._seconds, self._since = self._tokens + update.tokens, self._seconds + now - self._since, now
-        if update.step % 10 == 0 or math.isnan(self._loss):  # reading the loss makes a GPU wait
-            self._loss = update.loss.item()
+        if update.step % 10 == 0 or self._latest is None:
+            # Reading the newest loss would make a GPU run out of work; that of ten updates ago is there.
+            self._loss = (update.loss if self._latest is None else self._latest).item()
+            self._latest = update.loss
         about = f"updates · {self._tokens / (self._seconds or math.inf):,.0f} tokens/s · loss {self._loss:.3f}"
         self._bar.update(self._task, total=steps or None, completed=update.step, about=about)
 
