@@ -1,7 +1,9 @@
 """The rules of Python in JavaScript: where sentences end, and which spans are copied."""
 
 import json
+import re
 from collections.abc import Iterator
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from py_mini_racer import MiniRacer
 
 from allyouneed.apps.convert.html import web_library
+from allyouneed.apps.convert.javascript_patterns import to_javascript
 from allyouneed.apps.convert.page_rules import splitting_rules
 from allyouneed.config import SPANS
 from allyouneed.text.sentences import sentence_spans
@@ -43,14 +46,19 @@ def evaluate(engine: MiniRacer, expression: str) -> Any:
     return json.loads(str(engine.eval(f"JSON.stringify({expression})")))
 
 
+@cache
+def splitting(language: str) -> str:
+    return json.dumps(splitting_rules(Tokenizer.characters("abc"), (language, "it"), True))
+
+
 @pytest.mark.parametrize("language", [*TEXTS, ""])
 def test_sentences_of_the_page_end_as_in_python(engine: MiniRacer, language: str) -> None:
     rng = Random(1)
     words = (TEXTS.get(language) or " ".join(TEXTS.values())).split()
     texts = [*TEXTS.values(), *(" ".join(rng.choices(words, k=10)) for _ in range(100))]
     texts += [" ".join(rng.choices([*words, *PLACEHOLDERS], k=6)) for _ in range(100)]
-    splitting = splitting_rules(Tokenizer.characters("abc"), (language, "it"), True)
-    script = f"(() => {{ const rules = makeSplitting({json.dumps(splitting)}); return {json.dumps(texts)}.map("
+    texts += [f"\U0001f606 {' '.join(rng.choices(words, k=200))}" for _ in range(2)]  # several windows of the library
+    script = f"(() => {{ const rules = makeSplitting({splitting(language)}); return {json.dumps(texts)}.map("
     found = evaluate(engine, script + "(text) => splitText(text, rules).sentences); })()")
     expected = [[text[start:end] for start, end in sentence_spans(text, language=language)] for text in texts]
     different = [pair for pair in zip(expected, found, strict=True) if pair[0] != pair[1]]
@@ -66,3 +74,23 @@ def test_the_page_finds_the_spans_that_python_finds(engine: MiniRacer) -> None:
         engine, f"{json.dumps(texts)}.map((text) => findSpans(text, RULES.kinds).map((one) => [one.kind, one.text]))"
     )
     assert found == [[list(span) for span in find_spans(text, SPANS)] for text in texts]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a++a", "(?:a|b)*+b", "[ab]{1,2}+b", r"x(?:\.\w++)*+\.", r"\(?+a", "a+?b", r"a{2}b"]
+)
+def test_a_pattern_matches_in_the_page_what_it_matches_in_python(engine: MiniRacer, pattern: str) -> None:
+    """A quantifier that is possessive gives nothing back: `a++a` matches nothing."""
+    texts = ["aa", "aab", "abb", "x.a.b.", "(a", "a", "ba"]
+    script = f"{json.dumps(texts)}.map((text) => new RegExp({json.dumps(to_javascript(pattern))}, 'u').exec(text)?.[0])"
+    assert evaluate(engine, script) == [match and match[0] for match in (re.search(pattern, text) for text in texts)]
+
+
+@pytest.mark.parametrize(
+    "text", ["%" + "0" * 200_000, "“" * 100_000, "{%a" * 30_000], ids=["one sign", "quotations", "many signs"]
+)
+def test_a_long_text_takes_the_page_linear_time(engine: MiniRacer, text: str) -> None:
+    """In quadratic time each would take half a minute and more; it takes less than half a second."""
+    script = f"(() => {{ const text = {json.dumps(text)}; const rules = makeSplitting({splitting('en')}); return ["
+    script += "splitText(text, rules).sentences.join(''), extraSpans(text, text, RULES.kinds).length]; })()"
+    assert json.loads(str(engine.eval(f"JSON.stringify({script})", timeout_sec=20))) == [text, 0]

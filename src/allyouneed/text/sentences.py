@@ -34,7 +34,7 @@ INITIAL = re.compile(r"(?<!\w)(?!I)([^\W\d_])\.\s+$")  # "M. Dupont"; "So do I."
 VOTERS = ("cs", "de", "es", "fr", "it", "nl", "pl", "pt", "ru")
 ENOUGH_VOTES, ENOUGH_IF_UNKNOWN = 3, 2
 SLOW = {"ca": "es", "da": "no"}  # for these the library takes 8 ms a sentence; the others have similar abbreviations
-_WINDOW = 400  # characters that it reads at once: in Italian its time grows with their square
+WINDOW = 400  # characters that it reads at once: in Italian its time grows with their square
 WORD_BEFORE, WORD_AFTER = re.compile(r"\S{1,40}\s+$"), re.compile(r"\S{1,40}")
 
 
@@ -58,15 +58,15 @@ def _library_ends(text: str, code: str) -> Iterator[int]:
     text = OTHER_BLANKS.sub(" ", text)  # it panics at some blanks beyond ASCII
     start = 0
     while start < len(text):
-        window = text[start : start + _WINDOW]
+        window = text[start : start + WINDOW]
         is_last = start + len(window) == len(text)
         ends = list(accumulate(map(len, segment(code, window))))
         # The last end is that of the window, and what is near it may be an abbreviation.
-        inner_ends = ends if is_last else [end for end in ends if end <= _WINDOW * 3 // 4]
+        inner_ends = ends if is_last else [end for end in ends if end <= WINDOW * 3 // 4]
         yield from (start + end for end in inner_ends)
         if is_last:
             return
-        blank = window.rfind(" ", 0, _WINDOW * 3 // 4)
+        blank = window.rfind(" ", 0, WINDOW * 3 // 4)
         start += inner_ends[-1] if inner_ends else blank + 1 or len(window)
 
 

@@ -1,12 +1,16 @@
 """Regular expressions of Python → regular expressions of JavaScript, so that a page reads with the same patterns."""
 
 import re
+from binascii import crc32
 
 _TOKEN = re.compile(
     r"""(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])
     | (?P<escape>\\(?:U[\da-f]{8}|.))
-    | (?P<possessive>[*+?}])\+
-    | (?P<dot>\.)""",
+    | (?P<opening>\((?:\?(?::|<?[=!]))?)
+    | (?P<closing>\))
+    | (?P<repeats>[*+?]|\{\d+(?:,\d*)?\})(?P<how>[+?]?)
+    | (?P<dot>\.)
+    | .""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\(?:U[\da-f]{8}|.)", re.IGNORECASE | re.DOTALL)
@@ -18,16 +22,36 @@ _KEPT = frozenset(r"^$\.*+?()[]{}|/-")  # signs that JavaScript lets a backslash
 
 
 def to_javascript(pattern: str) -> str:
-    """Translate a pattern for the flag `u`. Possessive quantifiers become greedy: the match is the same, but slower."""
+    """Translate a pattern for the flag `u`.
 
-    def token(match: re.Match[str]) -> str:
-        if possessive := match["possessive"]:
-            return possessive
-        if match["dot"]:
-            return r"[^\n]"
-        return _class(match["class"]) if match["class"] else _outside(match["escape"])
-
-    return _TOKEN.sub(token, pattern)
+    JavaScript has no possessive quantifier. A lookahead is never entered again once it has matched, so one that notes
+    what it matched, and a reference to that, are the same. Greedy quantifiers would take quadratic time.
+    """
+    parts: list[str] = []  # so far; what a quantifier repeats is the last one
+    groups: list[int] = []  # where those that are open began
+    name = f"p{crc32(pattern.encode()):x}_"  # patterns may be joined, and then no group may have another's name
+    for match in _TOKEN.finditer(pattern):
+        match match.lastgroup:
+            case "opening":
+                groups.append(len(parts))
+                parts.append(match[0])
+            case "closing":
+                first = groups.pop()
+                parts[first:] = ["".join(parts[first:]) + ")"]
+            case "how" if match["how"] == "+":
+                noted = f"{name}{match.start()}"
+                parts[-1] = rf"(?=(?<{noted}>{parts[-1]}{match['repeats']}))\k<{noted}>"
+            case "how":
+                parts[-1] += match[0]
+            case "class":
+                parts.append(_class(match[0]))
+            case "escape":
+                parts.append(_outside(match[0]))
+            case "dot":
+                parts.append(r"[^\n]")
+            case _:
+                parts.append(match[0])
+    return "".join(parts)
 
 
 def _class(text: str) -> str:

@@ -56,6 +56,7 @@ def page_rules() -> dict[str, Any]:
         "ordinal": _pattern(sentences.ORDINAL),
         "wordBefore": _pattern(sentences.WORD_BEFORE),
         "wordAfter": _pattern(sentences.WORD_AFTER, "uy"),
+        "window": sentences.WINDOW,
         "votes": sentences.ENOUGH_VOTES,
         "votesIfUnknown": sentences.ENOUGH_IF_UNKNOWN,
         "quoted": [_pattern(one, "gu") for one in _QUOTED],

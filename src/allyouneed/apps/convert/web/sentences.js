@@ -52,9 +52,9 @@ function sentenceSpans(text, splitting) {
 
 // Sentences that fit; the clauses of one that does not fit; the words of such a clause.
 function cut(text, fits, splitting, whole) {
-  const isInside = (place) => whole.some(({ start, end }) => start < place && place < end);
+  const isInside = insideOf(whole, text.length);
   const parts = ([start, end], ends) => {
-    const places = [start, ...ends.filter((place) => place > start && place < end && !isInside(place)), end];
+    const places = [start, ...ends.filter((place) => place > start && place < end && !isInside[place]), end];
     return places.slice(1).map((place, i) => [places[i], place]);
   };
   const suits = (start, end) => fits(text.slice(start, end).trim());
@@ -74,6 +74,13 @@ function cut(text, fits, splitting, whole) {
   return pieces.map(([start, end]) => text.slice(start, end).trim()).filter(Boolean);
 }
 
+// For each place in a text of some length whether it is inside one of some spans, none of which overlap.
+function insideOf(spans, length) {
+  const inside = new Uint8Array(length + 1);
+  for (const { start, end } of spans) inside.fill(1, start + 1, end);
+  return inside;
+}
+
 function sentenceEnds(text, { language, voters, ordinals, isKnown }) {
   text = text.replace(RULES.otherBlanks, " ");
   const isInside = (end) => {
@@ -90,7 +97,26 @@ function sentenceEnds(text, { language, voters, ordinals, isKnown }) {
     return voters.filter((voter) => endsOf(`${before[0].trim()} ${after[0]}`, voter).length < 2).length;
   };
   const most = isKnown ? RULES.votes : RULES.votesIfUnknown;
-  return endsOf(text, language).filter((end) => !isInside(end) && votes(end) < most);
+  return windowEnds(text, language).filter((end) => !isInside(end) && votes(end) < most);
+}
+
+// The ends of a long text's sentences, a window of so many characters at a time. The last end of a window is its own, and
+// what is near it may be an abbreviation.
+function windowEnds(text, language) {
+  const characters = [...text];
+  const ends = [];
+  for (let [first, start] = [0, 0]; ; ) {
+    const read = characters.slice(first, first + RULES.window);
+    const window = read.join("");
+    const found = endsOf(window, language);
+    if (first + read.length === characters.length) return [...ends, ...found.map((end) => start + end)];
+    const most = read.slice(0, Math.floor((RULES.window * 3) / 4)).join("").length;
+    const inner = found.filter((end) => end <= most);
+    ends.push(...inner.map((end) => start + end));
+    const next = inner.at(-1) ?? (window.slice(0, most).lastIndexOf(" ") + 1 || window.length);
+    first += [...window.slice(0, next)].length;
+    start += next;
+  }
 }
 
 // Where the library of Python sees the ends of sentences in one of its languages, and the end of the text: behind `signs`,

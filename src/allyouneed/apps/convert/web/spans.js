@@ -132,9 +132,8 @@ function spanSigns(text, kinds) {
 }
 
 function straySigns(text, kinds) {
-  const spans = findSpans(text, kinds);
-  const isInside = (index) => spans.some(({ start, end }) => start <= index && index < end);
-  return [...text.matchAll(/[%{}<>]/g)].filter(({ index }) => !isInside(index)).map((match) => ({ text: match[0], start: match.index, end: match.index + 1 }));
+  const isInside = insideOf(findSpans(text, kinds).map(({ start, end }) => ({ start: start - 1, end })), text.length);
+  return [...text.matchAll(/[%{}<>]/g)].filter(({ index }) => !isInside[index]).map((match) => ({ text: match[0], start: match.index, end: match.index + 1 }));
 }
 
 // The spans whose order has a meaning: arguments without a name or a number, and tags.
