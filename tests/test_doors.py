@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +12,7 @@ import torch
 from fastapi.testclient import TestClient
 
 from allyouneed import DocumentOptions, Translator, read_document, translate_document
+from allyouneed.apps.convert import page_rules
 from allyouneed.apps.convert.html import HTMLFolder, write_html
 from allyouneed.apps.documents import document_format
 from allyouneed.apps.serve.app import create_app
@@ -194,3 +195,112 @@ def test_a_setting_that_is_refused_is_refused_by_every_door(folder: Path, settin
         create_app([folder], decode=decode)
     with pytest.raises(ConfigError, match=name):
         Translator.load(folder, **decode)
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {"beam": 1, "extra_length": 20, "ban_unknown": False, "recase": False, "copy_untranslatable": False},
+    {"alpha": 3.0, "length_ratio": 0.2, "no_repeat_ngram_size": 2, "copy_spans": ("numbers",)},
+    {"max_length": 7, "forced_eos": True},
+    {"min_length": 25, "retry_repetition": False, "length_ratio": 3.0},
+    {"min_ratio": 2.0, "length_ratio": 3.0, "renormalize_logits": False},
+    {
+        "early_stopping": "beam",
+        "patience": 0.1,
+        "length_penalty": "plain",
+        "batch_size": 1,
+        "beam": 4,
+    },
+    {"replace_unknown": True},
+    {"sample": True, "temperature": 0.5, "top_k": 9, "top_p": 0.5, "seed": 7, "repetition_penalty": 2.0, "nbest": 2},
+]
+OF_SOME_SEARCHES = {"batch_size", "nbest", "early_stopping", "patience", "length_penalty"}  # not of these texts
+NOT_ON_A_PAGE = {"nbest": 2, "repetition_penalty": 2.0, "sample": True}
+SOME_TEXTS = [TEXTS[0], TEXTS[4], "Dr. Smith is 12.  \u00df\u00e9 reads", "SAVE THE FILE", "12-3"]
+
+
+@pytest.fixture(scope="module")
+def learned(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same bundle, with an <unk>, and with what it would have learned of copies and capitals."""
+    bundle = Bundle.load(folder)
+    tokenizer = Tokenizer.characters(LETTERS, unknown=True)
+    config = replace(bundle.config, vocab_size=len(tokenizer))
+    torch.manual_seed(1)
+    model = Transformer(config).eval()
+    decode = DecodeConfig(beam=3, extra_length=6, length_ratio=0.6)
+    learned = tmp_path_factory.mktemp("learned") / "en-it"
+    Bundle(model, tokenizer, tokenizer, decode, languages=("en", "it"), **LEARNED).save(learned)
+    return learned
+
+
+def test_the_table_has_every_setting_of_the_search(learned: Path) -> None:
+    assert {name for some in SETTINGS for name in some} == {field.name for field in fields(DecodeConfig)}
+    translator = Translator.load(learned, device="cpu")
+    for some in SETTINGS:
+        expected = translator.using(**some).translate(SOME_TEXTS)
+        for name in some.keys() - OF_SOME_SEARCHES:
+            others = {key: value for key, value in some.items() if key != name}
+            assert translator.using(**others).translate(SOME_TEXTS) != expected, name
+
+
+@pytest.fixture(scope="module")
+def splitting(learned: Path) -> dict[str, Any]:
+    """What every page of the bundle is told of sentences, which takes seconds to find out."""
+    bundle = Bundle.load(learned)
+    return page_rules.splitting_rules(bundle.source_tokenizer, bundle.languages, True)
+
+
+@pytest.mark.parametrize("changed", SETTINGS, ids=", ".join)
+def test_every_door_obeys_a_setting_or_refuses_it(
+    changed: dict[str, Any], learned: Path, splitting: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = Translator.load(learned, device="cpu", **changed)
+    expected = translator.translate(SOME_TEXTS)
+    read = read_document(json.dumps(SOME_TEXTS).encode(), "json", DocumentOptions(target_language="it"))
+    expected_document = json.loads(translate_document(read, translator).data)
+
+    arguments = [f"decode.{key}={','.join(one) if isinstance(one, tuple) else json.dumps(one).strip(chr(34))}"
+                 for key, one in changed.items()]  # fmt: skip
+    lines, document = tmp_path / "in", tmp_path / "in.json"
+    lines.write_text("".join(f"{text}\n" for text in SOME_TEXTS))
+    document.write_text(json.dumps(SOME_TEXTS))
+    printed = run_here("translate", learned, lines, *arguments, "--device", "cpu")
+    assert [line.split("\t")[0] for line in printed.stdout.decode().split("\n")[:-1]] == expected
+    written = run_here("translate", learned, document, *arguments, "-o", tmp_path / "out.json", "--device", "cpu")
+    if "nbest" in changed:  # a document has one translation
+        assert (written.returncode, "nbest" in written.stderr.decode()) == (2, True)
+    else:
+        assert json.loads((tmp_path / "out.json").read_text()) == expected_document
+
+    app = create_app([learned], ServeConfig(device="cpu", workers=1), decode=changed)
+    with TestClient(app, base_url="http://localhost") as client:
+        native = client.post("/v1/translate", json={"texts": SOME_TEXTS, **LANGUAGES}).json()["translations"]
+        assert [one["text"] for one in native] == expected
+        assert client.post("/translate", json={"q": SOME_TEXTS, **LANGUAGES}).json()["translatedText"] == expected
+        deepl = client.post("/v2/translate", json={"text": SOME_TEXTS, "source_lang": "EN", "target_lang": "IT"})
+        assert [one["text"] for one in deepl.json()["translations"]] == expected
+        answer = client.post("/translate_file", files={"file": ("in.json", document.read_bytes())}, data=LANGUAGES)
+        assert client.get(answer.json()["translatedFileUrl"]).json() == expected_document
+
+    monkeypatch.setattr(page_rules, "splitting_rules", lambda *_: splitting)
+    if changed.keys() & NOT_ON_A_PAGE:
+        return
+    bundle = Bundle.load(learned)
+    write_html(replace(bundle, decode=bundle.decode.with_changes(changed)), tmp_path, "float32")
+    page = HTMLFolder(tmp_path)
+    beam = changed.get("beam", 3)
+    answers = [page.text(text, beam=beam) for text in SOME_TEXTS]
+    page.close()
+    assert answers == expected
+
+
+@pytest.mark.parametrize("name", NOT_ON_A_PAGE)
+def test_what_a_page_cannot_do_is_refused_with_the_command_that_works(name: str, learned: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page"
+    setting = f"decode.{name}={json.dumps(NOT_ON_A_PAGE[name])}"
+    refused = run_here("export", learned, page, "--to", "html", setting)
+    assert refused.returncode == 2
+    assert len(refused.stderr.decode().strip().split("\n")) == 1
+    usual = f"decode.{name}={json.dumps(getattr(DecodeConfig(), name))}"
+    assert f"{learned} {page} --to html {usual}" in refused.stderr.decode()
+    assert not page.exists()
+    assert run_here("export", learned, page, "--to", "onnx", setting).returncode == 2

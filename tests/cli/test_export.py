@@ -22,7 +22,7 @@ def test_export_proves_what_it_made(saved: Path, tmp_path: Path) -> None:
     assert b"settings of the search" not in made.stdout
     bundle = Bundle.load(saved)
     replace(bundle, decode=replace(bundle.decode, forced_eos=True)).save(tmp_path / "forced")
-    made = run_here("export", tmp_path / "forced", tmp_path / "page", "--to", "html", "--sentences", 1)
+    made = run_here("export", tmp_path / "forced", tmp_path / "ct2", "--to", "ctranslate2", "--sentences", 1)
     assert b"does not keep these settings of the search" in made.stdout
     assert made.stdout.strip().endswith(b"forced_eos=True")
 

@@ -177,16 +177,36 @@ def test_a_precision_that_the_format_lacks_is_refused(tmp_path: Path) -> None:
 
 
 def test_settings_of_the_search_that_an_export_does_not_keep_are_named(tmp_path: Path) -> None:
-    decode = DecodeConfig(beam=4, min_length=3, no_repeat_ngram_size=2, repetition_penalty=1.5, sample=True)
-    penalty, sample = "repetition_penalty=1.5", "sample=True"
-    assert unexpressed_settings(decode, "huggingface") == unexpressed_settings(decode, "html") == (penalty, sample)
-    for to in ("ctranslate2", "onnx"):
-        assert unexpressed_settings(decode, to) == ("min_length=3", "no_repeat_ngram_size=2", penalty, sample)
-    for to in FORMATS:
-        assert unexpressed_settings(DecodeConfig(), to) == ()
+    decode = DecodeConfig(min_length=3, no_repeat_ngram_size=2, repetition_penalty=1.5, sample=True)
     bundle = replace(make_bundle(), decode=decode)
-    assert export_bundle(bundle, tmp_path / "out", to="html", sentences=1).unexpressed_settings == (penalty, sample)
+    tokenizer, penalty, sample = bundle.target_tokenizer, "repetition_penalty=1.5", "sample=True"
+    for to in ("huggingface", "html"):
+        assert unexpressed_settings(decode, to, tokenizer) == (penalty, sample)
+    for to in ("ctranslate2", "onnx"):
+        assert unexpressed_settings(decode, to, tokenizer) == (
+            "min_length=3",
+            "no_repeat_ngram_size=2",
+            penalty,
+            sample,
+        )
+    for to in FORMATS:
+        assert unexpressed_settings(DecodeConfig(), to, tokenizer) == ()
+    assert export_bundle(bundle, tmp_path / "out", to="huggingface", sentences=1).unexpressed_settings == (
+        penalty,
+        sample,
+    )
     assert json.loads((tmp_path / "out/proof.json").read_text())["unexpressed_settings"] == [penalty, sample]
+
+
+def test_a_page_replaces_unknown_characters_and_refuses_to_search_otherwise_than_the_bundle(tmp_path: Path) -> None:
+    characters, words = (Tokenizer.characters("ab", unknown=True), VOCABULARIES["words"]())
+    replaces = DecodeConfig(replace_unknown=True)
+    assert unexpressed_settings(replaces, "html", characters) == ()
+    assert unexpressed_settings(replaces, "html", words) == ("replace_unknown=True",)
+    bundle = replace(make_bundle(), decode=DecodeConfig(sample=True))
+    with pytest.raises(ExportError, match=f"{tmp_path / 'out'} --to html decode.sample=false"):
+        export_bundle(bundle, tmp_path / "out", to="html")
+    assert export_bundle(bundle, tmp_path / "out", to="html", sentences=1, decode={"sample": False}).passed
 
 
 def test_every_config_says_where_it_can_go() -> None:

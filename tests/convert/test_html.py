@@ -324,25 +324,29 @@ def test_the_steps_of_a_beam_lead_to_its_hypotheses(tmp_path: Path) -> None:
     assert sorted([step["piece"] for step in one["steps"]] for one in finished) == sorted(ended)
 
 
-@pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize(
-    "rules",
+    ("rules", "beams"),
     [
-        {"min_length": 14},
-        {"min_ratio": 2.5},
-        {"no_repeat_ngram_size": 1},
-        {"no_repeat_ngram_size": 2, "min_length": 30},
+        ({"min_length": 14}, (1, 3)),
+        ({"min_ratio": 2.5}, (1, 3)),
+        ({"no_repeat_ngram_size": 1}, (1, 3)),
+        ({"no_repeat_ngram_size": 2, "min_length": 30}, (1, 3)),
+        ({"forced_eos": True, "extra_length": 1}, (3,)),
+        ({"early_stopping": "beam", "alpha": 3.0}, (3,)),
+        ({"length_penalty": "plain", "alpha": 1.0}, (3,)),
     ],
     ids=str,
 )
-def test_the_page_keeps_the_rules_of_the_search(tmp_path: Path, rules: dict[str, Any], beam: int) -> None:
-    bundle = replace(make_bundle(), decode=DecodeConfig(beam=beam, **rules))
+def test_the_page_keeps_the_rules_of_the_search(tmp_path: Path, rules: dict[str, Any], beams: tuple[int, ...]) -> None:
+    bundle = replace(make_bundle(), decode=DecodeConfig(**rules))
     html.write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
-    ours = Translator(bundle)
-    texts = ["abc", "jihgf", "aabbccdd", "e"]
-    assert [page.text(text, beam=beam) for text in texts] == ours.translate(texts)
-    assert ours.translate(texts) != ours.using(min_length=0, min_ratio=0, no_repeat_ngram_size=0).translate(texts)
+    texts = ["abc", "jihgf", "aabbccdd", "e", "id", "a", "fba", "agbbid", "cifbdaga"]
+    without = replace(bundle, decode=DecodeConfig(**dict([*rules.items()][1:])))
+    for beam in beams:
+        ours = Translator(bundle).using(beam=beam).translate(texts)
+        assert [page.text(text, beam=beam) for text in texts] == ours
+        assert Translator(without).using(beam=beam).translate(texts) != ours
     page.close()
 
 

@@ -11,11 +11,11 @@ from . import DecodeConfig, ModelConfig
 # CTranslate2 and ONNX set everything themselves.
 _RULES = (
     "min_length", "min_ratio", "forced_eos", "no_repeat_ngram_size", "repetition_penalty", "early_stopping",
-    "sample", "copy_spans", "replace_unknown",
+    "sample", "nbest", "copy_spans", "replace_unknown",
 )  # fmt: skip
 _KEPT = {
     "huggingface": ("min_length", "forced_eos", "no_repeat_ngram_size", "early_stopping"),
-    "html": ("min_length", "min_ratio", "no_repeat_ngram_size"),
+    "html": ("min_length", "min_ratio", "forced_eos", "no_repeat_ngram_size", "early_stopping", "copy_spans"),
 }
 
 
@@ -23,6 +23,7 @@ class AnyTokenizer(Protocol):
     """What of a `Tokenizer` the limits depend on."""
 
     symbols: tuple[str, ...] | None
+    is_of_characters: bool
 
     def __len__(self) -> int: ...
 
@@ -55,11 +56,21 @@ def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = (
     return "; ".join([possible, *(f"not {', '.join(names)}: {reason}" for reason, names in formats.items())])
 
 
-def unexpressed_settings(decode: DecodeConfig, to: str) -> tuple[str, ...]:
-    """Those settings of the search, as `name=value`, that an export does not keep although they change translations."""
+def unexpressed_settings(decode: DecodeConfig, to: str, tokenizer: AnyTokenizer) -> tuple[str, ...]:
+    """Those settings of the search, as `name=value`, that an export does not keep although they change translations.
+
+    The page replaces unknown characters of a vocabulary (`tokenizer`, of the target), but not unknown words.
+    """
     default = DecodeConfig()
-    names = [name for name in _RULES if name not in _KEPT.get(to, ())]
+    replaced = ("replace_unknown",) if to == "html" and tokenizer.is_of_characters else ()
+    names = [name for name in _RULES if name not in (*_KEPT.get(to, ()), *replaced)]
     return tuple(decode.describe_values(name) for name in names if getattr(decode, name) != getattr(default, name))
+
+
+def usual_settings(settings: Sequence[str]) -> str:
+    """The defaults of settings given as `name=value`, as arguments of a command."""
+    names = [one.partition("=")[0] for one in settings]
+    return " ".join(f"decode.{name}={json.dumps(getattr(DecodeConfig(), name))}" for name in names)
 
 
 def _ctranslate2_limit(config: ModelConfig) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .command import BundleFolder
+from .command import BundleFolder, SearchSettings, with_search
 
 if TYPE_CHECKING:
     from ..convert.exports import Proof
@@ -31,6 +31,7 @@ class WeightPrecision(StrEnum):
     INT8 = "int8"
 
 
+@with_search()
 def export(
     bundle: BundleFolder,
     output: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.")],
@@ -43,6 +44,8 @@ def export(
         ),
     ] = None,
     sentences: Annotated[int, typer.Option(help="Random sentences for the comparison.", min=1)] = 50,
+    *,
+    decode: SearchSettings,
 ) -> None:
     """Convert a model to another program's format, and compare the translations: in float32 all stay the same.
 
@@ -57,26 +60,14 @@ def export(
       allyouneed export runs/mine mine-int8 --to ctranslate2 --precision int8
       allyouneed export runs/mine mine-onnx --to onnx
       allyouneed export runs/mine mine-marian --to huggingface
-      allyouneed export runs/mine mine-page --to html
+      allyouneed export runs/mine mine-page --to html decode.beam=8
     """
-    proof = _export(bundle, output, to=to, precision=precision, sentences=sentences)
-    _print_proof(output, proof)
-
-
-def _export(bundle: Path, output: Path, *, to: Format, precision: WeightPrecision | None, sentences: int) -> "Proof":
-    import torch
-
-    from ...bundle import Bundle
     from ..convert.exports import export_bundle
 
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that the unfinished folder is removed
-    return export_bundle(
-        Bundle.load(bundle, device=torch.device("cpu")),
-        output,
-        to=to.value,
-        precision=precision and precision.value,
-        sentences=sentences,
-    )
+    chosen = precision and precision.value
+    proof = export_bundle(bundle, output, to=to.value, precision=chosen, sentences=sentences, decode=decode)
+    _print_proof(output, proof)
 
 
 def _print_proof(output: Path, proof: "Proof") -> None:

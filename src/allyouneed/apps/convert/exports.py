@@ -7,7 +7,7 @@ A web page runs the engine of a CPU, so it is also compared with that in its own
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
@@ -18,7 +18,7 @@ import torch
 
 from ...bundle import Bundle
 from ...config import DecodeConfig, ModelConfig
-from ...config.export_limits import exportable, unexpressed_settings
+from ...config.export_limits import exportable, unexpressed_settings, usual_settings
 from ...decode import SearchLimits, greedy_search, search
 from ...errors import ConfigError, ExportError, InputError, require_extra
 from ...machine.files import folder_written_whole, to_json, write_whole
@@ -118,22 +118,37 @@ def export_bundle(
     to: str,
     precision: str | None = None,
     sentences: int = 50,
+    decode: Mapping[str, object] | None = None,
 ) -> Proof:
     """Write `bundle`, or that in a folder, into a new folder in the format `to`, and prove the export on its probes and
     random `sentences`.
 
-    The folder appears once the export is proven, whole or not at all. Refuses what the format cannot express, a model
-    that reads fewer than 3 tokens, and a folder that exists.
+    Settings of `decode` replace those of the bundle; only a web page has a search that they could change. The folder
+    appears once the export is proven, whole or not at all. Refuses what the format cannot express, a model that reads
+    fewer than 3 tokens, and a folder that exists.
     """
+    name = "BUNDLE" if isinstance(bundle, Bundle) else bundle
     bundle = bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)
     if to not in FORMATS:
         raise ConfigError(f"the format must be one of {', '.join(FORMATS)}; got {to!r}")
+    if decode and to != "html":
+        raise ConfigError(
+            f"an export to {to} leaves the search to its caller, who sets what decode.{next(iter(decode))} would be; "
+            "only html has a search"
+        )
+    bundle = replace(bundle, decode=bundle.decode.with_changes(decode or {}))
     chosen, config = FORMATS[to], bundle.config
     precision = precision or chosen.choose_precision(config)
     if precision not in chosen.precisions:
         raise ConfigError(f"{to} is exported in {' or '.join(chosen.precisions)}; got precision {precision!r}")
     if reason := exportable(config, (bundle.source_tokenizer, bundle.target_tokenizer))[to]:
         raise ExportError(reason)
+    unexpressed = unexpressed_settings(bundle.decode, to, bundle.target_tokenizer)
+    if to == "html" and unexpressed:
+        raise ExportError(
+            f"the page cannot search with {', '.join(f'decode.{one}' for one in unexpressed)}; export without: "
+            f"allyouneed export {name} {folder} --to html {usual_settings(unexpressed)}"
+        )
     if sentences < 1:
         raise ConfigError(f"sentences must be at least 1; got {sentences}")
     if config.max_length < 3:
@@ -157,7 +172,7 @@ def export_bundle(
             )
         if chosen.as_on_cpu and load_library():
             require_same_bits(bundle, converted, sources, cast(NativePrecision, precision))
-        proof = replace(proof, precision=precision, unexpressed_settings=unexpressed_settings(bundle.decode, to))
+        proof = replace(proof, precision=precision, unexpressed_settings=unexpressed)
         write_whole(partial / "proof.json", to_json(asdict(proof), indent=2) + "\n")
     return proof
 
@@ -248,7 +263,8 @@ def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
 
 def banned_ids(bundle: Bundle) -> tuple[int, ...]:
     """The ids that no search writes: padding, the start token, and `<unk>` unless the bundle allows it."""
-    return bundle.target_tokenizer.banned_ids(unknown=bundle.decode.ban_unknown)
+    decode = bundle.decode
+    return bundle.target_tokenizer.banned_ids(unknown=decode.ban_unknown and not decode.replace_unknown)
 
 
 @torch.inference_mode()

@@ -29,7 +29,7 @@ from .page_rules import bundle_rules, page_rules
 WEB = Path(__file__).with_name("web")
 _DECODE = (
     "alpha", "length_penalty", "patience", "length_ratio", "extra_length", "min_length", "min_ratio",
-    "no_repeat_ngram_size", "renormalize_logits",
+    "no_repeat_ngram_size", "renormalize_logits", "forced_eos", "early_stopping",
 )  # fmt: skip
 LIBRARY = (
     "engine.js",
@@ -55,7 +55,8 @@ def write_html(bundle: Bundle, folder: Path, precision: Precision) -> None:
         "target_language": escape(bundle.languages[1]),
         "style": read_web_file("page.css"),
         "example": escape(next(iter(bundle.probes), "")),
-        "beam": str(min(8, bundle.decode.beam)),
+        "beam": str(bundle.decode.beam),
+        "most": str(max(8, bundle.decode.beam)),
         "footer": escape(f"{bundle.model.parameter_count():,} parameters, weights in {precision}. Made by allyouneed."),
         "bundle": model.bundle,
         "weights": model.weights,

@@ -97,6 +97,7 @@ def bundle_rules(bundle: Bundle) -> dict[str, Any]:
         "copyUntranslatable": decode.copy_untranslatable,
         "recase": decode.recase,
         "retryRepetition": decode.retry_repetition,
+        "replaceUnknown": decode.replace_unknown,
     }
 
 

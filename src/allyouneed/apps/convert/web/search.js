@@ -1,6 +1,6 @@
 // Greedy and beam search (§6.1), with the length penalty of Wu et al. (2016) or a plain one.
 
-const NO_RULES = { min_length: 0, min_ratio: 0, no_repeat_ngram_size: 0 };
+const NO_RULES = { min_length: 0, min_ratio: 0, no_repeat_ngram_size: 0, forced_eos: false, early_stopping: "nbest" };
 
 // Ids of a source → hypotheses, the best first: { ids, total, score, finished, steps }, each step with its token, its
 // log-probability, the five likeliest tokens and the attention weights; and `beam`: for each step of the search its
@@ -32,6 +32,7 @@ function searchWith(step, config, sourceLength, options) {
     step.next(hypotheses, tokens);
     if (temperature !== 1) step.soften(temperature);
     for (const rule of rules) active.forEach(({ ids }, n) => step.restrict(n, rule(ids)));
+    const isForced = config.decode.forced_eos && length === maxLength; // to end, at no cost
     const tops = active.map((_, n) => step.best(active.map((_, other) => (other === n ? 0 : -Infinity)), 5));
     const continued = ({ hypothesis, token, total, state }) => {
       const { ids, steps } = active[hypothesis];
@@ -42,7 +43,9 @@ function searchWith(step, config, sourceLength, options) {
     };
     const end = (candidate) =>
       ended.push(hypothesisFrom({ ...continued(candidate), ids: active[candidate.hypothesis].ids }, length, config, true));
-    const { candidates, kept } = isConstrained
+    const { candidates, kept } = isForced
+      ? forcedEnds(active, beam, eos)
+      : isConstrained
       ? constrainedFates(step, active, width, config, boundaries)
       : fates(step.best(active.map(({ total }) => total), 2 * beam), beam, eos);
     candidates.filter(({ fate }) => fate === "ended").forEach(end);
@@ -55,7 +58,8 @@ function searchWith(step, config, sourceLength, options) {
       ended.push(...complete.slice(0, Math.max(0, nbest - ended.length)).map((one) => hypothesisFrom(one, length, config, false)));
     }
     const bestActive = Math.max(...active.map(({ total }) => total));
-    if (!active.length || isDecided(ended, bestActive, length, maxLength, isConstrained ? options : { beam, nbest, isGreedy: beam === 1 }, config)) break;
+    const isGreedy = beam === 1 && !isConstrained;
+    if (!active.length || isDecided(ended, bestActive, length, maxLength, { beam, nbest, isGreedy }, config)) break;
   }
   ended.sort((one, other) => other.finished - one.finished || other.score - one.score);
   return { hypotheses: ended, beam: history };
@@ -70,6 +74,13 @@ function fates(best, beam, eos) {
     return { ...candidate, fate };
   });
   return { candidates, kept };
+}
+
+// The best hypotheses of the last step, which end if they have their phrases.
+function forcedEnds(active, beam, eos) {
+  const whole = active.flatMap(({ total, state }, hypothesis) => (!state || state.isComplete ? [{ hypothesis, token: eos, total }] : []));
+  whole.sort((one, other) => other.total - one.total);
+  return { candidates: whole.map((one, rank) => ({ ...one, fate: rank < beam ? "ended" : "dropped" })), kept: [] };
 }
 
 // The same where each hypothesis must have phrases: one that has them all may end, whatever else is likely.
@@ -142,11 +153,14 @@ function lengthPenalty(length, { decode: { alpha, length_penalty: kind } }) {
 
 // Whether no active hypothesis is likely to get among the `nbest` best ended ones. A total only falls, so its best possible
 // score is that of ending at the longest length, or at the next step once as many hypotheses have ended as the beam is wide.
-// Greedy search ends with its first.
+// With `early_stopping` "beam", as in transformers, once as many have ended as the beam is wide, none worse than the best active
+// one is now. Greedy search ends with its first.
 function isDecided(ended, bestActive, length, maxLength, { beam = 1, nbest = 1, isGreedy }, config) {
   if (isGreedy) return ended.length > 0;
-  if (ended.length < nbest) return false;
-  const last = ended.length >= beam * config.decode.patience ? length + 1 : maxLength;
+  const waits = config.decode.early_stopping === "beam";
+  const count = waits ? beam : nbest;
+  if (ended.length < count) return false;
+  const last = waits ? length : ended.length >= beam * config.decode.patience ? length + 1 : maxLength;
   const scores = ended.map((one) => one.score).sort((one, other) => other - one);
-  return scores[nbest - 1] >= bestActive / lengthPenalty(last, config);
+  return scores[count - 1] >= bestActive / lengthPenalty(last, config);
 }

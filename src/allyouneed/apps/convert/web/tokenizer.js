@@ -94,7 +94,17 @@ class Tokenizer {
     if (this.symbols) return tokens.join("").replaceAll("▁", " ").replace(/^ +| +$/g, "");
     if (!this.decoders) return tokens.join(" ");
     for (const decoder of this.decoders) tokens = DECODERS[decoder.type](tokens, decoder);
-    return this.decomposes ? tokens.join("").normalize("NFC") : tokens.join("");
+    return this.composed(tokens.join(""));
+  }
+
+  // A text with the characters put together that this vocabulary takes apart.
+  composed(text) {
+    return this.decomposes ? text.normalize("NFC") : text;
+  }
+
+  // The characters of a text that a vocabulary of characters reads as <unk>.
+  unknownCharacters(text) {
+    return [...(this.decomposes ? text.normalize("NFD") : text)].filter((one) => this.encodeNormal(one).includes(this.unk));
   }
 
   // A token as a reader would write it; a blank is shown as ␣.

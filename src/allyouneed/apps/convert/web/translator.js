@@ -120,7 +120,7 @@ class Translator {
     }
     const { hypotheses, beam, encoderAttention } = this.searchForSpans(text, source, request, found);
     const [best] = hypotheses;
-    const translation = this.target.decode(best.ids);
+    const translation = this.writtenBy(best, text);
     const isLost = isMissing(countOf(this.copies.foreignRuns(text)), countOf(this.copies.foreignRuns(translation)));
     const flags = {
       repeats,
@@ -139,12 +139,21 @@ class Translator {
       encoderAttention,
       beam: beam.map((candidates) => candidates.map(({ token, ...rest }) => ({ piece: this.target.piece(token), ...rest }))),
       hypotheses: hypotheses.map((hypothesis) => ({
-        text: this.target.decode(hypothesis.ids),
+        text: this.writtenBy(hypothesis, text),
         score: hypothesis.score,
         finished: hypothesis.finished,
         steps: hypothesis.steps.map((step) => ({ ...likely(step), attention: step.attention, numbers: step.numbers, top: step.top.map((one) => ({ ...likely(one), chosen: one.token === step.token })) })),
       })),
     };
+  }
+
+  // The text of a hypothesis. In one with <unk> that is the unknown character of the source, as `Aligner.replace_unknown` says.
+  writtenBy({ ids }, source) {
+    const written = this.target.decode(ids);
+    if (!this.rules.replaceUnknown || !ids.includes(this.target.unk)) return written;
+    const read = this.source.unknownCharacters(source);
+    const replaced = read.reduce((text, character) => text.replace("<unk>", () => character), written);
+    return this.target.composed(read.length ? replaced.replaceAll("<unk>", () => read.at(-1)) : replaced);
   }
 
   // As `TranslationGenerator.generate`: without the phrases where they do not fit, and again where the best repeats itself.
