@@ -13,14 +13,9 @@ from ranks import MODEL, TRAININGS, run_ranks, save_trained, save_troubled, trai
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "environment",
-    [{}, {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "1"}],
-    ids=["shared memory", "as if on several machines"],
-)
-def test_three_workers_make_the_updates_of_one(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_three_workers_make_the_updates_of_one(tmp_path: Path) -> None:
     """The third worker has no pair of most batches, and the weights are those of the first."""
-    run_ranks(tmp_path, 3, save_trained, **environment)
+    run_ranks(tmp_path, 3, save_trained)
     for name, rounding in (("adam", 1e-5), ("bfloat16", 2e-3)):
         losses, weights = train_part(Workers(), TRAININGS[name])
         for rank in range(3):

@@ -1,125 +1,88 @@
-"""How workers sum their gradients: in memory that they share, on one machine, or by `torch.distributed`.
+"""How workers sum their gradients and share the weights: each worker updates a part of the parameters.
 
-In shared memory there is one copy of the weights. A gradient is written by the worker that computed it and read by the
-one that updates the weight: each number moves once, about nine times faster than through a socket of the machine.
+A gradient goes to the worker that updates its weight, and the new weight from there to all others. So a number moves as
+often as in an all-reduce, but each worker does its part of the optimizer's work alone, of which Muon has much.
 """
 
-import mmap
-import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.utils import get_total_norm
 
 ALIGNMENT = 16  # numbers: a cache line
 
 
-class ReplicatedWeights:
-    """The parameters of a model, of which every worker has a copy and makes every update."""
+class DividedWeights:
+    """The parameters of a model, of which every worker has a copy and updates its own part.
 
-    is_divided = False
-
-    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
-        self._parameters = parameters
-        for parameter in parameters:
-            dist.broadcast(parameter.data, 0)
-
-    def write_gradients(self) -> None:
-        """Nothing to do: `sum_gradients` exchanges them."""
-
-    def sum_gradients(self, shares: Sequence[float]) -> Tensor:
-        """Replace the gradients by the sums of all workers' gradients times their shares; returns the norm of these."""
-        flat = torch.cat(_flat_gradients(self._parameters)).mul_(shares[dist.get_rank()])
-        dist.all_reduce(flat)
-        gradients = torch.split(flat, [parameter.numel() for parameter in self._parameters])
-        for parameter, gradient in zip(self._parameters, gradients, strict=True):
-            parameter.grad = gradient.view_as(parameter)
-        return get_total_norm(gradients)
-
-
-class SharedWeights:
-    """The parameters of a model, moved into memory that all workers share, with the gradients of each.
-
-    `owners` has the worker that updates each parameter. `from_first` is that of `Workers`.
+    `owners` has the worker that updates each parameter.
     """
 
-    is_divided = True
-
-    def __init__(
-        self,
-        parameters: Sequence[nn.Parameter],
-        owners: Sequence[int],
-        from_first: Callable[[Callable[[], str]], str],
-    ) -> None:
-        self._rank, count = dist.get_rank(), dist.get_world_size()
+    def __init__(self, parameters: Sequence[nn.Parameter], owners: Sequence[int]) -> None:
+        self._rank = dist.get_rank()
         self._parts = [
             [parameter for parameter, owner in zip(parameters, owners, strict=True) if owner == rank]
-            for rank in range(count)
+            for rank in range(dist.get_world_size())
         ]
-        sizes = [sum(parameter.numel() for parameter in part) for part in self._parts]
-        aligned = [-(-parameter.numel() // ALIGNMENT) * ALIGNMENT for parameter in parameters]
-        memory = share_memory(4 * (sum(aligned) + count * sum(sizes)), from_first)
-        weights, gradients = torch.split(
-            torch.frombuffer(memory, dtype=torch.float32), [sum(aligned), count * sum(sizes)]
-        )
-        # (worker that computed it, worker that updates the weight)
-        self._gradients = [torch.split(of_one, sizes) for of_one in gradients.view(count, -1)]
-        with torch.no_grad():
-            for parameter, region in zip(parameters, torch.split(weights, aligned), strict=True):
-                weight = region[: parameter.numel()].view(parameter.shape)
-                if self._rank == 0:
-                    weight.copy_(parameter)
-                parameter.data = weight
-        dist.barrier()  # the weights are there
-
-    def write_gradients(self) -> None:
-        """Write the gradients of this worker for the parameters that others update."""
-        for rank, part in enumerate(self._parts):
-            if part and rank != self._rank:
-                torch.cat(_flat_gradients(part), out=self._gradients[self._rank][rank])
+        own = self._parts[self._rank]
+        self._others = [rank for rank in range(len(self._parts)) if rank != self._rank]
+        self._sizes = [parameter.numel() for parameter in own]
+        # How many gradients go to each worker, and come from each. The tensors are kept, since new memory is slow.
+        self._to_each = [sum(parameter.numel() for parameter in part) for part in self._parts]
+        self._to_each[self._rank] = 0
+        self._from_each = [0 if rank == self._rank else sum(self._sizes) for rank in range(len(self._parts))]
+        self._sent = parameters[0].new_empty(sum(self._to_each), requires_grad=False)
+        self._received = parameters[0].new_empty(sum(self._from_each), requires_grad=False)
+        self._total = parameters[0].new_empty(sum(self._sizes), requires_grad=False)
+        # The weights of each worker's part in one piece, so that they travel at once.
+        self._weights = [_in_one_piece(part, like=parameters[0]) for part in self._parts]
+        weights = torch.cat(self._weights)
+        dist.broadcast(weights, 0)
+        for here, first in zip(
+            self._weights, torch.split(weights, [len(piece) for piece in self._weights]), strict=True
+        ):
+            here.copy_(first)
 
     def sum_gradients(self, shares: Sequence[float]) -> Tensor:
         """Sum the gradients of all workers times their shares; parameters that another worker updates lose theirs.
 
-        To be called when all have written. Returns the norm of the sums.
+        Returns the norm of the sums of this worker's part.
         """
-        for part in self._parts:
-            if part is not self._parts[self._rank]:
-                for parameter in part:
-                    parameter.grad = None
-        part = self._parts[self._rank]
-        if not part:
+        own = self._parts[self._rank]
+        others = [parameter for rank in self._others for parameter in self._parts[rank]]
+        if others:
+            torch.cat(_flat_gradients(others), out=self._sent)
+        dist.all_to_all_single(self._received, self._sent, self._from_each, self._to_each)
+        for parameter in others:
+            parameter.grad = None
+        if not own:
             return torch.zeros(())
-        total = torch.cat(_flat_gradients(part)).mul_(shares[self._rank])
-        for rank, share in enumerate(shares):
-            if rank != self._rank and share:
-                total.add_(self._gradients[rank][self._rank], alpha=share)
-        for parameter, gradient in zip(part, torch.split(total, [p.numel() for p in part]), strict=True):
+        total = torch.cat(_flat_gradients(own), out=self._total).mul_(shares[self._rank])
+        for rank, gradients in zip(self._others, self._received.view(len(self._others), -1), strict=True):
+            if shares[rank]:
+                total.add_(gradients, alpha=shares[rank])
+        for parameter, gradient in zip(own, torch.split(total, self._sizes), strict=True):
             parameter.grad = gradient.view_as(parameter)
         norm: Tensor = torch.linalg.vector_norm(total)
         return norm
 
+    def share_weights(self) -> None:
+        """Send the weights that this worker has updated to all others, and receive theirs."""
+        sending = [dist.broadcast(piece, rank, async_op=True) for rank, piece in enumerate(self._weights) if len(piece)]
+        for work in sending:
+            work.wait()
 
-def share_memory(size: int, from_first: Callable[[Callable[[], str]], str]) -> mmap.mmap:
-    """Bytes that all workers of the default group share, zeros at first; pages that nobody writes take none.
 
-    `from_first` is that of `Workers`.
-    """
-    is_first = dist.get_rank() == 0
-    created = -1
-    if sys.platform == "linux" and is_first:
-        created = os.memfd_create("allyouneed")
-        os.truncate(created, size)
-    # The file has no name; the other workers open it through its process.
-    path = from_first(lambda: f"/proc/{os.getpid()}/fd/{created}")
-    descriptor = created if is_first else os.open(path, os.O_RDWR)
-    dist.barrier()  # all have opened it
-    memory = mmap.mmap(descriptor, size)
-    os.close(descriptor)
-    return memory
+def _in_one_piece(parameters: Sequence[nn.Parameter], *, like: Tensor) -> Tensor:
+    """Move some parameters into one tensor, each at the beginning of a cache line; returns the tensor."""
+    sizes = [-(-parameter.numel() // ALIGNMENT) * ALIGNMENT for parameter in parameters]
+    piece = like.new_zeros(sum(sizes), requires_grad=False)
+    for parameter, region in zip(parameters, torch.split(piece, sizes), strict=True):
+        weight = region[: parameter.numel()].view(parameter.shape)
+        weight.copy_(parameter.data)
+        parameter.data = weight
+    return piece
 
 
 def _flat_gradients(parameters: Sequence[nn.Parameter]) -> list[Tensor]:

@@ -16,7 +16,7 @@ from ..config import TrainConfig
 from ..data.batch import Batch
 from ..nn import Transformer
 from ..train.gradients import Gradients
-from .gradient_sums import ReplicatedWeights, SharedWeights
+from .gradient_sums import DividedWeights
 
 _Result = TypeVar("_Result")
 
@@ -29,14 +29,11 @@ class Workers:
     def attach(self, model: Transformer, optimizer: Optimizer) -> None:
         """Give all workers the weights of the first, and each its part of the optimizer's state."""
 
-    def detach(self, model: Transformer) -> None:
-        """Leave the group: the weights move back into memory of this process alone."""
+    def detach(self) -> None:
+        """Leave the group: the following updates are of this process alone."""
 
     def gradients(self, local: Gradients, *, first: int) -> Gradients:
-        """The gradients of whole batches, where `local` gives those of this worker's part; from update `first` on.
-
-        After an update all workers call `gather` or `agree`; then every worker has updated its weights.
-        """
+        """The gradients of whole batches, where `local` gives those of this worker's part; from update `first` on."""
         return local
 
     def gather(self, number: int) -> list[int]:
@@ -64,29 +61,21 @@ def workers_here(count: int) -> int:
 
 
 class WorkerGroup(Workers):
-    """The processes of the default group of `torch.distributed`.
-
-    On one machine, without a GPU, they share the memory of the weights, and each makes a part of an update.
-    """
+    """The processes of the default group of `torch.distributed`, of which each makes a part of an update."""
 
     def __init__(self) -> None:
-        self.rank, self.count = dist.get_rank(), dist.get_world_size()
+        self.rank = dist.get_rank()
+        self.count = dist.get_world_size()
 
     def attach(self, model: Transformer, optimizer: Optimizer) -> None:
         self._parameters = list(model.parameters())
-        on_cpu = self._parameters[0].device.type == "cpu"
-        self._weights: SharedWeights | ReplicatedWeights
-        if on_cpu and hasattr(os, "memfd_create") and workers_here(self.count) == self.count:
-            self._owners = divide(optimizer, self._parameters, self.count)
-            self._weights = SharedWeights(self._parameters, self._owners, self.from_first)
-        else:
-            self._owners = [self.rank] * len(self._parameters)
-            self._weights = ReplicatedWeights(self._parameters)
+        self._owners = divide(optimizer, self._parameters, self.count)
+        self._weights = DividedWeights(self._parameters, self._owners)
+        self._sharing = optimizer.register_step_post_hook(lambda *_: self._weights.share_weights())
         self._keep_own_state(optimizer)
 
-    def detach(self, model: Transformer) -> None:
-        for parameter in model.parameters():
-            parameter.data = parameter.data.clone()
+    def detach(self) -> None:
+        self._sharing.remove()
 
     def gradients(self, local: Gradients, *, first: int) -> Gradients:
         steps = count(first)
@@ -95,12 +84,10 @@ class WorkerGroup(Workers):
             self._seed(config.seed, next(steps))
             tokens = sum(batch.count_tokens(model.config.effective_target_pad_id) for batch in batches)
             loss, _ = local(model, batches, config)
-            self._weights.write_gradients()
             losses, real = self._gather([float(loss), tokens]).unbind(1)
             shares = real / real.sum()
-            norm = self._weights.sum_gradients(shares.tolist())
-            if self._weights.is_divided:
-                norm = self._gather([float(norm) ** 2]).sum().sqrt().float()
+            norm_here = self._weights.sum_gradients(shares.tolist())
+            norm = self._gather([float(norm_here) ** 2]).sum().sqrt().float().to(loss.device)
             return (losses @ shares).float().to(loss.device), norm  # a part without a token has the loss 0
 
         return summed
@@ -118,7 +105,7 @@ class WorkerGroup(Workers):
         states = {
             index: optimizer.state[parameter]
             for index, parameter in enumerate(self._parameters)
-            if self.rank and self._weights.is_divided and parameter in optimizer.state
+            if self.rank and parameter in optimizer.state
         }
         gathered: list[dict[int, dict[str, Tensor]]] | None = [{}] * self.count if self.rank == 0 else None
         dist.gather_object(states, gathered)

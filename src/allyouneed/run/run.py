@@ -104,7 +104,7 @@ class Run:
                 if due.signal:
                     self._stop(due.signal)
                 if due.cores:
-                    workers.detach(self.model)
+                    workers.detach()
                     return due.cores
         self._on_first(lambda: self._validator.finish(self.model, self.state))
         self.save()

@@ -10,6 +10,7 @@ has it, so a run that is resumed there continues with the same number, and to th
 """
 
 import os
+import sys
 from collections.abc import Callable
 from math import ceil
 from statistics import median
@@ -70,7 +71,7 @@ class Cores(NamedTuple):
 
 def can_divide(*, on_cpu: bool, is_standard: bool) -> bool:
     """Whether a run can start processes that share it; `is_standard`: `build_optimizer` makes its optimizer."""
-    return on_cpu and is_standard and hasattr(os, "memfd_create")
+    return on_cpu and is_standard and sys.platform == "linux"
 
 
 def most_workers(config: TrainConfig, *, can_divide: bool) -> int:
