@@ -45,8 +45,7 @@ def test_bfloat16_is_fast_where_a_cpu_has_either_kind_of_instructions_and_may_us
     monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, capability: str
 ) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_tile": amx, "avx512_bf16": avx512})
     assert has_fast_bfloat16(torch.device("cpu")) is ((amx or avx512) and capability == "AVX512")
 
 

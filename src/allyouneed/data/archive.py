@@ -8,10 +8,8 @@ from copy import copy
 from struct import error as StructError
 from typing import IO
 
-from lxml import etree
-
 from ..errors import DocumentError
-from .safe_xml import parse_xml
+from .safe_xml import Element, parse_xml
 
 MAX_PARTS = 10_000
 MAX_SIZE = 512 << 20  # bytes of all parts unpacked
@@ -64,7 +62,7 @@ class Archive:
         """A part as a stream, which ends at the size that the archive states for it."""
         return self._zip.open(name)
 
-    def read_xml(self, name: str) -> etree._Element:
+    def read_xml(self, name: str) -> Element:
         """The root of a part."""
         return parse_xml(self.read(name), part=name)
 

@@ -1,15 +1,17 @@
 """XML from strangers: no document type, no entities of its own, nothing from elsewhere, bounded depth and size."""
 
 import re
+from typing import TypeAlias
 
 from lxml import etree
 
 from ..errors import DocumentError
 
+Element: TypeAlias = etree._Element  # lxml has no public name for the type of its elements
 MAX_XML_TAGS = 2**20  # in one document, or one part of it: a tree of as many elements takes half a GiB
 
 
-def parse_xml(data: bytes, *, part: str = "") -> etree._Element:
+def parse_xml(data: bytes, *, part: str = "") -> Element:
     """The root of an XML document. Refuses, as a `DocumentError`, what is not XML, XML with a document type, and
     too many tags, before a tree is made of them. `part` is what of the document it is, for the message.
 
@@ -37,7 +39,7 @@ def only_xml(text: str) -> str:
     return _NOT_XML.sub("", text)
 
 
-def append_text(element: etree._Element, text: str) -> None:
+def append_text(element: Element, text: str) -> None:
     """Add text behind all that an element has in it."""
     if len(element):
         element[-1].tail = (element[-1].tail or "") + text

@@ -72,7 +72,8 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    has_instructions = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+    known = torch.cpu.get_capabilities()
+    has_instructions = bool(known.get("amx_tile") or known.get("avx512_bf16"))
     uses_them = torch.backends.cpu.get_cpu_capability().startswith("AVX512")  # ATEN_CPU_CAPABILITY may forbid it
     return device.type == "cpu" and has_instructions and uses_them
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import Store, TCPStore
+from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from ..config import Recipe

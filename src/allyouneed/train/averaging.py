@@ -23,13 +23,9 @@ def update_ema(ema: Mapping[str, Tensor], model: Transformer, *, decay: float, s
     """
     decay = min(decay, (1 + step) / (10 + step))
     parameters = dict(model.named_parameters())
-    averages, now = [ema[name] for name in parameters], [parameter.detach() for parameter in parameters.values()]
-    if not runs_ahead(is_finite.device):
-        torch._foreach_lerp_(averages, now, (1 - decay) * bool(is_finite))
-        return
-    changes = torch._foreach_sub(now, averages)
-    torch._foreach_mul_(changes, (1 - decay) * is_finite)
-    torch._foreach_add_(averages, changes)
+    share = (1 - decay) * (is_finite if runs_ahead(is_finite.device) else bool(is_finite))
+    for name, average in ema.items():
+        average.lerp_(parameters[name].detach(), share)
 
 
 @contextmanager

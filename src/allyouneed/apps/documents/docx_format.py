@@ -16,7 +16,7 @@ from lxml import etree
 
 from ...config.language_tags import is_foreign, primary_language
 from ...data.archive import Archive
-from ...data.safe_xml import only_xml
+from ...data.safe_xml import Element, only_xml
 from ...errors import DocumentError
 from .office_document import OfficeParagraph, office_document, office_script
 from .pieces import BLANK_PARTS, Piece, opaque_point
@@ -35,24 +35,24 @@ class RunFormat(NamedTuple):
     """The properties of a run (`w:rPr`), and the same as a key to compare them by."""
 
     key: str
-    element: etree._Element | None
+    element: Element | None
 
 
 class Wrapper(NamedTuple):
     """An element around runs, and the element in it that holds them."""
 
-    element: etree._Element
-    content: etree._Element
+    element: Element
+    content: Element
 
 
 class RunChild(NamedTuple):
     """An element in a run, such as a line break, with the format of its run."""
 
     format: RunFormat
-    element: etree._Element
+    element: Element
 
 
-Elements = list[etree._Element | RunChild]  # what a point, or one side of a field, is written as
+Elements = list[Element | RunChild]  # what a point, or one side of a field, is written as
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ def _label(part: str) -> str:
     return "" if name.startswith("document") else f"{name}, "
 
 
-def _name_language(root: etree._Element, options: DocumentOptions) -> bool:
+def _name_language(root: Element, options: DocumentOptions) -> bool:
     """Mark what is marked with a language as one of the target language, for the scripts that Word tells apart."""
     namespace, languages_read = _namespace(root), _own_languages(root, options)
     script = office_script(options.target_language)
@@ -115,7 +115,7 @@ def _name_language(root: etree._Element, options: DocumentOptions) -> bool:
     return bool(marks)
 
 
-def _own_languages(root: etree._Element, options: DocumentOptions) -> set[str]:
+def _own_languages(root: Element, options: DocumentOptions) -> set[str]:
     """The languages whose texts are translated: those of the options, and that of most runs.
 
     Programs mark words by the keyboard they are typed with, so that a mark of one of these two says little. Without a
@@ -134,7 +134,7 @@ def _own_languages(root: etree._Element, options: DocumentOptions) -> set[str]:
     return {primary_language(one) for one in (options.source_language, options.target_language)} | {*most}
 
 
-def _paragraphs(root: etree._Element, options: DocumentOptions) -> Iterator[OfficeParagraph]:
+def _paragraphs(root: Element, options: DocumentOptions) -> Iterator[OfficeParagraph]:
     languages_read = _own_languages(root, options)
     for element in root.iter(f"{{{_namespace(root)}}}p"):
         field = OpenField([])
@@ -147,18 +147,18 @@ def _paragraphs(root: etree._Element, options: DocumentOptions) -> Iterator[Offi
         yield OfficeParagraph(element, list(_formatted(items, base)), base, foreign)
 
 
-def _namespace(root: etree._Element) -> str:
+def _namespace(root: Element) -> str:
     return etree.QName(root).namespace or ""
 
 
-def _name(element: etree._Element, namespace: str) -> str:
+def _name(element: Element, namespace: str) -> str:
     """The local name of an element of WordprocessingML; "" of comments and of elements of other namespaces."""
     if not isinstance(element.tag, str) or (name := etree.QName(element)).namespace != namespace:
         return ""
     return name.localname
 
 
-def _items(parent: etree._Element, namespace: str, field: OpenField) -> Iterator[Piece]:
+def _items(parent: Element, namespace: str, field: OpenField) -> Iterator[Piece]:
     """The content of a paragraph; the source of a text is its `RunFormat`."""
     for child in parent:
         name = _name(child, namespace)
@@ -179,7 +179,7 @@ def _items(parent: etree._Element, namespace: str, field: OpenField) -> Iterator
             yield Piece("point", source=[child], range=f"{kind} {child.get(f'{{{namespace}}}id')}" if is_end else "")
 
 
-def _language_mark(item: Piece) -> etree._Element | None:
+def _language_mark(item: Piece) -> Element | None:
     form = item.source.element if item.kind == "text" else None
     return None if form is None else form.find(f"{{{_namespace(form)}}}lang")
 
@@ -204,7 +204,7 @@ def _marked(item: Piece, languages_read: set[str]) -> Iterator[Piece]:
         yield opaque_point(part, [RunChild(item.source, text)]) if part.strip() else item._replace(text=part)
 
 
-def _run_items(run: etree._Element, namespace: str, field: OpenField) -> Iterator[Piece]:
+def _run_items(run: Element, namespace: str, field: OpenField) -> Iterator[Piece]:
     form = _read_format(run.find(f"{{{namespace}}}rPr"), namespace)
     for child in run:
         name = _name(child, namespace)
@@ -231,7 +231,7 @@ def _run_items(run: etree._Element, namespace: str, field: OpenField) -> Iterato
             yield Piece("point", source=single, stands_for="break" if name in ("br", "cr") else "")
 
 
-def _read_format(element: etree._Element | None, namespace: str) -> RunFormat:
+def _read_format(element: Element | None, namespace: str) -> RunFormat:
     properties = [
         (str(one.tag), *sorted((str(name), str(value)) for name, value in one.items()))
         for one in (element if element is not None else ())
@@ -303,14 +303,14 @@ def _build(paragraph: OfficeParagraph, pieces: Sequence[Piece]) -> None:
                 parts[-1].append(child)
 
 
-def _clear(element: etree._Element, namespace: str) -> None:
+def _clear(element: Element, namespace: str) -> None:
     """Remove all but the properties."""
     for child in list(element):
         if not _name(child, namespace).endswith("Pr"):
             element.remove(child)
 
 
-def _run_with(parent: etree._Element, namespace: str, single: RunChild) -> etree._Element:
+def _run_with(parent: Element, namespace: str, single: RunChild) -> Element:
     run = parent.makeelement(f"{{{namespace}}}r")
     if single.format.element is not None:
         run.append(deepcopy(single.format.element))
@@ -318,7 +318,7 @@ def _run_with(parent: etree._Element, namespace: str, single: RunChild) -> etree
     return run
 
 
-def _text_run(parent: etree._Element, namespace: str, form: RunFormat | None, content: str) -> etree._Element:
+def _text_run(parent: Element, namespace: str, form: RunFormat | None, content: str) -> Element:
     text = parent.makeelement(f"{{{namespace}}}t")
     text.text = only_xml(content)
     text.set(_SPACE, "preserve")

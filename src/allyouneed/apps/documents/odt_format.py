@@ -5,11 +5,9 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from lxml import etree
-
 from ...config.language_tags import is_foreign, primary_language
 from ...data.archive import Archive
-from ...data.safe_xml import append_text, only_xml
+from ...data.safe_xml import Element, append_text, only_xml
 from ...errors import DocumentError
 from .office_document import OfficeParagraph, office_document, office_script
 from .pieces import BLANK_PARTS, Piece, StandsFor, opaque_point
@@ -32,7 +30,7 @@ _LEFT_OUT = frozenset([f"{_TEXT}tracked-changes", f"{_OFFICE}annotation"])
 class InlineElement(NamedTuple):
     """An element around a part of a paragraph."""
 
-    element: etree._Element
+    element: Element
 
 
 def read_odt_document(data: bytes, options: DocumentOptions) -> Document:
@@ -57,7 +55,7 @@ def _label(part: str) -> str:
     return "" if part == "content.xml" else "header or footer, "
 
 
-def _paragraphs(root: etree._Element, options: DocumentOptions) -> Iterator[OfficeParagraph]:
+def _paragraphs(root: Element, options: DocumentOptions) -> Iterator[OfficeParagraph]:
     unseen, foreign = _unseen_styles(root), _foreign_styles(root, options)
     for element in root.iter(*_PARAGRAPHS):
         is_left_out = any(above.tag in _LEFT_OUT for above in element.iterancestors())
@@ -68,11 +66,11 @@ def _paragraphs(root: etree._Element, options: DocumentOptions) -> Iterator[Offi
             yield OfficeParagraph(element, pieces, foreign=texts[:1] if not pieces else texts)
 
 
-def _content(element: etree._Element) -> str:
+def _content(element: Element) -> str:
     return "".join(str(text) for text in element.itertext())
 
 
-def _foreign_styles(root: etree._Element, options: DocumentOptions) -> dict[str, str]:
+def _foreign_styles(root: Element, options: DocumentOptions) -> dict[str, str]:
     """The styles of words in another language than source and target, with that language.
 
     None if the source language is not known.
@@ -88,11 +86,11 @@ def _foreign_styles(root: etree._Element, options: DocumentOptions) -> dict[str,
     }
 
 
-def _is_marked(properties: etree._Element) -> bool:
+def _is_marked(properties: Element) -> bool:
     return properties.get(f"{_FO}language", "none") not in ("none", "zxx")
 
 
-def _name_language(root: etree._Element, options: DocumentOptions) -> bool:
+def _name_language(root: Element, options: DocumentOptions) -> bool:
     """Mark what is marked with a language as one of the target language, in its group of scripts, too."""
     language, *others = options.target_language.split("-")
     country = next((part for part in others if len(part) == 2), "none")
@@ -113,7 +111,7 @@ def _name_language(root: etree._Element, options: DocumentOptions) -> bool:
     return bool(marks)
 
 
-def _unseen_styles(root: etree._Element) -> set[str]:
+def _unseen_styles(root: Element) -> set[str]:
     """The automatic styles that only note an editing session: LibreOffice cuts texts into spans of such styles."""
     return {
         str(style.get(f"{_STYLE}name"))
@@ -124,7 +122,7 @@ def _unseen_styles(root: etree._Element) -> set[str]:
     }
 
 
-def _items(parent: etree._Element, unseen: set[str], foreign: Collection[str]) -> Iterator[Piece]:
+def _items(parent: Element, unseen: set[str], foreign: Collection[str]) -> Iterator[Piece]:
     """The content of a paragraph."""
     yield from _text_items(parent.text)
     for child in parent:
@@ -149,7 +147,7 @@ def _text_items(text: str | None) -> Iterator[Piece]:
         yield Piece("text", match.group())
 
 
-def _point(element: etree._Element) -> Piece:
+def _point(element: Element) -> Piece:
     if element.tag in _BLANKS:
         return Piece("point", source=element, stands_for=_BLANKS[str(element.tag)])
     content = _content(element)
@@ -181,7 +179,7 @@ def _build(paragraph: OfficeParagraph, pieces: Sequence[Piece]) -> None:
             parts.append(source.element)
 
 
-def _clear(element: etree._Element) -> None:
+def _clear(element: Element) -> None:
     element.text = None
     for child in list(element):
         element.remove(child)

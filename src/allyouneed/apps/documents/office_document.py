@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, NamedTuple, cast
 
-from lxml import etree
-
 from ...config.language_tags import is_right_to_left, primary_language
 from ...data.archive import Archive
+from ...data.safe_xml import Element
 from .inline_runs import InlineRun, inline_runs, translated_pieces
 from .pieces import Piece, is_translatable
 from .unit import Document, DocumentOptions, LeftOutText, UnitTranslation
@@ -22,7 +21,7 @@ class OfficeParagraph(NamedTuple):
     `foreign` are its texts that stay because of their mark, with the language of that.
     """
 
-    element: etree._Element
+    element: Element
     pieces: list[Piece]
     base: Any = None
     foreign: Sequence[tuple[str, str]] = ()
@@ -31,13 +30,13 @@ class OfficeParagraph(NamedTuple):
 def office_document(
     archive: Archive,
     names: Sequence[str],
-    read: Callable[[etree._Element], Iterable[OfficeParagraph]],
+    read: Callable[[Element], Iterable[OfficeParagraph]],
     build: Callable[[OfficeParagraph, Sequence[Piece]], None],
     *,
     label: Callable[[str], str],
     collapse: bool,
     options: DocumentOptions,
-    name_language: Callable[[etree._Element], bool],
+    name_language: Callable[[Element], bool],
     styles: str,
 ) -> Document:
     """The document whose text is in the parts `names`; parts in which nothing is translated keep their bytes.
@@ -47,7 +46,7 @@ def office_document(
     gets the parts that are translated, and `styles`.
     """
 
-    def read_part(name: str) -> tuple[etree._Element, list[tuple[OfficeParagraph, list[InlineRun]]]]:
+    def read_part(name: str) -> tuple[Element, list[tuple[OfficeParagraph, list[InlineRun]]]]:
         root = archive.read_xml(name)
         keys = (f"{label(name)}paragraph {number}" for number in count(1))
         paragraphs = zip(list(read(root)), keys, strict=False)
@@ -97,7 +96,7 @@ def office_script(language: str) -> str:
     return "asian" if primary_language(language) in ("ja", "ko", "zh") else ""
 
 
-def _serialized(root: etree._Element) -> bytes:
+def _serialized(root: Element) -> bytes:
     tree, part = root.getroottree(), io.BytesIO()
     standalone = cast(bool, tree.docinfo.standalone)  # None: it is not declared
     tree.write(part, encoding="UTF-8", xml_declaration=True, standalone=standalone)

@@ -22,7 +22,7 @@ from lxml import etree
 
 from ...config.language_tags import is_foreign, primary_language
 from ...data.exchange import may_be_translated
-from ...data.safe_xml import append_text, parse_xml
+from ...data.safe_xml import Element, append_text, parse_xml
 from ...errors import DocumentError
 from .inline_markup import LINE_BREAKS, CharacterReferences, MarkedText, marked_text, read_codes, tag_name
 from .pieces import Piece, StandsFor
@@ -35,7 +35,7 @@ _OPENING = {"bpt": "ept", "bx": "ex", "sc": "ec"}
 _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
 
 
-def write_inline(parent: etree._Element, inline: MarkedText, translation: UnitTranslation) -> None:
+def write_inline(parent: Element, inline: MarkedText, translation: UnitTranslation) -> None:
     """Give an element a translation of `inline`, with its inline elements and tags, in place of what it has."""
     for child in list(parent):
         parent.remove(child)
@@ -54,12 +54,12 @@ def write_inline(parent: etree._Element, inline: MarkedText, translation: UnitTr
             stack[-1].append(_alone(source))
 
 
-def local_name(element: etree._Element) -> str:
+def local_name(element: Element) -> str:
     """The name of an element without its namespace; "" of a comment or an instruction."""
     return etree.QName(element).localname if isinstance(element.tag, str) else ""
 
 
-def add_empty_copy(parent: etree._Element, element: etree._Element) -> etree._Element:
+def add_empty_copy(parent: Element, element: Element) -> Element:
     """A new last child of `parent` with the name and attributes of `element`."""
     copy = etree.SubElement(parent, element.tag)
     for name, value in element.items():
@@ -67,7 +67,7 @@ def add_empty_copy(parent: etree._Element, element: etree._Element) -> etree._El
     return copy
 
 
-def read_inline(element: etree._Element) -> MarkedText:
+def read_inline(element: Element) -> MarkedText:
     """The text of a `<source>` or `<target>`, without its inline elements and the tags that are written in it.
 
     What is written for the end of an element around text is None.
@@ -76,7 +76,7 @@ def read_inline(element: etree._Element) -> MarkedText:
     return marked_text(_parts(element, references), references, lambda codes: dict(_pairs(codes)))
 
 
-def _is_line_break(element: etree._Element) -> bool:
+def _is_line_break(element: Element) -> bool:
     """Whether the type of an element, or the code that it stands for, is a line break of HTML."""
     kind = (element.get("ctype") or element.get("subType") or "").lower()
     code = element.get("equiv-text") or element.get("disp") or ("" if local_name(element) in _AROUND else element.text)
@@ -84,7 +84,7 @@ def _is_line_break(element: etree._Element) -> bool:
     return is_break or tag_name(code or "")[1] in LINE_BREAKS
 
 
-def _parts(element: etree._Element, references: CharacterReferences) -> Iterator[Piece]:
+def _parts(element: Element, references: CharacterReferences) -> Iterator[Piece]:
     yield from _text_parts(element.text or "", references)
     for child in element:
         name = local_name(child)
@@ -111,13 +111,13 @@ def _text_parts(text: str, references: CharacterReferences) -> Iterator[Piece]:
         yield piece if piece.kind == "text" else piece._replace(name=f"tag {piece.name}")
 
 
-def _is_protected(element: etree._Element) -> bool:
+def _is_protected(element: Element) -> bool:
     is_marked_no = element.get("translate") == "no" or element.get("mtype") == "protected"
     is_in_source = any(local_name(one) in ("source", "seg-source") for one in element.iterancestors())
     return is_marked_no or (_LANGUAGE in element.attrib and is_in_source and _is_foreign(element))
 
 
-def _is_foreign(element: etree._Element, source_language: str = "") -> bool:
+def _is_foreign(element: Element, source_language: str = "") -> bool:
     """Whether an element is marked as another language than that of the sources of its file."""
     named = [one.get("srcLang") or one.get("source-language") or "" for one in element.iterancestors()]
     own = {primary_language(language) for language in (*named, source_language)} - {""}
@@ -146,7 +146,7 @@ def _pairs(codes: Sequence[Piece]) -> Iterator[tuple[int, int]]:
                 del opened[depth:]
 
 
-def _alone(element: etree._Element) -> etree._Element:
+def _alone(element: Element) -> Element:
     copy = deepcopy(element)
     copy.tail = None
     return copy
@@ -164,8 +164,8 @@ class XliffSegment:
     `mid` is the number of its `<mrk>` where a `<trans-unit>` has several segments, else "".
     """
 
-    source: etree._Element
-    holder: etree._Element
+    source: Element
+    holder: Element
     mid: str = ""
 
     @property
@@ -199,7 +199,7 @@ class XliffSegment:
             whole.set("state", "needs-review-translation" if translation.reasons else "translated")
             whole.set("state-qualifier", "mt-suggestion")
 
-    def _target(self) -> etree._Element | None:
+    def _target(self) -> Element | None:
         target = self.holder.find("{*}target")
         if target is None or not self.mid:
             return target
@@ -211,7 +211,7 @@ class XliffSegment:
             return None if target is None else target.get("state")
         return self.holder.get("state", "initial")  # the default of the specification
 
-    def _add_target(self) -> etree._Element:
+    def _add_target(self) -> Element:
         """A new target after the source; of several segments, with what is between them."""
         previous = self.holder.find("{*}seg-source")
         previous = self.holder.find("{*}source") if previous is None else previous
@@ -230,7 +230,7 @@ class XliffSegment:
         return target
 
 
-def find_segments(root: etree._Element, source_language: str = "") -> Iterator[XliffSegment]:
+def find_segments(root: Element, source_language: str = "") -> Iterator[XliffSegment]:
     """The segments that may be translated: the nearest attribute `translate`, of the unit or around it, is not "no".
 
     Those whose source is marked as another language than that of the file, or `source_language`, are left out.
@@ -249,7 +249,7 @@ def find_segments(root: etree._Element, source_language: str = "") -> Iterator[X
             yield XliffSegment(source, holder)
 
 
-def _is_old(holder: etree._Element) -> bool:
+def _is_old(holder: Element) -> bool:
     return local_name(holder) == "trans-unit"
 
 
@@ -282,7 +282,7 @@ def read_xliff_document(data: bytes, options: DocumentOptions) -> Document:
     return Document(tuple(unit for unit in units if unit), write)
 
 
-def _parse(data: bytes) -> etree._Element:
+def _parse(data: bytes) -> Element:
     root = parse_xml(data)
     if local_name(root) != "xliff" or root.get("version", "1.2")[:1] not in ("1", "2"):
         raise DocumentError(
@@ -308,7 +308,7 @@ def _copy(segment: XliffSegment) -> UnitTranslation | None:
     return UnitTranslation(inline.text, inline.marks)
 
 
-def _mark_target(holder: etree._Element, language: str) -> None:
+def _mark_target(holder: Element, language: str) -> None:
     """Give a target that is marked with the language of its source that of the translation."""
     for target in holder.iterfind("{*}target"):
         for element in (target, *target.iter("{*}mrk")) if language else ():
@@ -316,7 +316,7 @@ def _mark_target(holder: etree._Element, language: str) -> None:
                 element.set(_LANGUAGE, language)
 
 
-def _name_language(root: etree._Element, language: str) -> None:
+def _name_language(root: Element, language: str) -> None:
     """Give a file without a target language one, which XLIFF 2.0 demands where there are targets."""
     for element, name in (
         [(root, "trgLang")]
@@ -327,7 +327,7 @@ def _name_language(root: etree._Element, language: str) -> None:
             element.set(name, language)
 
 
-def _serialize(root: etree._Element, data: bytes) -> bytes:
+def _serialize(root: Element, data: bytes) -> bytes:
     """The document with the declaration, line ends and last line end of `data`."""
     tree, file = root.getroottree(), BytesIO()
     is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")

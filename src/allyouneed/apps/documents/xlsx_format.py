@@ -14,7 +14,7 @@ from lxml import etree
 
 from ...data.archive import Archive
 from ...data.headings import HEAD_ROWS
-from ...data.safe_xml import only_xml
+from ...data.safe_xml import Element, only_xml
 from ...data.workbook import WORKBOOK, cell_position, column_letters, sheet_parts
 from ...errors import DocumentError
 from .columns import ColumnCell, Columns, column_document, find_columns
@@ -36,8 +36,8 @@ class _Sheet:
 
     name: str
     part: str
-    root: etree._Element
-    rows: list[tuple[etree._Element, dict[int, etree._Element]]]
+    root: Element
+    rows: list[tuple[Element, dict[int, Element]]]
     strings: Sequence[_String]
 
     def text(self, row: int, column: int) -> str:
@@ -73,7 +73,7 @@ def read_xlsx_document(data: bytes, options: DocumentOptions) -> Document:
     def write(texts: Sequence[str | None]) -> bytes:
         if not any(texts):
             return data
-        changed: dict[str, etree._Element] = {}
+        changed: dict[str, Element] = {}
         copies = {sheet.part: _copied(sheet) for sheet, _ in chosen}
         for sheet, columns in chosen:
             if columns.heading and columns.first_row and not sheet.text(columns.first_row - 1, columns.target):
@@ -121,13 +121,13 @@ def _copied(sheet: _Sheet) -> _Sheet:
     return _with_rows(sheet.name, sheet.part, deepcopy(sheet.root), sheet.strings)
 
 
-def _with_rows(name: str, part: str, root: etree._Element, strings: Sequence[_String]) -> _Sheet:
+def _with_rows(name: str, part: str, root: Element, strings: Sequence[_String]) -> _Sheet:
     """The sheet; rows and cells that do not say where they are get their places written in."""
-    rows: list[tuple[etree._Element, dict[int, etree._Element]]] = []
+    rows: list[tuple[Element, dict[int, Element]]] = []
     number = 0
     for row in root.iterfind("{*}sheetData/{*}row"):
         number = int(row.get("r") or number + 1)
-        cells: dict[int, etree._Element] = {}
+        cells: dict[int, Element] = {}
         column = -1
         for cell in row.iterchildren("{*}c"):
             column = cell_position(cell.get("r") or f"{column_letters(column + 1)}{number}")[1]
@@ -138,7 +138,7 @@ def _with_rows(name: str, part: str, root: etree._Element, strings: Sequence[_St
     return _Sheet(name, part, root, rows, strings)
 
 
-def _cell_text(cell: etree._Element, strings: Sequence[_String]) -> str:
+def _cell_text(cell: Element, strings: Sequence[_String]) -> str:
     kind, value = cell.get("t"), cell.findtext("{*}v") or ""
     if kind == "s":
         return strings[int(value)].text if value.isdecimal() and int(value) < len(strings) else ""
@@ -147,7 +147,7 @@ def _cell_text(cell: etree._Element, strings: Sequence[_String]) -> str:
     return value if kind in (None, "n", "str") else ""
 
 
-def _read_string(string: etree._Element | None) -> _String:
+def _read_string(string: Element | None) -> _String:
     """A string, of all its formats, without the readings of Japanese words."""
     if string is None:
         return _String("", has_formats=False)
@@ -155,7 +155,7 @@ def _read_string(string: etree._Element | None) -> _String:
     return _String("".join(text.text or "" for text in texts), has_formats=len(list(string.iterchildren("{*}r"))) > 1)
 
 
-def _has_formats(cell: etree._Element, strings: Sequence[_String]) -> bool:
+def _has_formats(cell: Element, strings: Sequence[_String]) -> bool:
     value = cell.findtext("{*}v") or ""
     is_shared = cell.get("t") == "s" and value.isdecimal() and int(value) < len(strings)
     return (strings[int(value)] if is_shared else _read_string(cell.find("{*}is"))).has_formats
@@ -185,7 +185,7 @@ def _put(sheet: _Sheet, columns: Columns, row: int, text: str) -> None:
     content.text = only_xml(text)
 
 
-def _serialized(root: etree._Element) -> bytes:
+def _serialized(root: Element) -> bytes:
     part, tree = io.BytesIO(), root.getroottree()
     tree.write(part, encoding="UTF-8", xml_declaration=True, standalone=cast(bool, tree.docinfo.standalone))
     return part.getvalue()
