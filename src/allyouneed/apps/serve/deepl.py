@@ -15,23 +15,20 @@ from ...config.language_tags import language_name
 from ..documents.unit import TagRules
 from .access import Client
 from .batching import TranslationOptions
-from .bodies import (
+from .bodies import FILE, AnyBody, described, many
+from .deepl_bodies import (
     DEEPL_ERRORS,
-    FILE,
     HANDLE,
     STATUS,
     TARGET_LANGUAGE,
     TEXTS,
     USAGE,
-    AnyBody,
     DeepLBody,
     DocumentKeyBody,
     LanguagesBody,
     OptionsBody,
     TextsBody,
     UploadBody,
-    described,
-    many,
 )
 from .languages import ModelKey, base_language, find_code
 from .refusals import Refusal

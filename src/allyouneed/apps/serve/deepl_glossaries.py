@@ -9,7 +9,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from .access import Client
-from .bodies import (
+from .bodies import described
+from .deepl import read_deepl
+from .deepl_bodies import (
     DEEPL_ERRORS,
     DICTIONARY,
     ENTRIES,
@@ -25,9 +27,7 @@ from .bodies import (
     DictionaryBody,
     GlossaryBody,
     PairBody,
-    described,
 )
-from .deepl import read_deepl
 from .glossary_store import Entries, LanguagePair, StoredGlossary
 from .languages import base_language
 from .refusals import Refusal

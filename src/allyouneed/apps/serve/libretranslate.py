@@ -15,20 +15,18 @@ from ...config.language_tags import language_name
 from ..documents import readable_endings
 from .access import Client
 from .batching import TranslationOptions
-from .bodies import (
+from .bodies import AnyBody, described, many
+from .languages import Detection
+from .libretranslate_bodies import (
     DETECTED,
     SETTINGS,
     SOURCE_LANGUAGE,
     STORED,
     TRANSLATED,
-    AnyBody,
     DetectBody,
     SuggestBody,
     TranslateBody,
-    described,
-    many,
 )
-from .languages import Detection
 from .refusals import Refusal
 from .request_fields import checked_count, checked_terms, read_fields, refuse_too_much, require_code
 from .request_texts import Answer, Markup, detect_sources, translate_each

@@ -15,10 +15,11 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from ..documents import Document, DocumentOptions, UnitTranslation, document_format
 from ..documents.document_translation import DocumentPlan, finish_document, plan_document
 from .batching import TranslationOptions
-from .bodies import FILE, FILE_URL, DocumentBody, FileBody, described
+from .bodies import FILE, DocumentBody, described
 from .document_processes import DocumentProcess
 from .events import EVENT_STREAM, Progress, progress_response
 from .libretranslate import read_libre
+from .libretranslate_bodies import FILE_URL, FileBody
 from .monitoring import count_texts
 from .refusals import Refusal
 from .request_fields import UploadedFile, checked_terms, require_code
