@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save, save_file
 
 import runs
 from allyouneed import Recipe, fit, recipe_path
-from allyouneed.bundle import Bundle, OtherDefinitionWarning, UnreadBundle, nn_digest, parse_tensors
+from allyouneed.bundle import Bundle, OtherDefinitionWarning, nn_digest
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import BundleError, ConfigError
 from allyouneed.nn import Transformer
@@ -20,6 +20,7 @@ from allyouneed.text.backends import bpe_backend
 from allyouneed.text.normalize import Normalization
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
+from allyouneed.translator.unread_bundle import UnreadBundle, parse_tensors
 from bundles import make_bundle, strip_checksums
 
 

@@ -153,7 +153,7 @@ def test_a_command_imports_nothing_slow_before_it_begins() -> None:
 def test_a_bundle_is_read_and_searches_are_made_without_slow_libraries(saved: Path) -> None:
     code = """
 import allyouneed.decode, allyouneed.translator, allyouneed.apps.documents.document_translation
-from allyouneed.bundle import UnreadBundle
+from allyouneed.translator.unread_bundle import UnreadBundle
 bundle = UnreadBundle.load(sys.argv[1])
 assert bundle.config.vocab_size and bundle.shapes
 """

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -157,95 +157,21 @@ class Bundle:
         `build_model` is the function that built the model, if that was one of your own. Without it such a folder is
         refused: what a file names is never imported.
         """
-        folder = Path(folder)
         for _ in range(RETRIES):
-            checksums = Checksums(folder)
+            checksums = Checksums(Path(folder))
             try:
-                return cls._load(folder, checksums, device, build_model)
+                return cls.read(checksums, device, build_model)
             except BundleError:
                 if checksums.is_current():  # otherwise it was being written, by a training run for one
                     raise
-        return cls._load(folder, Checksums(folder), device, build_model)
+        return cls.read(Checksums(Path(folder)), device, build_model)
 
     @classmethod
-    def _load(
-        cls, folder: Path, checksums: Checksums, device: torch.device | None, build_model: ModelBuilder | None
-    ) -> Self:
-        _verify(folder, checksums, "config.json")
-        config = _read_config(folder)
-        if config.get("checksums") and not checksums.present:
-            raise _not_whole(folder, f"{SUMS} does not exist")
-        sizes = _sizes(folder, config)
-        decode = _decode(folder, config)
-        builder = _required_builder(folder, config, build_model)
-        # A bundle of an earlier version has none: training had these defaults.
-        normalization = build_settings(
-            Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
-        )
-        learned_from = _config_part(folder, config, "learned_from", _LearnedFrom)
-        tokenizers = ("tokenizer.json", "tokenizer.target.json")[: 1 if sizes.target_vocab_size is None else 2]
-        checksums.require_lines("README.md", WEIGHTS_FILE, *tokenizers)
-        for name in tokenizers:
-            _verify(folder, checksums, name)
-        _read(folder, WEIGHTS_FILE, 0)
-        model = cls._verified_model(folder, checksums, sizes, device, build_model)
-        try:
-            vocabulary = Vocabulary.load(folder, joint=sizes.target_vocab_size is None)
-        except DataError as error:
-            raise _not_whole(folder, str(error)) from error
-        for name, tokenizer, size, pad_id in (
-            ("tokenizer.json", vocabulary.source, sizes.vocab_size, sizes.pad_id),
-            (
-                "tokenizer.target.json",
-                vocabulary.target,
-                sizes.effective_target_vocab_size,
-                sizes.effective_target_pad_id,
-            ),
-        ):
-            if len(tokenizer) != size:
-                raise BundleError(
-                    f"{folder}/{name} has {len(tokenizer)} ids but the model was made for {size}; "
-                    "the two files are not of one model"
-                )
-            is_source = name == "tokenizer.json" and not vocabulary.joint
-            _require_framing(tokenizer, pad_id, f"{folder}/{name}", is_source=is_source)
-        return cls(
-            model,
-            vocabulary.source,
-            vocabulary.target,
-            decode,
-            card=_read(folder, "README.md").decode(errors="replace"),
-            copy_statistics=learned_from.copies,
-            case_statistics=learned_from.letter_case,
-            longest_source=learned_from.longest_source,
-            longest_repetition=learned_from.longest_repetition,
-            normalization=normalization,
-            languages=_languages(folder, config),
-            probes=_config_part(folder, config, "probes", tuple[str, ...]),
-            definition=str(config.get("definition", "")),
-            builder=builder,
-        )
-
-    @classmethod
-    def _verified_model(
-        cls,
-        folder: Path,
-        checksums: Checksums,
-        sizes: ModelConfig,
-        device: torch.device | None,
-        build_model: ModelBuilder | None,
-    ) -> Transformer:
-        from safetensors import SafetensorError
-
-        with ThreadPoolExecutor(1) as thread:  # hashing takes as long as building the model
-            verified = thread.submit(checksums.verify, WEIGHTS_FILE)
-            try:
-                model = _read_model(folder, sizes, build_model)
-            except (SafetensorError, ConfigError) as error:
-                verified.result()  # if the file is damaged, that is the reason
-                raise _not_its_weights(folder, error) from error
-            verified.result()
-        return model.to(device).eval()
+    def read(cls, checksums: Checksums, device: torch.device | None, build_model: ModelBuilder | None) -> Self:
+        """Read the folder that has these checksums, once; see `load`."""
+        parts = read_parts(checksums, build_model)
+        model = _verified_model(parts, build_model)
+        return cls(model.to(device).eval(), **parts.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,185 +199,113 @@ _OPTIONAL = {
 }  # of the fields
 
 
-class UnreadBundle(Bundle):
-    """A bundle without its model, for a process that translates without PyTorch.
+@dataclass(frozen=True, slots=True)
+class BundleParts:
+    """What the folder of a bundle holds apart from the weights: the model's sizes, and the `fields` of a `Bundle`."""
 
-    `load` reads and verifies the weights, which the first `weights()` hands over. The `model` is made if something asks
-    for it; a folder whose weights have changed by then is refused.
-    """
-
-    folder: Path
-    weights_digest: str
-    stored_config: ModelConfig
-    stored_shapes: dict[str, tuple[int, ...]]
-    stored_weights: dict[str, memoryview[Any]]
-
-    @property
-    def config(self) -> ModelConfig:
-        """The sizes of the model."""
-        return self.stored_config
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """As in `Bundle`."""
-        return self.stored_shapes
-
-    @cached_property
-    def model(self) -> Transformer:
-        """The model on the CPU."""
-        bundle = Bundle.load(self.folder)
-        self._require_unchanged()
-        return bundle.model
-
-    def weights(self) -> dict[str, memoryview[Any]]:
-        """As in `Bundle`: the weights of the model, if it has been made, or else of the file."""
-        if "model" in vars(self):
-            return super().weights()
-        stored: dict[str, memoryview[Any]] | None = vars(self).pop("stored_weights", None)
-        if stored is None:  # they are large, so the first caller has got them
-            self._require_unchanged()
-            stored = _read_weights(self.folder, Checksums(self.folder))
-        return stored
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """The folder, for a pickle; the process that reads it loads the same bundle again."""
-        return _load_again, (self.folder, self.weights_digest)
-
-    def _require_unchanged(self) -> None:
-        if Checksums(self.folder).digest(WEIGHTS_FILE) != self.weights_digest:
-            raise BundleError(f"{self.folder} was written anew since it was loaded; load it again")
-
-    @classmethod
-    def _load(
-        cls, folder: Path, checksums: Checksums, device: torch.device | None, build_model: ModelBuilder | None
-    ) -> Self:
-        bundle = super()._load(folder, checksums, device, build_model)
-        config, weights = vars(bundle).pop("model")
-        vars(bundle).update(
-            folder=folder,
-            weights_digest=checksums.digest(WEIGHTS_FILE),
-            stored_config=config,
-            stored_shapes={name: tensor.shape for name, tensor in weights.items()},
-            stored_weights=weights,
-        )
-        return bundle
-
-    @classmethod
-    def _verified_model(cls, folder: Path, checksums: Checksums, sizes: ModelConfig, *_: Any) -> Any:
-        return sizes, _read_weights(folder, checksums)
+    checksums: Checksums
+    sizes: ModelConfig
+    fields: dict[str, Any]
 
 
-def _load_again(folder: Path, weights_digest: str) -> UnreadBundle:
-    bundle = UnreadBundle.load(folder)
-    if bundle.weights_digest != weights_digest:
-        raise BundleError(f"{folder} was written anew since it was loaded; load it again")
-    return bundle
+def read_parts(checksums: Checksums, build_model: ModelBuilder | None) -> BundleParts:
+    """Read all small files of a bundle. Refuses one that is damaged, and files that do not belong together."""
+    folder = checksums.folder
+    config = _read_config(folder, checksums)
+    if config.get("checksums") and not checksums.present:
+        raise _not_whole(folder, f"{SUMS} does not exist")
+    sizes = _sizes(folder, config)
+    learned_from = _config_part(folder, config, "learned_from", _LearnedFrom)
+    fields = {
+        "decode": _decode(folder, config),
+        "copy_statistics": learned_from.copies,
+        "case_statistics": learned_from.letter_case,
+        "longest_source": learned_from.longest_source,
+        "longest_repetition": learned_from.longest_repetition,
+        # A bundle of an earlier version has none: training had these defaults.
+        "normalization": build_settings(
+            Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
+        ),
+        "languages": _languages(folder, config),
+        "probes": _config_part(folder, config, "probes", tuple[str, ...]),
+        "definition": str(config.get("definition", "")),
+        "builder": _required_builder(folder, config, build_model),
+    }
+    names = ("tokenizer.json", "tokenizer.target.json")[: 1 if sizes.target_vocab_size is None else 2]
+    checksums.require_lines("README.md", WEIGHTS_FILE, *names)
+    texts = [_read(folder, name, checksums) for name in names]
+    card = _read(folder, "README.md")  # which anybody may edit
+    _read(folder, WEIGHTS_FILE, count=0)  # refuses a missing file before the work begins
+    vocabulary = _parse_vocabulary(folder, dict(zip(names, texts, strict=True)), sizes)
+    return BundleParts(
+        checksums,
+        sizes,
+        fields
+        | {
+            "source_tokenizer": vocabulary.source,
+            "target_tokenizer": vocabulary.target,
+            "card": card.decode(errors="replace"),
+        },
+    )
 
 
-def _read_weights(folder: Path, checksums: Checksums) -> dict[str, memoryview[Any]]:
-    content = checksums.read(WEIGHTS_FILE)
-    try:
-        return parse_tensors(content)
-    except ConfigError as error:
-        raise _not_its_weights(folder, error) from error
-
-
-def parse_tensors(content: bytes) -> dict[str, memoryview[Any]]:
-    """Return the tensors of a file of safetensors by name, without a copy. Refuses anything but float32.
-
-    The format is eight bytes with the size of a header, the header in JSON, then the numbers.
-    """
-    size = int.from_bytes(content[:8], "little")
-    try:
-        header = parse_json(content[8 : 8 + size])
-        parts = {name: part for name, part in header.items() if name != "__metadata__"}
-        places = {name: (part["dtype"], part["shape"], *part["data_offsets"]) for name, part in parts.items()}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"its header is damaged ({error!r:.80})") from error
-    data = memoryview(content)[8 + size :]
-    tensors: dict[str, memoryview[Any]] = {}
-    for name, (dtype, shape, start, end) in places.items():
-        if dtype != "F32":
-            raise ConfigError(f"{name} must be float32 (F32); got {dtype}; convert it and save again")
-        is_whole = all(type(number) is int and number > 0 for number in (*shape, end)) and type(start) is int
-        if not is_whole or not 0 <= start <= end <= len(data) or end - start != 4 * math.prod(shape):
-            raise ConfigError(f"{name} has the shape {shape}, but bytes {start} to {end} of {len(data)}")
-        part = data[start:end]
-        if (8 + size + start) % 4:
-            part = memoryview(bytes(part))  # numbers are read where they are, so they must be aligned
-        tensors[name] = part.cast("f", tuple(shape))
-    return tensors
-
-
-class OtherDefinitionWarning(UserWarning):
-    """A model computes by another `nn/` than the one that it was made with."""
-
-
-def warn_of_another_definition(bundles: Sequence[Bundle]) -> None:
-    """Warn once if one of some bundles was made with another `nn/` than computes here."""
-    if any(bundle.definition not in ("", nn_digest()) for bundle in bundles):
-        text = "this model was made with another `nn/` than the one here, so it may translate otherwise than before"
-        warnings.warn(text, OtherDefinitionWarning, stacklevel=1)
-
-
-def split_card(card: str) -> tuple[str, str]:
-    """The lines between two `---` at the head of a card, which model hubs read, and its text; "" if there are none."""
-    head = re.match(r"---\r?\n(.*?\n)---\s+", card, re.DOTALL)
-    return (head[1], card[head.end() :]) if head else ("", card)
-
-
-def read_builder(folder: Path) -> str:
-    """Return the name of a user's function that built a bundle's model, or "". Loads no weights."""
-    return str(_read_config(folder).get("builder", ""))
-
-
-def read_license(head: str) -> str:
-    """Return the license that the head of a card names, or "" if it names none."""
-    from .config.data_config import LICENSE_NAME
-
-    named = re.search(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", head, re.MULTILINE)
-    return named[1] if named else ""
-
-
-def read_languages(folder: str | Path) -> tuple[str, str]:
-    """The languages of a bundle, source and target, as BCP 47 tags; empty if it names none. Loads no weights."""
-    return _languages(Path(folder), _read_config(Path(folder)))
-
-
-def read_sizes(folder: str | Path) -> ModelConfig:
-    """The sizes of a bundle's model. Loads no weights."""
-    return _sizes(Path(folder), _read_config(Path(folder)))
-
-
-def read_decode(folder: str | Path) -> DecodeConfig:
-    """The settings of the search that a bundle has. Loads no weights."""
-    return _decode(Path(folder), _read_config(Path(folder)))
-
-
-def _decode(folder: Path, config: dict[str, Any]) -> DecodeConfig:
-    return build_settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
-
-
-def _sizes(folder: Path, config: dict[str, Any]) -> ModelConfig:
-    return build_settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
-
-
-def require_one_vocabulary(bundles: Sequence[Bundle], names: Sequence[str]) -> None:
-    """Refuse bundles that cannot be combined: with other ids on a side than the first, or with other languages."""
-    for bundle, name in zip(bundles[1:], names[1:], strict=True):
-        if difference := bundles[0].vocabulary.first_difference(bundle.vocabulary):
-            raise ConfigError(
-                f"{names[0]} and {name} have different vocabularies: {difference}; "
-                "only models of one vocabulary can be combined"
+def _parse_vocabulary(folder: Path, texts: dict[str, bytes], sizes: ModelConfig) -> Vocabulary:
+    """Return the tokenizers of both sides. Refuses those that are not of a model of these sizes."""
+    tokenizers = []
+    for name, content in texts.items():
+        try:
+            tokenizers.append(Tokenizer.from_json(content.decode()))
+        except (UnicodeDecodeError, DataError) as error:
+            raise _not_whole(folder, f"{folder}/{name} is no tokenizer: {error}") from error
+    vocabulary = Vocabulary(tokenizers[0], tokenizers[-1])
+    for name, tokenizer, size, pad_id in (
+        ("tokenizer.json", vocabulary.source, sizes.vocab_size, sizes.pad_id),
+        (
+            "tokenizer.target.json",
+            vocabulary.target,
+            sizes.effective_target_vocab_size,
+            sizes.effective_target_pad_id,
+        ),
+    ):
+        if len(tokenizer) != size:
+            raise BundleError(
+                f"{folder}/{name} has {len(tokenizer)} ids but the model was made for {size}; "
+                "the two files are not of one model"
             )
-        if all(bundle.languages) and all(bundles[0].languages) and bundle.languages != bundles[0].languages:
-            first, second = (" → ".join(one.languages) for one in (bundles[0], bundle))
-            raise ConfigError(f"{names[0]} translates {first}, but {name} {second}; they cannot be combined")
+        is_source = name == "tokenizer.json" and not vocabulary.joint
+        _require_framing(tokenizer, pad_id, f"{folder}/{name}", is_source=is_source)
+    return vocabulary
 
 
-def model_files(folder: Path) -> list[Path]:
-    """The files of a bundle that its translations depend on."""
-    return [folder / name for name in FILES if (folder / name).is_file()]
+def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source: bool) -> None:
+    """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or whose padding id differs.
+
+    The tokenizer of sources alone may leave out `<sos>`.
+    """
+    ids, framed = tokenizer.encode(""), [tokenizer.sos_id, tokenizer.eos_id]
+    if [*ids[:1], *ids[1:][-1:]] != framed and not (is_source and ids == framed[1:]):
+        raise BundleError(
+            f"{path} must put {framed} (<sos>, <eos>) around a text; it makes {ids} of an empty one. "
+            "Its post_processor is missing or another one"
+        )
+    if tokenizer.pad_id != pad_id:
+        raise BundleError(f"{path} has <pad> as id {tokenizer.pad_id} but the model was made for pad_id={pad_id}")
+
+
+def _verified_model(parts: BundleParts, build_model: ModelBuilder | None) -> Transformer:
+    """Build the model with the weights of the file, and verify the file. Refuses one that does not match."""
+    from safetensors import SafetensorError
+
+    folder = parts.checksums.folder
+    with ThreadPoolExecutor(1) as thread:  # hashing takes as long as building the model
+        verified = thread.submit(parts.checksums.verify, WEIGHTS_FILE)
+        try:
+            model = _read_model(folder, parts.sizes, build_model)
+        except (SafetensorError, ConfigError) as error:
+            verified.result()  # if the file is damaged, that is the reason
+            raise not_its_weights(folder, error) from error
+        verified.result()
+    return model
 
 
 def _read_model(folder: Path, sizes: ModelConfig, build_model: ModelBuilder | None = None) -> Transformer:
@@ -489,7 +343,8 @@ def _read_model(folder: Path, sizes: ModelConfig, build_model: ModelBuilder | No
     return model
 
 
-def _not_its_weights(folder: Path, why: object) -> BundleError:
+def not_its_weights(folder: Path, why: object) -> BundleError:
+    """Return the refusal of weights that are not of the model."""
     return BundleError(f"{folder}/{WEIGHTS_FILE} does not hold this model's weights: {why}")
 
 
@@ -498,41 +353,10 @@ def _require_finite(name: str, tensor: torch.Tensor, what_to_do: str) -> None:
         raise ConfigError(f"{name} has numbers that are not finite; {what_to_do}")
 
 
-def _verify(folder: Path, checksums: Checksums, name: str) -> None:
-    """Refuse a file that is missing, is no regular file, or has another SHA-256 than is listed."""
-    _read(folder, name, 0)
-    checksums.verify(name)
-
-
-def _required_builder(folder: Path, config: dict[str, Any], build_model: ModelBuilder | None) -> str:
-    """Return the name of a user's function that made the model. Refuses such a folder without a function."""
-    builder = str(config.get("builder", ""))
-    if builder and build_model is None:
-        raise BundleError(
-            f"{folder} has a model of {builder!r:.80}, which is not part of allyouneed; import that function and load "
-            "the model in Python: Translator.load(folder, build_model=…)"
-        )
-    return builder
-
-
-def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source: bool) -> None:
-    """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or whose padding id differs.
-
-    The tokenizer of sources alone may leave out `<sos>`.
-    """
-    ids, framed = tokenizer.encode(""), [tokenizer.sos_id, tokenizer.eos_id]
-    if [*ids[:1], *ids[1:][-1:]] != framed and not (is_source and ids == framed[1:]):
-        raise BundleError(
-            f"{path} must put {framed} (<sos>, <eos>) around a text; it makes {ids} of an empty one. "
-            "Its post_processor is missing or another one"
-        )
-    if tokenizer.pad_id != pad_id:
-        raise BundleError(f"{path} has <pad> as id {tokenizer.pad_id} but the model was made for pad_id={pad_id}")
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_config(folder: Path, checksums: Checksums | None = None) -> dict[str, Any]:
+    content = _read(folder, "config.json", checksums)
     try:
-        read = parse_json(_read(folder, "config.json"))
+        read = parse_json(content)
     except ValueError as error:
         raise BundleError(f"{folder}/config.json {error}") from error
     config: dict[str, Any] = read if isinstance(read, dict) else {}
@@ -561,19 +385,25 @@ def _config_part(folder: Path, config: dict[str, Any], name: str, kind: Any) -> 
         return from_table(kind, config[name], _OPTIONAL) if name in config else kind()
 
 
-def list_bundles(folder: str | Path = "runs") -> list[Path]:
-    """The bundles that are folders in `folder`, the newest first."""
-    known = [config for config in Path(folder).glob("*/config.json") if (config.parent / WEIGHTS_FILE).exists()]
-    return [config.parent for config in sorted(known, key=lambda config: config.stat().st_mtime, reverse=True)]
+def _required_builder(folder: Path, config: dict[str, Any], build_model: ModelBuilder | None) -> str:
+    """Return the name of a user's function that made the model. Refuses such a folder without a function."""
+    builder = str(config.get("builder", ""))
+    if builder and build_model is None:
+        raise BundleError(
+            f"{folder} has a model of {builder!r:.80}, which is not part of allyouneed; import that function and load "
+            "the model in Python: Translator.load(folder, build_model=…)"
+        )
+    return builder
 
 
-def _read(folder: Path, name: str, count: int = -1) -> bytes:
+def _read(folder: Path, name: str, checksums: Checksums | None = None, *, count: int = -1) -> bytes:
+    """Read a file, or its first `count` bytes; with `checksums` refuse a file whose SHA-256 is not listed."""
     if not folder.is_dir():
         in_runs = Path("runs", folder.name)
         meant = f"; did you mean {in_runs}?" if in_runs.is_dir() else near_path(folder) or near_path(in_runs)
         raise BundleError(f"{folder} is no folder; expected a bundle, as `allyouneed train` leaves it{meant}")
     try:
-        return read_whole(folder / name, count)
+        return checksums.read(name) if checksums else read_whole(folder / name, count)
     except OSError as error:
         raise _not_whole(folder, f"{name}: {error.strerror or error}") from error
 
@@ -582,3 +412,80 @@ def _not_whole(folder: Path, why: str) -> BundleError:
     return BundleError(
         f"{folder} is not a complete bundle ({why}); a run that was stopped before its first checkpoint leaves none"
     )
+
+
+def read_builder(folder: Path) -> str:
+    """Return the name of a user's function that built a bundle's model, or "". Loads no weights."""
+    return str(_read_config(folder).get("builder", ""))
+
+
+def read_languages(folder: str | Path) -> tuple[str, str]:
+    """The languages of a bundle, source and target, as BCP 47 tags; empty if it names none. Loads no weights."""
+    return _languages(Path(folder), _read_config(Path(folder)))
+
+
+def read_sizes(folder: str | Path) -> ModelConfig:
+    """The sizes of a bundle's model. Loads no weights."""
+    return _sizes(Path(folder), _read_config(Path(folder)))
+
+
+def read_decode(folder: str | Path) -> DecodeConfig:
+    """The settings of the search that a bundle has. Loads no weights."""
+    return _decode(Path(folder), _read_config(Path(folder)))
+
+
+def _decode(folder: Path, config: dict[str, Any]) -> DecodeConfig:
+    return build_settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
+
+
+def _sizes(folder: Path, config: dict[str, Any]) -> ModelConfig:
+    return build_settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
+
+
+def list_bundles(folder: str | Path = "runs") -> list[Path]:
+    """The bundles that are folders in `folder`, the newest first."""
+    known = [config for config in Path(folder).glob("*/config.json") if (config.parent / WEIGHTS_FILE).exists()]
+    return [config.parent for config in sorted(known, key=lambda config: config.stat().st_mtime, reverse=True)]
+
+
+class OtherDefinitionWarning(UserWarning):
+    """A model computes by another `nn/` than the one that it was made with."""
+
+
+def warn_of_another_definition(bundles: Sequence[Bundle]) -> None:
+    """Warn once if one of some bundles was made with another `nn/` than computes here."""
+    if any(bundle.definition not in ("", nn_digest()) for bundle in bundles):
+        text = "this model was made with another `nn/` than the one here, so it may translate otherwise than before"
+        warnings.warn(text, OtherDefinitionWarning, stacklevel=1)
+
+
+def split_card(card: str) -> tuple[str, str]:
+    """The lines between two `---` at the head of a card, which model hubs read, and its text; "" if there are none."""
+    head = re.match(r"---\r?\n(.*?\n)---\s+", card, re.DOTALL)
+    return (head[1], card[head.end() :]) if head else ("", card)
+
+
+def read_license(head: str) -> str:
+    """Return the license that the head of a card names, or "" if it names none."""
+    from .config.data_config import LICENSE_NAME
+
+    named = re.search(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", head, re.MULTILINE)
+    return named[1] if named else ""
+
+
+def require_one_vocabulary(bundles: Sequence[Bundle], names: Sequence[str]) -> None:
+    """Refuse bundles that cannot be combined: with other ids on a side than the first, or with other languages."""
+    for bundle, name in zip(bundles[1:], names[1:], strict=True):
+        if difference := bundles[0].vocabulary.first_difference(bundle.vocabulary):
+            raise ConfigError(
+                f"{names[0]} and {name} have different vocabularies: {difference}; "
+                "only models of one vocabulary can be combined"
+            )
+        if all(bundle.languages) and all(bundles[0].languages) and bundle.languages != bundles[0].languages:
+            first, second = (" → ".join(one.languages) for one in (bundles[0], bundle))
+            raise ConfigError(f"{names[0]} translates {first}, but {name} {second}; they cannot be combined")
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The files of a bundle that its translations depend on."""
+    return [folder / name for name in FILES if (folder / name).is_file()]

@@ -90,7 +90,8 @@ def pick_precision(config: ModelConfig) -> Literal["float32", "int8"]:
 
 
 def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
-    from ..bundle import Bundle, UnreadBundle
+    from ..bundle import Bundle
+    from .unread_bundle import UnreadBundle
 
     on_cpu = isinstance(model, UnreadBundle) or _is_on_cpu(model)
     is_own = isinstance(model, Bundle) and bool(model.builder)  # a function of the user's made it, not in C

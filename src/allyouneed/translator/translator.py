@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from ..bundle import Bundle, ModelBuilder, UnreadBundle, require_one_vocabulary, warn_of_another_definition
+from ..bundle import Bundle, ModelBuilder, require_one_vocabulary, warn_of_another_definition
 from ..config import DecodeConfig
 from ..config.settings import require_whole
 from ..decode import never_cancelled
@@ -26,6 +26,7 @@ from .split_texts import SplitTexts, split_texts
 from .text_splitter import SplitSentences, Terms, TextSplitter, as_glossary
 from .texts import checked_pairs, checked_prefixes, checked_texts
 from .translation import Scored, Translation
+from .unread_bundle import UnreadBundle
 from .weight_versions import WeightVersions
 
 if TYPE_CHECKING:

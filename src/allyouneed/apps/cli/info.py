@@ -26,9 +26,10 @@ def info(
       allyouneed info runs/mine
       allyouneed info runs/mine --json
     """
-    from ...bundle import UnreadBundle, model_files
+    from ...bundle import model_files
     from ...machine.checksums import Checksums
     from ...machine.files import to_json
+    from ...translator.unread_bundle import UnreadBundle
 
     loaded = UnreadBundle.load(bundle)
     described = _describe(loaded, model_files(Path(bundle)), Checksums(Path(bundle)))
