@@ -39,15 +39,12 @@ def losses(folder: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def processes_that_name(text: str) -> list[str]:
-    """The processes of this machine whose command line contains a text."""
-    lines = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            lines.append(path.read_text())
-        except OSError:
-            continue
-    return [line for line in lines if text in line]
+def is_running(pid: int) -> bool:
+    """Whether a process is there and has not ended; one that has ended has no command line."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
 
 
 def children_that_train(pid: int) -> list[int]:
@@ -162,14 +159,19 @@ def test_a_stopped_worker_does_not_keep_a_run_from_ending(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
-def test_no_worker_outlives_a_killed_run(tmp_path: Path, is_stopped: bool) -> None:
+def test_a_killed_run_leaves_neither_a_worker_nor_a_temporary_file(
+    tmp_path: Path, is_stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     process = start(tmp_path)
     (worker,) = children_that_train(process.pid)
     os.kill(worker, signal.SIGSTOP if is_stopped else signal.SIGCONT)
-    store = Path(f"/proc/{worker}/cmdline").read_text().split("\0")[3]
     process.kill()
     process.communicate()
-    wait_until(lambda: not processes_that_name(store))
+    wait_until(lambda: not is_running(worker))
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_module_in_the_current_folder_is_none_of_a_worker_that_a_script_starts(tmp_path: Path) -> None:

@@ -92,11 +92,32 @@ def has_lost_others(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and any(words in str(error) for words in ("gloo", "NCCL"))
 
 
+class MeetingFile:
+    """A file over which the processes of a group meet. On Linux it is in no folder, so a killed run leaves none."""
+
+    def __init__(self) -> None:
+        self.descriptors: tuple[int, ...] = ()  # that a process must inherit
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if sys.platform == "linux":
+            self.descriptors = (os.memfd_create("workers"),)
+            self.path = f"/dev/fd/{self.descriptors[0]}"
+        else:
+            self._folder = tempfile.TemporaryDirectory()
+            self.path = str(Path(self._folder.name, "store"))
+
+    def close(self) -> None:
+        """Remove the file."""
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
 class Helpers:
     """Processes that start while this one goes on, and become workers of its run when it lets them join."""
 
     def __init__(self) -> None:
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._meeting: MeetingFile | None = None
         self.processes: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> "Helpers":
@@ -108,21 +129,22 @@ class Helpers:
     @property
     def store(self) -> str:
         """The file over which the processes of a group meet."""
-        assert self._folder is not None
-        return str(Path(self._folder.name, "store"))
+        assert self._meeting is not None
+        return self._meeting.path
 
     def start(self, count: int, *, threads: int) -> None:
         """Start what a group of `count` workers needs beside this process."""
         self.end()
         if sys.platform == "linux":
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        self._folder = tempfile.TemporaryDirectory()
+        self._meeting = MeetingFile()
         words = python_command(f"{__package__}.worker_process", self.store, str(count), str(threads))
         self.processes = [
             subprocess.Popen(
                 [*words, str(rank)],
                 stdin=subprocess.PIPE,  # it ends when this process does
                 stdout=subprocess.PIPE,  # why a worker has ended
+                pass_fds=self._meeting.descriptors,
                 text=True,
                 start_new_session=True,  # Ctrl-C is for the first worker, which tells the others
             )
@@ -155,8 +177,8 @@ class Helpers:
 
     def take(self, others: "Helpers") -> None:
         """Take over the processes of others, which have none then."""
-        self._folder, self.processes = others._folder, others.processes
-        others._folder, others.processes = None, []
+        self._meeting, self.processes = others._meeting, others.processes
+        others._meeting, others.processes = None, []
 
     def end(self) -> None:
         """End the processes; others may be started afterwards."""
@@ -164,9 +186,9 @@ class Helpers:
             process.kill()
             process.communicate()
         self.processes = []
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        if self._meeting is not None:
+            self._meeting.close()
+            self._meeting = None
 
 
 @contextmanager
