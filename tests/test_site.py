@@ -12,7 +12,7 @@ import pytest
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
-from chromium_page import open_browser, open_file
+from chromium_page import LOOKS, open_browser, open_file
 from docs_programs import DOCS, program
 
 sys.path += [str(DOCS), str(DOCS / "make")]
@@ -74,13 +74,12 @@ def test_a_page_is_accessible_and_nothing_of_it_is_cut(site: Path, browser: Brow
     with open_file(browser, site / f"{name}.html") as page:
         cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"
         assert page.locator(".equation, .map").evaluate_all(cut) == []
-        for width in (1280, 390):
+        for width, dark in LOOKS:
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            for colours in ("light", "dark"):
-                page.emulate_media(color_scheme=colours)
-                serious = [one for one in Axe().run(page)["violations"] if one["impact"] in ("serious", "critical")]
-                assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], (width, colours)
+            page.emulate_media(color_scheme="dark" if dark else "light")
+            serious = [one for one in Axe().run(page)["violations"] if one["impact"] in ("serious", "critical")]
+            assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], (width, dark)
 
 
 def test_a_note_is_beside_its_line_or_after_it_and_both_light_up(site: Path, browser: Browser) -> None:

@@ -25,7 +25,7 @@ from allyouneed import Bundle, Translator
 from allyouneed.apps.cli.demo import DATE_MODEL
 from allyouneed.apps.explain.component import explanation_style, film_script
 from allyouneed.nn import attention_weights
-from chromium_page import open_page
+from chromium_page import LOOKS, open_page
 from conftest import Demo
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -130,7 +130,7 @@ def test_a_file_gets_the_numbers_of_its_notes() -> None:
 
 
 def test_a_note_about_code_that_is_gone_is_refused() -> None:
-    with pytest.raises(SystemExit, match="`no such code`, which is in no line"):
+    with pytest.raises(SystemExit, match="`no such code`"):
         pages.filled("<!-- file: nn/mask.py -->\n<!-- end -->\n\n1. `no such code` is gone.\n")
 
 
@@ -283,7 +283,7 @@ def film_page(filmed: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) 
     return page
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_the_film_shows_every_frame_as_python_recorded_it(
     film_page: Path, filmed: dict[str, Any], width: int, dark: bool
 ) -> None:

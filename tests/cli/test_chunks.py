@@ -23,7 +23,7 @@ def test_a_file_is_read_in_chunks(tmp_path: Path) -> None:
     parts = [(part.first, part.lines) for part in read_chunks(str(path), size=3)]
     assert parts == [(1, ["one", "", "two"]), (4, ["three"])]
     path.write_bytes(b"one\rtwo\r")
-    with pytest.raises(DataError, match="text has lines that end in a carriage return alone"):
+    with pytest.raises(DataError, match="carriage return"):
         list(read_chunks(str(path), size=3))
 
 
@@ -134,10 +134,10 @@ def test_alternatives_stand_side_by_side(saved: Path) -> None:
 
 
 @pytest.mark.slow
-def test_forty_thousand_lines_need_no_more_memory_than_some(saved: Path, tmp_path: Path) -> None:
-    """The most memory a run ever held, in MiB, for 4,000 lines and for 40,000."""
+def test_ten_thousand_lines_need_no_more_memory_than_some(saved: Path, tmp_path: Path) -> None:
+    """The most memory a run ever held, in MiB, for 1,000 lines and for 10,000."""
     most = []
-    for count in (4_000, 40_000):
+    for count in (1_000, 10_000):
         path = tmp_path / f"{count}"
         path.write_text("".join(f"{'abcdefghij'[n % 10]}\n" for n in range(count)))
         code = (

@@ -77,9 +77,9 @@ CASES = [
     Case("explain bundle abc --output bundle", 2, "bundle is a folder; name a file"),
     Case("explain bundle abc --format json --output /dev/null", 141, stderr="unread"),
     Case("explain bundle abc --format svg --output /proc/nowhere", 2, "/proc/nowhere: No such file or directory"),
-    Case("paper", 141, stdout="unread"),
-    Case("paper", 2, "the disk is full", stdout="/dev/full"),
-    Case("paper", 2, "standard input or output is closed", stdout="closed"),
+    Case("config base", 141, stdout="unread"),
+    Case("config base", 2, "the disk is full", stdout="/dev/full"),
+    Case("config base", 2, "standard input or output is closed", stdout="closed"),
     Case("paper --help", 141, stdout="unread"),
     Case("--help", 2, "the disk is full", stdout="/dev/full"),
     Case(

@@ -42,7 +42,7 @@ def bundles(draw: st.DrawFn, possible: str = "") -> Bundle:
     width *= 1 if sizes["positions"] == "learned" else 2  # sines and cosines are even in number
     config = ModelConfig(
         vocab_size=len(source), pad_id=source.pad_id, heads=heads, d_model=heads * width,
-        d_ff=draw(st.integers(1, 20)), encoder_layers=draw(st.integers(1, 3)), decoder_layers=draw(st.integers(1, 3)),
+        d_ff=draw(st.integers(1, 20)), encoder_layers=draw(st.integers(1, 2)), decoder_layers=draw(st.integers(1, 2)),
         max_length=draw(st.integers(3, 20)), **sizes,
     )  # fmt: skip
     model = build_model(config).eval()

@@ -166,15 +166,15 @@ def test_on_2000_dates_no_wider_beam_scores_lower(demo: Demo) -> None:
 
 
 @pytest.mark.slow
-def test_on_500_sentences_a_wider_beam_scores_higher_on_average_and_hardly_ever_lower(catalogue: Bundle) -> None:
+def test_on_100_sentences_a_wider_beam_scores_higher_on_average_and_hardly_ever_lower(catalogue: Bundle) -> None:
     """No beam search promises it for every sentence: a narrow beam may by chance keep what a wider one drops.
 
     Half of the sentences have placeholders that the model has never seen, so that it is unsure.
     """
     translator = Translator(catalogue)
-    texts = [source for source, _ in messages(500, seed=5, placeholders=LEARNED + UNSEEN)]
+    texts = [source for source, _ in messages(100, seed=5, placeholders=LEARNED + UNSEEN)]
     best, _ = scores(translator, texts, 1)
-    for beam in (2, 4, 8):
+    for beam in (2, 4):
         now, _ = scores(translator, texts, beam)
         assert sum(now) > sum(best) - 1e-3
         assert sum(score < narrower - 1e-4 for narrower, score in zip(best, now, strict=True)) <= 0.02 * len(texts)
