@@ -81,7 +81,7 @@ def test_paths_may_be_strings(bundle: Bundle, tmp_path: Path) -> None:
 def test_weights_that_are_not_finite_are_not_saved(value: float, tmp_path: Path) -> None:
     bundle = make_bundle()
     torch.nn.init.constant_(bundle.model.source_embedding.table, value)
-    with pytest.raises(ConfigError, match=r"source_embedding.table has numbers that are not finite; save the model"):
+    with pytest.raises(ConfigError, match=r"source_embedding\.table"):
         bundle.save(tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -96,25 +96,25 @@ def test_weights_of_another_precision_are_saved_as_float32(tmp_path: Path) -> No
 @pytest.mark.parametrize("missing", ["config.json", "tokenizer.json", "weights.safetensors", "README.md"])
 def test_a_half_written_bundle_is_refused(saved: Path, missing: str) -> None:
     (saved / missing).unlink()
-    with pytest.raises(BundleError, match=f"is not a complete bundle .*{missing}"):
+    with pytest.raises(BundleError, match=missing):
         Bundle.load(saved)
 
 
 def test_a_missing_bundle_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match="nowhere is no folder; expected a bundle"):
+    with pytest.raises(BundleError, match="nowhere"):
         Bundle.load(tmp_path / "nowhere")
 
 
 def test_files_cut_short_are_refused(saved: Path) -> None:
     content = (saved / "weights.safetensors").read_bytes()
     (saved / "weights.safetensors").write_bytes(content[: len(content) // 2])
-    with pytest.raises(BundleError, match=r"weights.safetensors does not hold this model's weights"):
+    with pytest.raises(BundleError, match=r"weights\.safetensors"):
         Bundle.load(saved)
     (saved / "config.json").write_text('{"format": 1, "mod')
     with pytest.raises(BundleError, match=r"config.json is not JSON"):
         Bundle.load(saved)
     (saved / "config.json").write_text('{"format":' + "[" * 100_000)
-    with pytest.raises(BundleError, match=r"config.json is not JSON that can be read: it is nested too deeply"):
+    with pytest.raises(BundleError, match=r"config\.json .*nested"):
         Bundle.load(saved)
 
 
@@ -124,11 +124,11 @@ def test_weights_of_another_model_are_refused(saved: Path) -> None:
         tensors | {"encoder.layers.0.attention_residual.norm.gain": torch.ones(5)},
         saved / "weights.safetensors",
     )
-    with pytest.raises(BundleError, match=r"norm.gain must have shape \(12,\); got \(5,\)"):
+    with pytest.raises(BundleError, match=r"norm\.gain .*\(12,\); got \(5,\)"):
         Bundle.load(saved)
     del tensors["source_embedding.table"]
     save_file(tensors, saved / "weights.safetensors")
-    with pytest.raises(BundleError, match=r"names differ from the model's, source_embedding.table for one"):
+    with pytest.raises(BundleError, match=r"source_embedding\.table"):
         Bundle.load(saved)
 
 
@@ -137,7 +137,7 @@ def test_weights_of_another_dtype_are_refused(saved: Path, dtype: torch.dtype) -
     tensors = load_file(saved / "weights.safetensors")
     tensors["encoder.layers.0.attention.query.weight"] = tensors["encoder.layers.0.attention.query.weight"].to(dtype)
     save_file(tensors, saved / "weights.safetensors")
-    with pytest.raises(BundleError, match=r"attention.query.weight must be float32 \(F32\); got "):
+    with pytest.raises(BundleError, match=r"attention\.query\.weight .*float32 \(F32\); got "):
         Bundle.load(saved)
 
 
@@ -146,7 +146,7 @@ def test_weights_that_are_not_finite_are_refused(saved: Path, value: float) -> N
     tensors = load_file(saved / "weights.safetensors")
     tensors["source_embedding.table"][3, 1] = value
     save_file(tensors, saved / "weights.safetensors")
-    with pytest.raises(BundleError, match=r"source_embedding.table has numbers that are not finite"):
+    with pytest.raises(BundleError, match=r"source_embedding\.table"):
         Bundle.load(saved)
 
 
@@ -201,11 +201,11 @@ def test_a_damaged_file_of_weights_is_refused_or_has_whole_tensors(data: st.Data
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"encoder_layers": 1000}, "the encoder must have 1000 layers; got 2"),
-        ({"decoder_layers": 999}, "the decoder must have 999 layers; got 3"),
-        ({"d_model": 48, "d_ff": 6_000}, r"must have shape \(.*; got \("),
-        ({"d_model": 60_000, "d_ff": 250_000}, "would take|must have shape"),
-        ({"d_model": 65_536, "heads": 1, "max_length": 2**20}, "max_length times d_model must be at most"),
+        ({"encoder_layers": 1000}, "encoder .*1000 layers; .*2"),
+        ({"decoder_layers": 999}, "decoder .*999 layers; .*3"),
+        ({"d_model": 48, "d_ff": 6_000}, r"shape \(.*; got \("),
+        ({"d_model": 60_000, "d_ff": 250_000}, "would take|shape"),
+        ({"d_model": 65_536, "heads": 1, "max_length": 2**20}, "max_length .*d_model"),
     ],
 )
 def test_a_model_that_the_weights_are_too_few_for_is_never_built(
@@ -222,7 +222,7 @@ def test_a_model_that_the_weights_are_too_few_for_is_never_built(
 def test_a_tokenizer_that_does_not_frame_its_text_is_refused(saved: Path) -> None:
     tokenizer = json.loads((saved / "tokenizer.json").read_text())
     (saved / "tokenizer.json").write_text(json.dumps(tokenizer | {"post_processor": None}))
-    with pytest.raises(BundleError, match=r"tokenizer.json must put \[\d+, \d+\] .* around a text; it makes \[\]"):
+    with pytest.raises(BundleError, match=r"tokenizer\.json .*\[\d+, \d+\] .*\[\]"):
         Bundle.load(saved)
 
 
@@ -230,7 +230,7 @@ def test_a_tokenizer_that_pads_otherwise_is_refused(saved: Path) -> None:
     config = json.loads((saved / "config.json").read_text())
     config["model"]["pad_id"] = 0
     (saved / "config.json").write_text(json.dumps(config))
-    with pytest.raises(BundleError, match="has <pad> as id 12 but the model was made for pad_id=0"):
+    with pytest.raises(BundleError, match="<pad> .*12 .*pad_id=0"):
         Bundle.load(saved)
 
 
@@ -239,30 +239,30 @@ def test_a_tokenizer_that_pads_otherwise_is_refused(saved: Path) -> None:
     [
         (
             {"format": 3},
-            "has format 3; this version of allyouneed reads format 2; a newer version wrote it: upgrade",
+            "format 3; .*format 2",
         ),
         ({"model": {"d_modle": 3}}, 'unknown key "d_modle"'),
-        ({"model": None}, "must be a table of settings"),
-        ({"decode": {"beam": 0}}, "beam must be at least 1"),
-        ({"normalization": {"unicode": "NFD"}}, "unicode must be"),
+        ({"model": None}, "table .*settings"),
+        ({"decode": {"beam": 0}}, "beam .*1"),
+        ({"normalization": {"unicode": "NFD"}}, "unicode"),
         (
             {"languages": {"source": "en\n\x1b[31mRED"}},
-            r"languages, must be tags of letters, digits and -; got {'source",
+            "languages, .*-; got {'source",
         ),
         (
             {"learned_from": {"longest_source": math.inf, "copies": {}}},
-            "longest_source must be a whole number; got inf",
+            "longest_source .*number; .*inf",
         ),
-        ({"learned_from": {"longest_source": -5, "copies": {}}}, "longest_source must be at least 0; got -5"),
-        ({"learned_from": {"longest_source": 5, "copies": 5}}, "learned_from, is not what `allyouneed train` writes"),
+        ({"learned_from": {"longest_source": -5, "copies": {}}}, "longest_source .*0; got -5"),
+        ({"learned_from": {"longest_source": 5, "copies": 5}}, "learned_from, .*`allyouneed train`"),
         (
             {"learned_from": {"longest_source": 5, "copies": {}, "letter_case": {"sources": 1}}},
-            "is not what `allyouneed",
+            "`allyouneed",
         ),
-        ({"learned_from": {"longest_source": 5, "copies": {"alone": {"urls": 1}}}}, "is not what `allyouneed train`"),
+        ({"learned_from": {"longest_source": 5, "copies": {"alone": {"urls": 1}}}}, "`allyouneed train`"),
         (
             {"learned_from": {"longest_source": 5, "copies": {"alone": {"urls": {"seen": -1, "same": 0}}}}},
-            "a count of copies must be at least 0; got -1",
+            "copies .*0; got -1",
         ),
     ],
 )
@@ -279,7 +279,7 @@ def test_a_vocabulary_of_another_model_is_refused(saved: Path) -> None:
     from allyouneed.text.tokenizer import Tokenizer
 
     Tokenizer.characters("abc").save(saved / "tokenizer.json")
-    with pytest.raises(BundleError, match="tokenizer.json has 6 ids but the model was made for 13"):
+    with pytest.raises(BundleError, match=r"tokenizer\.json .*6 ids .*13"):
         Bundle.load(saved)
 
 
@@ -298,7 +298,7 @@ def test_a_save_that_fails_leaves_the_earlier_bundle(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OutputError, match="the disk is full: .* could not be written; free"):
+    with pytest.raises(OutputError, match="disk"):
         bundle.save(saved)
     assert (saved / "weights.safetensors").read_bytes() == before
     assert not list(saved.glob(".*partial"))
@@ -318,7 +318,7 @@ def test_a_bundle_of_two_vocabularies_reads_with_one_and_writes_with_the_other(
     assert bundle.target_tokenizer.encode("xx") == target.encode("xx")
     assert isinstance(Translator(bundle)("aa bb"), str)
     (tmp_path / "tokenizer.target.json").unlink()
-    with pytest.raises(BundleError, match="not a complete bundle .*tokenizer.target.json: No such file"):
+    with pytest.raises(BundleError, match=r"tokenizer\.target\.json"):
         Bundle.load(tmp_path)
 
 

@@ -30,17 +30,17 @@ def test_settings_do_not_change() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"vocab_size": 1e4}, "vocab_size must be a whole number; got 10000.0"),
-        ({"heads": 0}, "heads must be at least 1 and at most 65536; got 0"),
-        ({"d_model": 10, "heads": 3}, "d_model must be a multiple of heads.*d_model=10, heads=3"),
-        ({"d_model": 9, "heads": 3}, "d_model must be even"),
-        ({"d_model": 8, "heads": 8, "positions": "rotary"}, "rotary positions need heads at least 2 wide"),
-        ({"dropout": 1.0}, "dropout must be at least 0 and less than 1; got 1.0"),
-        ({"norm": "sideways"}, 'norm must be one of "post", "pre"; got \'sideways\''),
-        ({"pad_id": 37_000}, "pad_id must be an id of the vocabulary of 37000"),
-        ({"target_vocab_size": 5}, 'tied_embeddings="all" needs one vocabulary'),
-        ({"d_k": 2.5}, "d_k must be a whole number or left out; got 2.5"),
-        ({"max_length": True}, "max_length must be a whole number; got True"),
+        ({"vocab_size": 1e4}, "vocab_size .*got 10000.0"),
+        ({"heads": 0}, "heads .*65536; got 0"),
+        ({"d_model": 10, "heads": 3}, "d_model .*heads.*d_model=10, heads=3"),
+        ({"d_model": 9, "heads": 3}, "d_model .*even"),
+        ({"d_model": 8, "heads": 8, "positions": "rotary"}, "rotary .*2 wide"),
+        ({"dropout": 1.0}, "dropout .*0 .*1; got 1.0"),
+        ({"norm": "sideways"}, "norm .*got 'sideways'"),
+        ({"pad_id": 37_000}, "pad_id .*37000"),
+        ({"target_vocab_size": 5}, 'tied_embeddings="all"'),
+        ({"d_k": 2.5}, "d_k .*got 2.5"),
+        ({"max_length": True}, "max_length .*number; .*True"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(settings: dict[str, object], message: str) -> None:
@@ -59,25 +59,25 @@ def test_learned_positions_may_have_an_odd_width() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TrainConfig(learning_rate=-1), "learning_rate must be at least 0"),
+        (lambda: TrainConfig(learning_rate=-1), "learning_rate .*0"),
         (
             lambda: TrainConfig(schedule="cosine"),
-            r"learning_rate must be more than 0, except .* got learning_rate=0.0 \(the default\)",
+            "learning_rate .*0, except .*got learning_rate=0.0",
         ),
-        (lambda: TrainConfig(clip_norm=-1), "clip_norm must be at least 0"),
-        (lambda: TrainConfig(r_drop=-1), "r_drop must be at least 0"),
-        (lambda: TrainConfig(label_smoothing=1), "label_smoothing must be at least 0 and less than 1"),
-        (lambda: DecodeConfig(alpha=-0.1), "alpha must be at least 0 and at most 10; got -0.1"),
-        (lambda: DataConfig(columns=("1", "1")), r"columns must name two different ones, \[source, target\]; got"),
+        (lambda: TrainConfig(clip_norm=-1), "clip_norm .*0"),
+        (lambda: TrainConfig(r_drop=-1), "r_drop .*0"),
+        (lambda: TrainConfig(label_smoothing=1), "label_smoothing .*0 .*1"),
+        (lambda: DecodeConfig(alpha=-0.1), "alpha .*0 .*10; got -0.1"),
+        (lambda: DataConfig(columns=("1", "1")), r"columns .*\[source"),
         (
             lambda: DataConfig(train=("one", "two", "three")),
-            r"train must name a file of pairs or two files, \[source, target\]",
+            r"train .*\[source",
         ),
-        (lambda: DataConfig(license="mit\ntags: x"), r"license must be a name of letters, .* got 'mit\\ntags: x'"),
-        (lambda: DataConfig(license="CC BY 4.0"), "such as cc-by-4.0; got 'CC BY 4.0'"),
-        (lambda: DataConfig(max_train_samples=-1), "max_train_samples must be at least 0"),
-        (lambda: DataConfig(alphabet="abc"), 'alphabet goes with vocabulary = "characters"'),
-        (lambda: DataConfig(train=7), "train must be a string or a list of strings; got 7"),  # type: ignore[arg-type]
+        (lambda: DataConfig(license="mit\ntags: x"), r"license .*got 'mit\\ntags: x'"),
+        (lambda: DataConfig(license="CC BY 4.0"), "cc-by-4.0; got 'CC BY 4.0'"),
+        (lambda: DataConfig(max_train_samples=-1), "max_train_samples .*0"),
+        (lambda: DataConfig(alphabet="abc"), 'vocabulary = "characters"'),
+        (lambda: DataConfig(train=7), "train .*got 7"),  # type: ignore[arg-type]
     ],
 )
 def test_settings_that_cannot_be_are_refused(make: object, message: str) -> None:
@@ -111,42 +111,42 @@ def test_a_list_of_one_file_is_that_file() -> None:
     [
         (
             "[model]\nd_modle = 3",
-            r'unknown key "d_modle" in \[model\]: did you mean "d_model"\? Known keys: activation, attention',
+            r'"d_modle" .*mean "d_model"\?',
         ),
         (
             "[modle]\nd_model = 3",
-            r'unknown key "modle" in the recipe: did you mean "model"\? Known keys: clean, data, decode, model, train',
+            r'"modle" .*mean "model"\?',
         ),
-        ("[foo]\nd_model = 3", 'unknown key "foo" in the recipe; known keys: clean, data, decode, model, train'),
-        ("lr = 3", r'unknown key "lr" in the recipe: did you mean train.learning_rate\?'),
-        ("[train]\ndropout = 0.3", r'unknown key "dropout" in \[train\]: did you mean model.dropout\?'),
-        ("[train]\nno_repeat_ngram_size = 3", r"did you mean decode.no_repeat_ngram_size\?"),
-        ("[train]\nbatch_size = 3", r"did you mean train.batch_tokens\?"),
-        ('[model]\n"Hidden-Size" = 3', r'unknown key "Hidden-Size" in \[model\]: did you mean model.d_model\?'),
-        ("[model]\nnum_layers = 3", r"did you mean model.encoder_layers and model.decoder_layers\?"),
-        ("[model]\nvalidate_every = 3", r"did you mean train.validate_every\?"),
-        ("[model]\nseed = 3", r"did you mean data.seed or train.seed or decode.seed\?"),
-        ('[data]\n"a\\nb" = 3', r'unknown key "a\\nb" in \[data\]; known keys'),
-        ("[data.corpus.train]\nx = 3", r"\[data\] corpus must be a list of tables; got {'train'"),
+        ("[foo]\nd_model = 3", '"foo"'),
+        ("lr = 3", r'"lr" .*train.learning_rate\?'),
+        ("[train]\ndropout = 0.3", r'"dropout" .*model.dropout\?'),
+        ("[train]\nno_repeat_ngram_size = 3", r"decode.no_repeat_ngram_size\?"),
+        ("[train]\nbatch_size = 3", r"train.batch_tokens\?"),
+        ('[model]\n"Hidden-Size" = 3', r'"Hidden-Size" .*model.d_model\?'),
+        ("[model]\nnum_layers = 3", r"model.encoder_layers .*model.decoder_layers\?"),
+        ("[model]\nvalidate_every = 3", r"train.validate_every\?"),
+        ("[model]\nseed = 3", r"data.seed .*train.seed .*decode.seed\?"),
+        ('[data]\n"a\\nb" = 3', r'"a\\nb"'),
+        ("[data.corpus.train]\nx = 3", "corpus .*got {'train'"),
         ("[train]\nsteps = 1\nsteps = 2", "not TOML"),
         ("train.steps = 1\ntrain.steps.x = 2", "not TOML"),
         (
             f"[train]\nsteps = 0x{'f' * 5000}",
-            "steps must be at least 1 and at most 2147483647; got a number of thousands",
+            "steps .*2147483647; .*thousands",
         ),
         (f"[train]\nsteps = {'9' * 5000}", "not TOML"),
         (
             f"[train]\nlearning_rate = {'9' * 400}",
-            r"\[train\] learning_rate must be at least 0 and at most 1000; got 9999",
+            "learning_rate .*0 .*1000; got 9999",
         ),
         (f"[train]\nsteps = {'[' * 5000}", "not TOML"),
-        ('[data]\ntrain = "a\\u0000b"', "train must be text in UTF-8 without NUL characters"),
-        ("model = 3", r"\[model\] must be a table of settings; got 3"),
+        ('[data]\ntrain = "a\\u0000b"', "train .*UTF-8 without NUL"),
+        ("model = 3", r"\[model\] .*got 3"),
         (
             "[model]\nvocab_size = 3",
-            "model.vocab_size follows from the vocabulary; set data.vocab_size instead",
+            "model.vocab_size .*data.vocab_size",
         ),
-        ("[model]\nd_model = 2.5", r"\[model\] d_model must be a whole number; got 2.5"),
+        ("[model]\nd_model = 2.5", "d_model .*got 2.5"),
         ("[model\n", "recipe.toml is not TOML"),
         ("[train]\nsteps = 3\npause = 2\nvalidate_every = 3", "recipe.toml: .*validate_every"),
     ],
@@ -159,9 +159,9 @@ def test_a_recipe_that_cannot_be_is_refused(tmp_path: Path, text: str, message: 
 
 @pytest.mark.parametrize("override", ["steps=3", "train.steps", "=", "train.steps:3"])
 def test_an_override_is_written_section_key_value(tmp_path: Path, override: str) -> None:
-    with pytest.raises(ConfigError, match="an override is written section.key=value"):
+    with pytest.raises(ConfigError, match=r"section\.key=value"):
         Recipe.read(recipe_file(tmp_path, ""), [override])
-    with pytest.raises(ConfigError, match='recipe.toml with train.seed=2 train.step=3: unknown key "step"'):
+    with pytest.raises(ConfigError, match=r'recipe\.toml .*train\.seed=2 train\.step=3: .*"step"'):
         Recipe.read(recipe_file(tmp_path, ""), ["train.seed=2", "train.step=3"])
 
 
@@ -174,23 +174,23 @@ def test_shipped_recipes_are_sound_and_survive_being_written_out(name: str) -> N
 def test_an_unknown_recipe_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(
         ConfigError,
-        match=r"datse is no recipe \(did you mean dates\?\): give a file of pairs, a TOML file, or one of dates, en-it",
+        match=r"datse .*\bdates\?.*en-it",
     ):
         recipe_path("datse")
 
 
 @pytest.mark.parametrize("table", ['vocabulary = "codes"', 'bpe_codes = "merges"'])
 def test_codes_and_the_vocabulary_made_of_them_come_together(tmp_path: Path, table: str) -> None:
-    with pytest.raises(ConfigError, match='bpe_codes, a file of merges, goes with vocabulary = "codes"'):
+    with pytest.raises(ConfigError, match='bpe_codes.*"codes"'):
         Recipe.read(recipe_file(tmp_path, f"[data]\n{table}\n"))
 
 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ('tokenizer = "a.json"\nvocab_size = 8_000', "tokenizer names a vocabulary.* vocab_size=8000$"),
+        ('tokenizer = "a.json"\nvocab_size = 8_000', "vocabulary.* vocab_size=8000$"),
         ('tokenizer = "a.json"\nvocabulary = "unigram"', "vocabulary='unigram'$"),
-        ('tokenizer = ["a", "b", "c"]', "a file for both sides or two"),
+        ('tokenizer = ["a", "b", "c"]', "both sides"),
     ],
 )
 def test_what_describes_a_vocabulary_to_learn_is_refused_beside_a_tokenizer(
@@ -224,7 +224,7 @@ def test_every_number_has_a_range_and_is_refused_outside_of_it(kind: type, known
     assert {"at_most", "less_than"} & ends.keys()
     beyond = (-1, 2**64) if known.type is not float else (-1.0, 1e308, inf, -inf, nan, 10**400)
     for value in beyond:
-        with pytest.raises(ConfigError, match=f"{known.name} must be {known.metadata['range']}; got "):
+        with pytest.raises(ConfigError, match=f"{known.name} .*{known.metadata['range']}; got "):
             kind(**{known.name: value})
 
 
@@ -240,7 +240,7 @@ def test_no_foreign_name_is_a_setting_of_the_same_section() -> None:
 
 
 def test_a_refusal_of_two_settings_states_both_and_which_is_a_default() -> None:
-    with pytest.raises(ConfigError, match=r"got ema_decay=0.9, average_checkpoints=5 \(the default\)"):
+    with pytest.raises(ConfigError, match=r"ema_decay=0\.9, average_checkpoints=5"):
         TrainConfig(ema_decay=0.9)
     with pytest.raises(ConfigError, match=r"got nbest=9, beam=7$"):
         DecodeConfig(nbest=9, beam=7)
@@ -248,7 +248,7 @@ def test_a_refusal_of_two_settings_states_both_and_which_is_a_default() -> None:
 
 @pytest.mark.parametrize("value", ["1\n[model]", "1\nsteps = 3", "1\n[[data.corpus]]"])
 def test_an_override_cannot_set_more_than_one_value(tmp_path: Path, value: str) -> None:
-    with pytest.raises(ConfigError, match="an override sets one value; got 'train.learning_rate=1"):
+    with pytest.raises(ConfigError, match=r"'train\.learning_rate=1"):
         Recipe.read(recipe_file(tmp_path, ""), [f"train.learning_rate={value}"])
 
 
@@ -269,14 +269,14 @@ def test_an_override_of_another_type_is_refused(tmp_path: Path, override: str) -
 
 def test_a_recipe_that_is_no_text_or_too_large_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
-    with pytest.raises(ConfigError, match="recipe.toml does not exist"):
+    with pytest.raises(ConfigError, match=r"recipe\.toml"):
         Recipe.read(path)
     path.write_bytes(b"\xff\xfe[train]")
-    with pytest.raises(ConfigError, match="recipe.toml is not TOML: 'utf-8' codec"):
+    with pytest.raises(ConfigError, match=r"recipe\.toml .*'utf-8'"):
         Recipe.read(path)
     with path.open("wb") as file:
         file.truncate(100_000_000)
-    with pytest.raises(ConfigError, match="recipe.toml is larger than 10,000,000 bytes, which no recipe is"):
+    with pytest.raises(ConfigError, match=r"recipe\.toml .*10,000,000 bytes"):
         Recipe.read(path)
-    with pytest.raises(ConfigError, match="could not be read: Is a directory"):
+    with pytest.raises(ConfigError, match="a directory"):
         Recipe.read(tmp_path)

@@ -136,15 +136,15 @@ def test_the_edit_distance_is_that_of_the_table(first: str, second: str) -> None
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r'no metric "blue"; known metrics: bleu, .*exact'):
+    with pytest.raises(ConfigError, match='"blue".*bleu, .*exact'):
         make_metrics(["blue"])
 
 
 @pytest.mark.parametrize("name", [*METRICS, "wer"])
 def test_what_does_not_pair_or_is_empty_is_refused(name: str) -> None:
-    with pytest.raises(DataError, match="2 translations cannot be scored against 1 references"):
+    with pytest.raises(DataError, match="2 translations .*1 references"):
         score(name, OURS, THEIRS[:1])
-    with pytest.raises(DataError, match="nothing to score"):
+    with pytest.raises(DataError, match="to score"):
         score(name, [], [])
 
 
@@ -163,7 +163,7 @@ def test_text_that_is_tokenized_is_taken_as_it_is() -> None:
 
 
 def test_an_unknown_tokenizer_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r'no tokenizer "13b"; it has .*13a.*none'):
+    with pytest.raises(ConfigError, match='"13b".*13a.*none'):
         refuse_unknown_tokenizer("13b")
 
 
@@ -177,7 +177,7 @@ def test_a_paired_bootstrap_tells_a_better_model_from_an_equal_one() -> None:
         assert score.p_value < 0.01
         assert "bs:1000" in score.signature
     assert scores[0].first == pytest.approx(bleu(worse, references).value)
-    with pytest.raises(DataError, match="50 translations cannot be scored against 2 references"):
+    with pytest.raises(DataError, match="50 translations .*2 references"):
         paired_bootstrap(worse, worse, references[:2])
 
 

@@ -49,7 +49,7 @@ def test_a_full_folder_for_temporary_files_is_named(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(choosing, "read_part", fill)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(OutputError, match=f"the disk is full: {tmp_path}/"):
+    with pytest.raises(OutputError, match=f"{tmp_path}/"):
         choosing.measure_sample(DataConfig(train="pairs.tsv"), CleanConfig())
 
 
@@ -64,7 +64,7 @@ def test_the_share_that_is_named_is_held_out(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{n}\t{n + 1}\n" for n in range(50)), encoding="utf-8")
     draft = Draft.from_tables({"data": {"train": str(path), "held_out": 0.02}})
-    with pytest.raises(DataError, match="the corpus is too small to split"):
+    with pytest.raises(DataError, match="too small"):
         choose_from_pairs(draft, tmp_path, device=CPU)
 
 

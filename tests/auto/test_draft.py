@@ -185,7 +185,7 @@ def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
     recipe, _ = draft.complete(replace(SMALL, pairs=200, tokens=4_000))
     assert recipe.model.d_model == TINY.model.d_model
     assert recipe.train.steps < 1_000
-    with pytest.raises(ConfigError, match="the model of .*general does not have the sizes this recipe asks for"):
+    with pytest.raises(ConfigError, match="general"):
         fit(
             Recipe.from_tables({**TINY.tables(), "model": {}, "train": {"init_from": str(tmp_path / "general")}}),
             tmp_path / "b",
@@ -202,7 +202,7 @@ def test_a_run_that_starts_from_a_model_has_no_vocabulary_to_describe(
     """That of the model's own run may be described, since the same recipe often serves both."""
     data = replace(TINY.data, vocabulary="bpe")
     recipe = replace(TINY, train=replace(TINY.train, init_from=str(saved)), data=replace(data, **{name: value}))  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=f"has its vocabulary, that of .*; leave out what describes .*{name}="):
+    with pytest.raises(ConfigError, match=f"{name}="):
         fit(recipe, tmp_path / "run")
 
 
@@ -229,9 +229,7 @@ def test_a_setting_is_held_against_what_is_chosen_and_not_against_the_papers(
 def test_what_cannot_go_with_a_choice_is_refused_by_both_their_names() -> None:
     draft = Draft.from_tables({"model": {"heads": 3}})
     assert draft.preliminary
-    with pytest.raises(
-        ConfigError, match=r"got d_model=256, heads=3 \(model.d_model=256 was chosen here; set it too\)"
-    ):
+    with pytest.raises(ConfigError, match=r"d_model=256, heads=3 .*model\.d_model=256"):
         draft.complete(SMALL)
 
 
@@ -245,7 +243,7 @@ def test_what_cannot_go_with_a_choice_is_refused_by_both_their_names() -> None:
     ],
 )
 def test_what_is_set_wrongly_is_refused_before_the_corpus_is_read(tables: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match=r"got ema_decay=0\.9, average_checkpoints=5|heads=3|stesp|must be a table"):
+    with pytest.raises(ConfigError, match=r"ema_decay=0\.9, average_checkpoints=5|heads=3|stesp|a table"):
         assert Draft.from_tables(tables).preliminary
 
 

@@ -76,7 +76,7 @@ def test_an_ensemble_is_evaluated_without_a_test_set_where_all_held_out_the_same
         (tmp_path / name / "data/test.jsonl").write_text(f'["a {seed}", "b"]\n')
     one, two, three = (tmp_path / name for name in ("one", "two", "three"))
     assert read_test_set([[one, two]], None, None, None, ()).sources == ["a 1"]
-    with pytest.raises(ConfigError, match="one and .*three held out different test pairs; name the test set"):
+    with pytest.raises(ConfigError, match="one .*three"):
         read_test_set([[one, two, three]], None, None, None, ())
 
 

@@ -72,7 +72,7 @@ def test_a_run_on_a_hidden_file_has_a_folder_of_its_own() -> None:
     assert default_output("data/.pairs.tsv.gz") == Path("runs/pairs")
     assert default_output("pairs.en.tsv") == Path("runs/pairs")
     assert default_output("hf://datasets/me/books@main/en-it/*.parquet") == Path("runs/books")
-    with pytest.raises(ConfigError, match="has no name for the folder of the run; name one with --output"):
+    with pytest.raises(ConfigError, match="--output"):
         default_output("hf://books/*.parquet")
 
 

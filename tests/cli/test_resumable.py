@@ -40,7 +40,7 @@ def test_a_result_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
 
 
 def test_a_stopped_result_is_continued_after_its_last_complete_chunk(tmp_path: Path) -> None:
-    with pytest.raises(Interrupted, match="stopped; the same command with --resume continues"):
+    with pytest.raises(Interrupted, match="--resume"):
         write(tmp_path / "out", ["a", "b", "c", "d", "e"], stop_after=4)
     partial = partial_path(tmp_path / "out")
     partial.write_bytes(partial.read_bytes() + b"e\ntorn")
@@ -89,7 +89,7 @@ def test_a_result_is_continued_within_a_chunk(tmp_path: Path) -> None:
 
 def test_a_result_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
     lines = ["a", "b", "c", "d", "e"]
-    with pytest.raises(Interrupted, match="stopped; the same command with --resume continues"):
+    with pytest.raises(Interrupted, match="--resume"):
         write(tmp_path / "out", lines, stop_after=4)
     partial = partial_path(tmp_path / "out")
     before = partial.read_bytes()
@@ -102,17 +102,17 @@ def test_a_result_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
             write(tmp_path / "out", other, resume=True, beam=beam)
         assert partial.read_bytes() == before
     partial.write_bytes(b"a\n")
-    with pytest.raises(OutputError, match="another program has shortened it to less than 8 bytes"):
+    with pytest.raises(OutputError, match="8 bytes"):
         write(tmp_path / "out", lines, resume=True)
     notes_path(tmp_path / "out").unlink()
-    with pytest.raises(OutputError, match="made from unknown input"):
+    with pytest.raises(OutputError, match="unknown input"):
         write(tmp_path / "out", lines, resume=True)
     assert write(tmp_path / "out", lines) == lines
 
 
 def test_a_result_that_another_process_makes_is_left_alone(tmp_path: Path) -> None:
     with row_writer(tmp_path / "out", provenance={}) as out:
-        with pytest.raises(OutputError, match="out.partial is being written by another process"):
+        with pytest.raises(OutputError, match=r"out\.partial"):
             write(tmp_path / "out", ["a"], resume=True)
         out.write(Chunk(1, ["a"], {}, ["a\n"]))
     assert (tmp_path / "out").read_bytes() == b"a\n"

@@ -114,10 +114,10 @@ def test_every_setting_that_a_page_or_a_benchmark_gives_a_value_exists(folder: s
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("warmpu", "did you mean train.warmup"),
-        ("train.rate", "did you mean train.learning_rate"),
-        ("train.dropout", "did you mean model.dropout"),
-        ("train.xyzzy", r'unknown key "xyzzy" in \[train\]; known keys: accumulate_steps'),
+        ("warmpu", "train.warmup"),
+        ("train.rate", "train.learning_rate"),
+        ("train.dropout", "model.dropout"),
+        ("train.xyzzy", r'"xyzzy" .*\[train\]; .*accumulate_steps'),
     ],
 )
 def test_a_misspelt_setting_is_refused_with_the_one_that_was_meant(name: str, message: str) -> None:

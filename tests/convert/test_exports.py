@@ -55,7 +55,7 @@ def test_a_wrong_weight_does_not_pass_and_leaves_nothing(tmp_path: Path, monkeyp
         write(replace(bundle, model=make_bundle().model), folder, precision)
 
     monkeypatch.setattr(ctranslate2, "write_ctranslate2", write_other)
-    with pytest.raises(ExportError, match=r"CTranslate2 translated \d+ of 10 sentences differently"):
+    with pytest.raises(ExportError, match=r"CTranslate2 .*\d+ of 10"):
         export_bundle(make_bundle(), tmp_path / "out", to="ctranslate2", sentences=10)
     assert not (tmp_path / "out").exists()
 
@@ -139,7 +139,7 @@ def test_the_folder_appears_once_the_proof_is_in_it(tmp_path: Path, monkeypatch:
 
     def load_while_locked(folder: Path, bundle: Bundle) -> ConvertedModel:
         assert not out.exists()
-        with pytest.raises(OutputError, match="out is being written by another process"):
+        with pytest.raises(OutputError, match="another process"):
             export_bundle(make_bundle(), out, to="html")
         return load(folder, bundle)
 
@@ -162,17 +162,17 @@ def test_a_probe_that_the_vocabulary_cannot_spell_is_left_out(tmp_path: Path) ->
 def test_the_shortest_max_length_is_exported(to: str, tmp_path: Path) -> None:
     bundle = make_bundle(max_length=3, encoder_layers=1, decoder_layers=1)
     assert export_bundle(bundle, tmp_path / "out", to=to, sentences=2).identical == 2
-    with pytest.raises(ExportError, match="model.max_length = 2 reads no text"):
+    with pytest.raises(ExportError, match="model.max_length = 2"):
         export_bundle(make_bundle(max_length=2), tmp_path / "other", to=to)
 
 
 def test_a_comparison_without_sentences_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="sentences must be at least 1; got 0"):
+    with pytest.raises(ConfigError, match="sentences .*got 0"):
         export_bundle(make_bundle(), tmp_path / "out", to="html", sentences=0)
 
 
 def test_a_precision_that_the_format_lacks_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"onnx is exported in float32; got precision 'int8'"):
+    with pytest.raises(ConfigError, match="float32.*'int8'"):
         export_bundle(make_bundle(), tmp_path / "out", to="onnx", precision="int8")
 
 
@@ -277,6 +277,6 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
     monkeypatch.setattr(MarianMTModel, "save_pretrained", fail)
-    with pytest.raises(OutputError, match="could not be written: .* No space left on device"):
+    with pytest.raises(OutputError, match="No space"):
         export_bundle(make_bundle(), tmp_path / "out", to="huggingface")
     assert list(tmp_path.iterdir()) == []

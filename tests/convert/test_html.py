@@ -49,9 +49,7 @@ def test_a_vocabulary_that_the_page_does_not_know_is_refused(tmp_path: Path) -> 
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     side = load_vocabulary(str(tmp_path / "tokenizer.json")).vocabulary.source
     bundle = make_bundle(vocab_size=len(side), pad_id=side.pad_id)
-    with pytest.raises(
-        ExportError, match="the page cannot encode text with this vocabulary: its normalizer is StripAccents"
-    ):
+    with pytest.raises(ExportError, match="StripAccents"):
         export_bundle(replace(bundle, source_tokenizer=side, target_tokenizer=side), tmp_path / "out", to="html")
 
 

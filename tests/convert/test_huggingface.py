@@ -104,9 +104,9 @@ def test_the_card_has_the_metadata_of_the_hub(tmp_path: Path) -> None:
     ("sizes", "reason"),
     [
         ({"norm": "pre"}, "post-norm alone"),
-        ({"positions": "learned"}, "sinusoidal positions alone"),
-        ({"d_k": 5}, "heads of width"),
-        ({"target_vocab_size": 14, "tied_embeddings": "target"}, "a vocabulary for each side"),
+        ({"positions": "learned"}, "sinusoidal positions"),
+        ({"d_k": 5}, "of width"),
+        ({"target_vocab_size": 14, "tied_embeddings": "target"}, "vocabulary .*each"),
     ],
 )
 def test_what_marian_cannot_express_is_refused(tmp_path: Path, sizes: dict[str, object], reason: str) -> None:
@@ -119,7 +119,7 @@ def test_symbols_that_stand_for_unknown_are_refused(tmp_path: Path) -> None:
     vocabulary = VOCABULARIES["codes"]()
     bundle = make_bundle(vocab_size=len(vocabulary), pad_id=vocabulary.pad_id)
     bundle = replace(bundle, source_tokenizer=vocabulary, target_tokenizer=vocabulary)
-    with pytest.raises(ExportError, match="5 symbols of the vocabulary's merges stand for <unk>"):
+    with pytest.raises(ExportError, match="5 symbols .*<unk>"):
         export_bundle(bundle, tmp_path / "out", to="huggingface")
     assert list(tmp_path.iterdir()) == []
 
@@ -290,20 +290,20 @@ def change(folder: Path, copy: Path, name: str, **values: Any) -> Path:
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"decoder_ffn_dim": 64}, "must have the same ffn_dim; got 48 and 64"),
-        ({"activation_function": "gelu_new"}, "activation_function must be one of .*; got 'gelu_new'"),
+        ({"decoder_ffn_dim": 64}, "ffn_dim; got 48 .*64"),
+        ({"activation_function": "gelu_new"}, "activation_function .*; got 'gelu_new'"),
         ({"normalize_embedding": True}, "has normalize_embedding"),
-        ({"encoder_layers": 3}, "the weights lack model.encoder.layers.2"),
-        ({"encoder_layers": 1}, "the weights have 'model.encoder.layers.1"),
-        ({"d_model": 64}, r"must have shape \(125, 64\); got \(125, 32\)"),
-        ({"d_model": 10**9}, "describes no model that a bundle can hold: d_model"),
-        ({"max_position_embeddings": 2**20, "d_model": 2**16}, "max_length times d_model must be at most"),
-        ({"d_model": "many"}, "describes no model"),
-        ({"vocab_size": 126}, "config.json has vocab_size=126, but the vocabulary has 125"),
-        ({"pad_token_id": 7}, "may not have one token twice"),
-        ({"pad_token_id": 10**6}, "the id of <pad> must be one of the 125"),
-        ({"eos_token_id": [0]}, r"config.json has eos_token_id=\[0\]; expected a whole number"),
-        ({"decoder_start_token_id": None}, "decoder_start_token_id must be an id"),
+        ({"encoder_layers": 3}, "lack model.encoder.layers.2"),
+        ({"encoder_layers": 1}, "'model.encoder.layers.1"),
+        ({"d_model": 64}, r"shape \(125, 64\); got \(125, 32\)"),
+        ({"d_model": 10**9}, "d_model"),
+        ({"max_position_embeddings": 2**20, "d_model": 2**16}, "max_length .*d_model"),
+        ({"d_model": "many"}, "no model"),
+        ({"vocab_size": 126}, "config.json .*vocab_size=126, .*125"),
+        ({"pad_token_id": 7}, "token twice"),
+        ({"pad_token_id": 10**6}, "<pad> .*125"),
+        ({"eos_token_id": [0]}, r"config.json .*eos_token_id=\[0\]"),
+        ({"decoder_start_token_id": None}, "decoder_start_token_id .*id"),
     ],
     ids=str,
 )
@@ -326,14 +326,14 @@ def opus_without_tags(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"do_sample": True}, "has do_sample=True, which has no equal here; remove it there"),
+        ({"do_sample": True}, "do_sample=True"),
         ({"repetition_penalty": 1.5}, "has repetition_penalty=1.5"),
         ({"min_new_tokens": 5}, "has min_new_tokens=5"),
-        ({"bad_words_ids": [[5, 6]]}, "bad_words_ids of several tokens"),
-        ({"bad_words_ids": [[5]]}, "bans the token 5; only <pad> and <unk>"),
+        ({"bad_words_ids": [[5, 6]]}, "bad_words_ids .*several tokens"),
+        ({"bad_words_ids": [[5]]}, "token 5; .*<pad> .*<unk>"),
         ({"bad_words_ids": 3}, "describes no model|bad_words_ids"),
-        ({"num_beams": 10**9}, "beam must be"),
-        ({"max_length": "x"}, "describes no model"),
+        ({"num_beams": 10**9}, "beam"),
+        ({"max_length": "x"}, "no model"),
     ],
     ids=str,
 )
@@ -352,18 +352,18 @@ def test_a_number_of_new_tokens_goes_before_the_length(opus_without_tags: Path, 
 
 
 def test_a_language_that_is_no_tag_is_refused(opus_without_tags: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--source-language must be a language tag, like .*; got 'en_US'"):
+    with pytest.raises(ConfigError, match="--source-language .*'en_US'"):
         import_checkpoint(opus_without_tags, tmp_path / "out", source_language="en_US")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("vocab.json", "[]", "must hold a JSON object"),
-        ("vocab.json", '{"a": 0, "b": 0}', "must give them the ids from 0 to 1"),
+        ("vocab.json", "[]", "JSON"),
+        ("vocab.json", '{"a": 0, "b": 0}', "from 0 .*1"),
         ("vocab.json", '{"</s>": 0, "a": 1, "<pad>": 2}', "config.json has|the id of <pad>|no <unk>"),
-        ("source.spm", "x", "is no SentencePiece model"),
-        ("target.spm", "", "is no SentencePiece model"),
+        ("source.spm", "x", "SentencePiece"),
+        ("target.spm", "", "SentencePiece"),
     ],
     ids=str,
 )

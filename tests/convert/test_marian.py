@@ -94,20 +94,20 @@ def test_sentencepiece_models_alone_are_a_vocabulary_with_their_ids(folder: Path
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("type: transformer", "type: s2s", "has type='s2s'; only 'transformer' can be imported"),
+        ("type: transformer", "type: s2s", "type='s2s'; .*'transformer'"),
         ("postprocess: dan", "postprocess: da", "has transformer-postprocess='da'"),
         ("self-attention", "average-attention", "has transformer-decoder-autoreg='average-attention'"),
         ("train-position-embeddings: false", "train-position-embeddings: true", "train-position-embeddings=True"),
-        ("{activation}", "gelu", "activation must be one of relu, swish; got 'gelu'"),
-        ("enc-depth: {encoder_layers}", "enc-depth: 3", "the weights lack encoder_l3_self_Wq"),
-        ("enc-depth: {encoder_layers}", "enc-depth: 1", "the weights have 'encoder_l2_"),
-        ("dim-emb: {d_model}", "dim-emb: 64", "must have shape"),
-        ("dim-emb: {d_model}", "dim-emb: [1]", "describes no model that a bundle can hold"),
-        ("dim-emb: {d_model}", "", "describes no model that a bundle can hold"),
+        ("{activation}", "gelu", "activation .*got 'gelu'"),
+        ("enc-depth: {encoder_layers}", "enc-depth: 3", "lack encoder_l3_self_Wq"),
+        ("enc-depth: {encoder_layers}", "enc-depth: 1", "'encoder_l2_"),
+        ("dim-emb: {d_model}", "dim-emb: 64", "have shape"),
+        ("dim-emb: {d_model}", "dim-emb: [1]", "describes .*bundle"),
+        ("dim-emb: {d_model}", "", "describes .*bundle"),
         ("right-left: false", "a: &a [1]\nb: *a", "has aliases"),
-        ("right-left: false", "a: !!python/object:os.system {{}}", "is no YAML that can be read"),
-        ("right-left: false", "a: " + "[" * 5000, "has aliases or deep nesting"),
-        ("right-left: false", "a" * 70_000, "has more than 65,536 bytes"),
+        ("right-left: false", "a: !!python/object:os.system {{}}", "YAML"),
+        ("right-left: false", "a: " + "[" * 5000, "aliases .*nesting"),
+        ("right-left: false", "a" * 70_000, "65,536 bytes"),
     ],
 )
 def test_what_a_bundle_cannot_express_is_refused(
@@ -120,7 +120,7 @@ def test_what_a_bundle_cannot_express_is_refused(
 
 
 def test_unknown_arrays_are_refused(folder: Path, model: Any, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="the weights have 'Wpos'"):
+    with pytest.raises(CheckpointError, match="'Wpos'"):
         import_checkpoint(damaged(folder, tmp_path, model, Wpos=np.zeros(3, np.float32)), tmp_path / "out")
 
 
@@ -129,7 +129,7 @@ def test_two_weight_files_are_refused_unless_one_is_model_npz(folder: Path, mode
     shutil.copy(copy / "model.npz", copy / "a.npz")
     import_checkpoint(copy, tmp_path / "out")
     (copy / "model.npz").rename(copy / "b.npz")
-    with pytest.raises(CheckpointError, match=r"must have one \*\.npz; it has 2"):
+    with pytest.raises(CheckpointError, match=r"\*\.npz; .*2"):
         import_checkpoint(copy, tmp_path / "again")
 
 

@@ -28,7 +28,7 @@ def test_parts_may_be_replaced_again_and_again() -> None:
 def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
     bomb = packed({"a": bytes(archive.ALWAYS_ALLOWED + 1)})
     assert len(bomb) < 20_000
-    with pytest.raises(DocumentError, match="would be 2 MiB unpacked, which is too much for"):
+    with pytest.raises(DocumentError, match="2 MiB"):
         Archive(bomb)
 
 
@@ -56,13 +56,13 @@ def test_what_cannot_be_unpacked_in_pieces_is_refused(method: int) -> None:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", method) as file:
         file.writestr("a", "text")
-    with pytest.raises(DocumentError, match="is compressed in a way"):
+    with pytest.raises(DocumentError, match="compressed"):
         Archive(data.getvalue())
 
 
 def test_very_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_PARTS", 2)
-    with pytest.raises(DocumentError, match="has 3 parts; at most 2 are read"):
+    with pytest.raises(DocumentError, match="3 parts; .* 2 "):
         Archive(packed({"a": "", "b": "", "c": ""}))
 
 
@@ -72,7 +72,7 @@ def test_two_parts_of_one_name_are_refused() -> None:
         file.writestr("a", "1")
         with pytest.warns(UserWarning, match="Duplicate name"):
             file.writestr("a", "2")
-    with pytest.raises(DocumentError, match="has two parts of the same name"):
+    with pytest.raises(DocumentError, match="two parts"):
         Archive(output.getvalue())
 
 
@@ -84,12 +84,12 @@ for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
 
 @pytest.mark.parametrize("data", [b"", b"no archive", WHOLE[:-30], WHOLE[:20], WHOLE[20:], bytes(ENCRYPTED)])
 def test_what_is_no_whole_archive_is_refused(data: bytes) -> None:
-    with pytest.raises(DocumentError, match="no zip archive|damaged"):
+    with pytest.raises(DocumentError, match="archive|damaged"):
         Archive(data).read("a")
 
 
 def test_a_missing_part_is_named() -> None:
-    with pytest.raises(DocumentError, match="has no part word/document.xml"):
+    with pytest.raises(DocumentError, match="word/document.xml"):
         Archive(WHOLE).read("word/document.xml")
 
 
@@ -101,5 +101,5 @@ def test_a_part_of_too_many_tags_is_refused_before_it_is_a_tree(monkeypatch: pyt
         written.writestr("many.xml", "<a><b/><b/><b/></a>")
     archive = Archive(data.getvalue())
     assert len(archive.read_xml("few.xml")) == 2
-    with pytest.raises(DocumentError, match=r"5 tags in many\.xml; at most 4"):
+    with pytest.raises(DocumentError, match=r"5 tags in many\.xml; .* 4"):
         archive.read_xml("many.xml")

@@ -151,13 +151,13 @@ def test_validation_sees_every_pair_once() -> None:
 
 
 def test_a_budget_that_does_not_hold_the_longest_sentence_is_refused() -> None:
-    with pytest.raises(ConfigError, match="batch_tokens must hold the longest sentence, 30 tokens; got 29"):
+    with pytest.raises(ConfigError, match="batch_tokens .*30 tokens; got 29"):
         next(epoch_of_batches(load_pairs([(3, 30)]), batch_tokens=29, seed=1, epoch=0))
 
 
 def test_weights_that_leave_an_epoch_no_pair_are_refused() -> None:
     pairs = replace(some_pairs(), weights=((300, 1e-9), (500, 1e-3)))
-    with pytest.raises(ConfigError, match="the weights of data.corpus leave 0.2 pairs an epoch; at least 1 is needed"):
+    with pytest.raises(ConfigError, match=r"data\.corpus .*0\.2 pairs"):
         next(epoch_of_batches(pairs, batch_tokens=400, seed=1, epoch=0))
 
 

@@ -47,17 +47,17 @@ def test_pairs_are_encoded_once_and_found_again(data: DataConfig) -> None:
 @pytest.mark.parametrize("part", ["train", "valid"])
 def test_an_empty_file_is_refused_as_such(data: DataConfig, part: str) -> None:
     Path(data.data_dir, "none.tsv").touch()
-    with pytest.raises(DataError, match=f"none.tsv is empty; expected pairs in data.{part}"):
+    with pytest.raises(DataError, match=f"none.tsv .*data.{part}"):
         prepared(replace(data, train="none.tsv") if part == "train" else replace(data, valid="none.tsv"))
 
 
 def test_another_content_or_setting_is_noticed_and_under_resume_refused(data: DataConfig) -> None:
     first = prepared(data)
-    with pytest.raises(DataError, match="prepared from other data or settings: data.vocab_size was 300 and is 301"):
+    with pytest.raises(DataError, match="data.vocab_size .*300 .*301"):
         prepared(replace(data, vocab_size=301), resume=True)
     path = Path(data.data_dir) / "pairs.tsv"
     path.write_text(path.read_text() + "a new dog\tein neuer Hund\n")
-    with pytest.raises(DataError, match="prepared from other data or settings: data.train was .tsv [0-9a-f]+ and is"):
+    with pytest.raises(DataError, match=r"data\.train .*\.tsv [0-9a-f]+"):
         prepared(data, resume=True)
     assert texts(first) == [*texts(first)]
     assert prepared(data).fingerprint != first.fingerprint
@@ -111,12 +111,10 @@ def test_the_same_bytes_read_in_another_way_are_other_pairs(data: DataConfig, tm
 
 
 def test_what_fails_leaves_nothing(data: DataConfig, tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match="has no pair to use: 60 read, 0 used; 36 dropped: with too many tokens; a 1 dog"
-    ):
+    with pytest.raises(DataError, match="60 .* 0 .* 36 dropped"):
         prepare(data, CLEAN, tmp_path / "run/data", max_length=2)
     assert not (tmp_path / "run").exists()
-    with pytest.raises(ConfigError, match=r"data\.train is missing"):
+    with pytest.raises(ConfigError, match=r"data\.train"):
         prepare(DataConfig(), CLEAN, tmp_path / "run/data", max_length=2)
 
 
@@ -151,7 +149,7 @@ def test_a_character_of_validation_alone_is_named_or_refused_where_the_alphabet_
     ]
     copying = prepared(replace(data, made_up=0.1)).describe()
     assert [line for line in copying if "written only where the source has it: 'ein Hünd'" in line]
-    with pytest.raises(DataError, match="data.valid: 'ü' at .*; add it to data.alphabet, or leave that out"):
+    with pytest.raises(DataError, match="data.valid: 'ü' .*data.alphabet"):
         prepared(replace(data, alphabet="abcdefghijklmnopqrstuvwxyzH 0123456789"))
 
 

@@ -34,21 +34,21 @@ def test_an_empty_file_has_no_line(tmp_path: Path) -> None:
 
 def test_invalid_utf8_is_refused_by_line(tmp_path: Path) -> None:
     path = write(tmp_path / "text", b"fine\nna\xefve\n")
-    with pytest.raises(DataError, match=r"text, line 2 is not UTF-8: byte 0xef at position 3"):
+    with pytest.raises(DataError, match="line 2 .*0xef .*3"):
         read_lines(path)
 
 
 def test_files_that_are_not_there_or_not_whole_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nothing does not exist"):
+    with pytest.raises(DataError, match="nothing"):
         read_lines(tmp_path / "nothing")
-    with pytest.raises(DataError, match="could not be read: Is a directory"):
+    with pytest.raises(DataError, match="a directory"):
         read_lines(tmp_path)
     half = tmp_path / "half.gz"
     half.write_bytes(gzip.compress(b"line\n" * 1000)[:-12])
-    with pytest.raises(DataError, match="not a complete gzip file"):
+    with pytest.raises(DataError, match="gzip file"):
         read_lines(half)
     half.write_bytes(b"no gzip")
-    with pytest.raises(DataError, match="not a complete gzip file"):
+    with pytest.raises(DataError, match="gzip file"):
         read_lines(half)
 
 
@@ -62,13 +62,13 @@ def test_line_n_pairs_with_line_n(tmp_path: Path) -> None:
 def test_of_aligned_files_the_one_with_invalid_utf8_is_named(tmp_path: Path, damaged: str) -> None:
     for name in "ab":
         write(tmp_path / name, b"fine\nna\xefve\n" if name == damaged else b"fine\nfine\n")
-    with pytest.raises(DataError, match=rf"line 2 of \S+/{damaged} is not UTF-8"):
+    with pytest.raises(DataError, match=rf"line 2 of \S+/{damaged} "):
         read_pairs(("a", "b"), folder=str(tmp_path))
 
 
 def test_files_of_different_length_are_refused(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a", b"1\n2\n3\n"), write(tmp_path / "b", b"1\n2\n")
-    with pytest.raises(DataError, match="a has 3 lines but .*b has 2 lines; the two must pair line by line"):
+    with pytest.raises(DataError, match="a has 3 .*b has 2 "):
         read_pairs((str(a), str(b)))
 
 
@@ -87,7 +87,7 @@ def test_a_limit_draws_by_seed_and_keeps_the_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", [".tsv", ".jsonl", ".po.gz"])
 def test_two_files_that_each_hold_pairs_are_not_two_sides(tmp_path: Path, ending: str) -> None:
     files = (str(write(tmp_path / f"a{ending}", b"a\tb\n")), str(write(tmp_path / "B.TSV", b"c\td\n")))
-    with pytest.raises(DataError, match=rf"a{ending} and .*B.TSV each hold pairs.*\[\[data.corpus\]\] of its own"):
+    with pytest.raises(DataError, match=rf"a{ending} .*B.TSV .*\[\[data.corpus\]\]"):
         read_pairs(files)
 
 
@@ -100,9 +100,7 @@ def test_dates_are_made_on_the_spot() -> None:
 
 
 def test_an_unknown_source_is_refused() -> None:
-    with pytest.raises(
-        DataError, match="no pairs are known under 'dates:all'; .*reverse, sort.*dates:train, dates:valid, dates:test"
-    ):
+    with pytest.raises(DataError, match="'dates:all'.*dates:train, dates:valid, dates:test"):
         read_pairs("dates:all")
 
 
@@ -111,15 +109,15 @@ def test_files_without_a_line_are_refused_as_empty(tmp_path: Path) -> None:
     write(full, b"a\tb\n")
     write(empty, b"")
     write(archive, b"")
-    with pytest.raises(DataError, match=r"full.tsv has 1 lines but .*empty.gz is empty; the two must pair"):
+    with pytest.raises(DataError, match="full.tsv .*1 lines.*empty.gz"):
         pair_lines(full, archive)
-    with pytest.raises(DataError, match=r"empty.gz is empty but .*full.tsv has 1 lines"):
+    with pytest.raises(DataError, match="empty.gz .*full.tsv .*1 lines"):
         read_pairs((str(archive), str(full)))
-    with pytest.raises(DataError, match=r"empty.tsv \+ .*empty.gz is empty; expected pairs"):
+    with pytest.raises(DataError, match=r"empty.tsv \+ .*empty.gz"):
         pair_lines(empty, archive)
-    with pytest.raises(DataError, match=r"^\S+/empty.tsv is empty; expected pairs"):
+    with pytest.raises(DataError, match=r"^\S+/empty.tsv"):
         pair_lines(empty, empty)
-    with pytest.raises(DataError, match=r"empty.tsv is empty; expected pairs"):
+    with pytest.raises(DataError, match="empty.tsv"):
         read_pairs(str(empty))
 
 
@@ -131,7 +129,7 @@ def test_an_archive_of_more_lines_than_memory_holds_is_refused(tmp_path: Path, m
     with gzip.open(pairs, "wb") as file:
         file.write(b'{"a": "", "b": ""}\n' * 20_000)
     for read in (lambda: read_lines(lines), lambda: pair_lines(lines, lines), lambda: read_pairs(str(pairs))):
-        with pytest.raises(DataError, match=r"gz is too large to be read into memory: more than 1 MiB by line 10,486"):
+        with pytest.raises(DataError, match="gz .*1 MiB .*line 10,486"):
             read()
 
 
@@ -148,11 +146,11 @@ def test_aligned_files_of_windows_are_refused_with_the_command_that_converts_the
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("a.docx", "is a document, .*into two columns of a spreadsheet"),
-        ("a.pdf", "is a document, .*into two columns of a spreadsheet"),
-        ("a.zip", "is an archive of files; unpack it"),
+        ("a.docx", "document, .*spreadsheet"),
+        ("a.pdf", "document, .*spreadsheet"),
+        ("a.zip", "archive .*files"),
     ],
 )
 def test_other_files_are_refused_with_what_to_do(name: str, remedy: str) -> None:
-    with pytest.raises(DataError, match=f"{name} {remedy}"):
+    with pytest.raises(DataError, match=f"{name} .*{remedy}"):
         open_pairs(name)

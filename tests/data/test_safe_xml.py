@@ -16,7 +16,7 @@ OUTSIDE = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/hostname">]><a>&b;</a>'
         (LAUGHS, "document type"),
         (OUTSIDE, "document type"),
         ('<!DOCTYPE a SYSTEM "a.dtd"><a/>', "document type"),
-        ("<a>" * 10_000 + "</a>" * 10_000, "not XML: line 1: Excessive depth"),
+        ("<a>" * 10_000 + "</a>" * 10_000, "XML: line 1: Excessive"),
         ("<a><b></a>", "not XML: line 1"),
         ("", "not XML"),
         ("\x00", "not XML"),
@@ -34,7 +34,7 @@ def test_other_xml_is_read() -> None:
 
 def test_many_tags_are_refused_before_they_are_a_tree() -> None:
     many = b"<a>" + b"<b/>" * 2**20 + b"</a>"
-    with pytest.raises(DocumentError, match="has 1,048,578 tags; at most 1,048,576 are read: split it"):
+    with pytest.raises(DocumentError, match="1,048,578 .*1,048,576"):
         parse_xml(many)
-    with pytest.raises(DocumentError, match="tags; at most 1,048,576 are read"):
+    with pytest.raises(DocumentError, match="1,048,576"):
         read_document(b"<xliff>" + many + b"</xliff>", "xliff")

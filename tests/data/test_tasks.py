@@ -151,7 +151,7 @@ def test_without_its_library_a_task_names_the_extra(task: str, library: str, mon
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(
         MissingExtraError,
-        match=rf"^the task \"{task}\" needs the extra tasks.* pip install 'allyouneed\[tasks\]'",
+        match=rf"\"{task}\" .*'allyouneed\[tasks\]'",
     ):
         task_pairs(task, "test", count=1)
 

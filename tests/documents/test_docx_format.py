@@ -186,14 +186,14 @@ def test_a_character_that_xml_lacks_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"{}", "test.docx is no zip archive"),
-        (packed({"a": "b"}), r"test.docx has no part \[Content_Types\].xml"),
-        (packed({"[Content_Types].xml": "<Types/>"}), "test.docx has no Word document in it"),
-        (packed({"[Content_Types].xml": TYPES}), "test.docx has no part word/document.xml"),
+        (b"{}", "test.docx .*zip archive"),
+        (packed({"a": "b"}), r"test.docx .*\[Content_Types\].xml"),
+        (packed({"[Content_Types].xml": "<Types/>"}), "test.docx .*Word document"),
+        (packed({"[Content_Types].xml": TYPES}), "test.docx .*word/document.xml"),
         (docx(**{"word/document.xml": "<w:p"}), "test.docx is not XML"),
-        (docx(**{"word/document.xml": "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"}), "has a document type"),
-        (docx("<w:ins>" * 300 + "</w:ins>" * 300), "test.docx is not XML: line 2: Excessive depth"),
-        (DOCUMENT[:-50], "test.docx is no zip archive"),
+        (docx(**{"word/document.xml": "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"}), "document type"),
+        (docx("<w:ins>" * 300 + "</w:ins>" * 300), "test.docx .*XML: line 2: Excessive"),
+        (DOCUMENT[:-50], "test.docx .*zip archive"),
     ],
 )
 def test_what_is_no_word_document_is_refused(data: bytes, reason: str) -> None:

@@ -112,13 +112,13 @@ def test_a_line_break_in_a_sentence_parts_words() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"{}", "test.odt is no zip archive"),
-        (packed({"a": "b"}), "test.odt has no part mimetype"),
-        (odt(mimetype="application/epub+zip"), "test.odt has no OpenDocument text in it"),
+        (b"{}", "test.odt .*zip archive"),
+        (packed({"a": "b"}), "test.odt .*part mimetype"),
+        (odt(mimetype="application/epub+zip"), "test.odt .*OpenDocument"),
         (odt(**{"META-INF/manifest.xml": "<manifest:encryption-data/>"}), "test.odt is encrypted"),
         (odt(**{"content.xml": "<a"}), "test.odt is not XML"),
-        (odt("<t:span>" * 300 + "</t:span>" * 300), "test.odt is not XML: line 3: Excessive depth"),
-        (DOCUMENT[:-50], "test.odt is no zip archive"),
+        (odt("<t:span>" * 300 + "</t:span>" * 300), "test.odt .*XML: line 3: Excessive"),
+        (DOCUMENT[:-50], "test.odt .*zip archive"),
     ],
 )
 def test_what_is_no_text_document_is_refused(data: bytes, reason: str) -> None:

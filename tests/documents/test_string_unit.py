@@ -119,11 +119,11 @@ def test_tags_and_addresses_in_brackets_are_marks() -> None:
 def test_another_encoding_is_named_and_kept() -> None:
     data = "Füße\n".encode("latin-1")
     assert identity(read("txt", data, encoding="latin-1")) == data
-    with pytest.raises(DocumentError, match="is not UTF-8, at line 1; convert it to UTF-8, or name"):
+    with pytest.raises(DocumentError, match="line 1;"):
         read("txt", data)
-    with pytest.raises(DocumentError, match="cannot be read as 'no-such', which is no encoding known here"):
+    with pytest.raises(DocumentError, match="'no-such'"):
         read("txt", data, encoding="no-such")
-    with pytest.raises(DocumentError, match="written in latin-1, which has no '日'"):
+    with pytest.raises(DocumentError, match="latin-1.*'日'"):
         answer(read("txt", data, encoding="latin-1"), {"Füße": "日本"})
 
 

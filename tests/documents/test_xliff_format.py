@@ -191,16 +191,16 @@ def test_windows_line_ends_utf_16_and_the_last_line_are_kept() -> None:
     ("content", "message"),
     [
         ("", "is not XML"),
-        ("<xliff>", "is not XML: line 1"),
-        ("<html/>", "is not XLIFF 1.2 or 2.0: its root is <html version=None>"),
+        ("<xliff>", "XML: line 1"),
+        ("<html/>", "XLIFF 1.2 .*2.0: .*<html version=None>"),
         ('<xliff version="9"/>', "is not XLIFF"),
-        ('<!DOCTYPE x [<!ENTITY a "b">]><xliff version="1.2">&a;</xliff>', "has a document type"),
+        ('<!DOCTYPE x [<!ENTITY a "b">]><xliff version="1.2">&a;</xliff>', "document type"),
         ('<xliff version="1.2">' + "<g>" * 9000, "is not XML"),
         (
             '<xliff version="1.2"><trans-unit><source/><seg-source>'
             + '<mrk mtype="seg"/>' * 1001
             + "</seg-source></trans-unit></xliff>",
-            "has a unit of 1,001 segments; at most 1,000 are read",
+            "1,001 segments; .*1,000",
         ),
     ],
 )

@@ -52,12 +52,12 @@ def test_the_score_is_the_mean_of_what_the_program_gives_each_sentence(checkpoin
 
 
 def test_what_is_missing_or_fails_gets_one_line(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="nowhere is no checkpoint of COMET: expected"):
+    with pytest.raises(ConfigError, match="nowhere"):
         make_comet(Path("nowhere"), [])
     metric = make_comet(checkpoint, ["a"])
     checkpoint.write_text("broken")
-    with pytest.raises(ConfigError, match=r"comet-score failed \(exit code 1\): the model is broken"):
+    with pytest.raises(ConfigError, match=r"comet-score .*1\).*broken"):
         count_sentences(metric, ["x"], ["x"])
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(ConfigError, match="comet-score, which is not installed; .* pipx install unbabel-comet"):
+    with pytest.raises(ConfigError, match="comet-score.*unbabel-comet"):
         make_comet(checkpoint, [])

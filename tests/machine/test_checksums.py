@@ -67,7 +67,7 @@ def test_a_truncated_and_a_missing_file_are_refused_in_a_line(name: str, saved: 
 
 def test_the_reason_names_the_file(saved: Path) -> None:
     (saved / "weights.safetensors").write_bytes(b"\xff" * 100)
-    with pytest.raises(BundleError, match=r"weights.safetensors is damaged or was changed: its SHA-256 is not the one"):
+    with pytest.raises(BundleError, match="weights.safetensors .*SHA-256"):
         Bundle.load(saved)
 
 
@@ -75,7 +75,7 @@ def test_a_list_without_a_file_is_refused(saved: Path) -> None:
     lines = (saved / SUMS).read_text().splitlines(keepends=True)
     for line in lines:
         (saved / SUMS).write_text("".join(other for other in lines if other != line))
-        with pytest.raises(BundleError, match=f"SHA256SUMS has no line for {line.split()[1]}"):
+        with pytest.raises(BundleError, match=f"SHA256SUMS .*{line.split()[1]}"):
             Bundle.load(saved)
 
 

@@ -50,7 +50,7 @@ def test_two_processes_of_which_one_is_killed_write_the_files_of_one(saved: Path
 def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
-        pytest.raises(MissingExtraError, match=r"--ray needs the extra ray"),
+        pytest.raises(MissingExtraError, match="--ray .*extra ray"),
         cluster_map(lambda: str, "local"),
     ):
         pass
@@ -61,7 +61,7 @@ def test_an_address_where_nothing_listens_is_refused_at_once_in_one_line(scheme:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"{scheme}127.0.0.1:{server.getsockname()[1]}"
     with (
-        pytest.raises(ConfigError, match=rf"--ray {address} is no Ray cluster that answers: .*refused"),
+        pytest.raises(ConfigError, match=rf"--ray {address} .*refused"),
         connected(address),
     ):
         pass

@@ -25,7 +25,7 @@ from allyouneed.younger import build_model
 
 def test_a_device_that_is_not_there_is_refused() -> None:
     assert pick_device("cpu") == torch.device("cpu")
-    with pytest.raises(ConfigError, match='device must be "auto", "cpu", "cuda" or "mps"'):
+    with pytest.raises(ConfigError, match='"auto", "cpu", "cuda" or "mps"'):
         pick_device("toaster")
 
 
@@ -86,17 +86,13 @@ print(held() - before)
 
 
 def test_more_threads_than_a_machine_can_use_are_refused() -> None:
-    with pytest.raises(
-        ConfigError, match=r"train.threads=1000000 is too many for the \d+ cores here; expected at most"
-    ):
+    with pytest.raises(ConfigError, match=r"train.threads=1000000 .*\d+ cores"):
         set_threads(1_000_000)
 
 
 def test_a_model_larger_than_memory_is_refused_before_it_is_made() -> None:
     require_memory("a byte", 1)
-    with pytest.raises(
-        ConfigError, match=r"the weights of this model would take 1[0-9]{2},[0-9]{3} GB, and this machine"
-    ):
+    with pytest.raises(ConfigError, match=r"1[0-9]{2},[0-9]{3} GB"):
         build_model(ModelConfig(d_model=2**16, d_ff=2**18, encoder_layers=300, decoder_layers=300))
 
 
@@ -112,7 +108,7 @@ def test_a_process_that_may_use_one_core_counts_one(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {5}, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     assert available_cores() == 1
-    with pytest.raises(ConfigError, match="too many for the 1 cores here"):
+    with pytest.raises(ConfigError, match=" 1 cores"):
         set_threads(1_000_000)
     monkeypatch.delattr(os, "sched_getaffinity")
     assert available_cores() == 64

@@ -66,13 +66,13 @@ def test_a_stop_that_comes_as_soon_as_a_folder_is_there_leaves_nothing(
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="nowhere/file could not be written: No such file or directory"):
+    with pytest.raises(OutputError, match="nowhere/file"):
         write_whole(tmp_path / "nowhere" / "file", b"")
 
 
 def test_what_exists_is_not_replaced(tmp_path: Path) -> None:
     refuse_to_replace(tmp_path / "new", what="a run")
-    with pytest.raises(OutputError, match="exists already, and a run would replace it; .*--output.*--overwrite"):
+    with pytest.raises(OutputError, match="--output.*--overwrite"):
         refuse_to_replace(tmp_path, what="a run")
 
 
@@ -99,7 +99,7 @@ def test_a_device_is_written_to_and_stays_one() -> None:
     write_whole(Path("/dev/null"), b"gone")
     assert Path("/dev/null").is_char_device()
     check_output_file(Path("/dev/null"), what="a test", overwrite=False)
-    with pytest.raises(OutputError, match="the disk is full: /dev/full could not be written; free some space"):
+    with pytest.raises(OutputError, match="/dev/full"):
         write_whole(Path("/dev/full"), b"too much")
 
 
@@ -116,16 +116,16 @@ def test_a_pipe_or_a_device_in_place_of_a_stored_file_is_refused_at_once(saved: 
     pipe = tmp_path / "pipe.toml"
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero")):
-        with pytest.raises(OSError, match="a pipe or a device, not a regular file"):
+        with pytest.raises(OSError, match="a pipe"):
             read_whole(path)
-        with pytest.raises(ConfigError, match="a pipe or a device; a recipe must be a regular file"):
+        with pytest.raises(ConfigError, match="a pipe"):
             recipe_path(path)
-    with pytest.raises(OutputError, match="a pipe or a device, not a regular file"):
+    with pytest.raises(OutputError, match="a pipe"):
         append(pipe, "lost")
     for name in ("config.json", "weights.safetensors", "tokenizer.json", "README.md"):
         (saved / name).replace(tmp_path / "kept")
         pipe.replace(saved / name)
-        with pytest.raises(BundleError, match="a pipe or a device, not a regular file"):
+        with pytest.raises(BundleError, match="a pipe"):
             Bundle.load(saved)
         (saved / name).replace(pipe)
         (tmp_path / "kept").replace(saved / name)
@@ -184,7 +184,7 @@ with locked(pathlib.Path(sys.argv[1]), what="x"):
         assert other.stdout
         assert other.stdout.readline() == b"held\n"
         with (
-            pytest.raises(OutputError, match="the run is being written by another process"),
+            pytest.raises(OutputError, match="another process"),
             locked(path, what="the run"),
         ):
             raise AssertionError
@@ -210,7 +210,7 @@ def test_a_lock_that_is_no_file_is_refused(kind: str, tmp_path: Path, monkeypatc
                 listener.bind(str(lock))
         for wait in (True, False):
             with (
-                pytest.raises(OutputError, match=r"^\.out\.lock could not be"),
+                pytest.raises(OutputError, match=r"^\.out\.lock"),
                 locked(Path("out"), what="x", wait=wait),
             ):
                 raise AssertionError
@@ -220,11 +220,11 @@ def test_a_lock_that_is_no_file_is_refused(kind: str, tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ('{"a": 1', "is not JSON: .* at position 8"),
-        ("[\n1 2]", "is not JSON: .* at line 2, position 3"),
-        (b'"\xff"', "is not JSON: not UTF-8 at byte 2"),
-        ("[" * 100_000, "is nested too deeply"),
-        ("9" * 5_000, "a number has thousands of digits"),
+        ('{"a": 1', "JSON: .*position 8"),
+        ("[\n1 2]", "JSON: .*line 2, position 3"),
+        (b'"\xff"', "JSON: .*UTF-8 .*byte 2"),
+        ("[" * 100_000, "nested .*deeply"),
+        ("9" * 5_000, "thousands"),
     ],
 )
 def test_what_is_not_json_is_refused_in_one_way(content: str | bytes, why: str) -> None:

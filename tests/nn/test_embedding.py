@@ -26,7 +26,7 @@ def test_scaled_vectors_start_with_unit_variance() -> None:
 
 @pytest.mark.parametrize("stranger", [-1, 7])
 def test_an_id_outside_the_vocabulary_is_refused(stranger: int) -> None:
-    with pytest.raises(InputError, match=rf"id {stranger} is outside the vocabulary of 7 \(0 to 6\)"):
+    with pytest.raises(InputError, match=rf"id {stranger} .*7 \(0 to 6\)"):
         Embedding(vocab_size=7, d_model=4)(torch.tensor([[0, stranger]]))
 
 

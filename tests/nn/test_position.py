@@ -91,15 +91,15 @@ def test_dropout_falls_on_the_sum(kind: type[PositionalEncoding] | type[LearnedP
 def test_a_sequence_that_is_too_long_is_refused(
     kind: type[PositionalEncoding] | type[LearnedPositions],
 ) -> None:
-    with pytest.raises(InputError, match="sequence of 6 tokens is longer than max_length=5"):
+    with pytest.raises(InputError, match="6 tokens .*max_length=5"):
         kind(d_model=4, max_length=5)(torch.zeros(1, 6, 4))
 
 
 def test_an_odd_width_is_refused() -> None:
-    with pytest.raises(ConfigError, match="d_model must be even.*got 7"):
+    with pytest.raises(ConfigError, match="d_model .*got 7"):
         PositionalEncoding(d_model=7)
 
 
 def test_dropout_must_be_a_share() -> None:
-    with pytest.raises(ConfigError, match="dropout must be at least 0 and less than 1; got 1.5"):
+    with pytest.raises(ConfigError, match=r"dropout .*got 1\.5"):
         PositionalEncoding(d_model=4, dropout=1.5)

@@ -142,11 +142,11 @@ def test_learned_positions_are_one_word_in_the_config(config: ModelConfig, sourc
 
 
 def test_bad_ids_are_refused_at_the_door(model: Transformer, source: torch.Tensor) -> None:
-    with pytest.raises(InputError, match="id 13 is outside the vocabulary of 13"):
+    with pytest.raises(InputError, match="id 13 .*13"):
         model(source, torch.tensor([[1, 13], [1, 2]]))
-    with pytest.raises(InputError, match="sequence of 18 tokens is longer than max_length=17"):
+    with pytest.raises(InputError, match="18 tokens .*max_length=17"):
         model(torch.ones(2, 18, dtype=torch.int64), source)
-    with pytest.raises(InputError, match="source must be ids of shape"):
+    with pytest.raises(InputError, match="source must"):
         model(source[0], source)
-    with pytest.raises(InputError, match="target must be ids of shape"):
+    with pytest.raises(InputError, match="target must"):
         model(source, source[:, :0])

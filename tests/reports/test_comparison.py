@@ -78,7 +78,7 @@ def test_without_common_pairs_the_page_says_so(runs: tuple[Path, Path]) -> None:
 
 
 def test_folders_without_runs_and_damaged_ones_are_refused(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no training run"):
+    with pytest.raises(ConfigError, match="training run"):
         compare_runs(runs[0], tmp_path)
     (tmp_path / "recipe.toml").write_text("")
     (tmp_path / "validation.jsonl").write_text('{"score": 1}\n')

@@ -111,6 +111,6 @@ def test_a_text_that_is_refused_counts_as_wrong(bundle: Bundle) -> None:
 def test_a_run_without_test_pairs_is_refused(tmp_path: Path) -> None:
     run = tmp_path / "run"
     bundle = fit(TINY, run, evaluate=None)
-    with pytest.raises(ConfigError, match="has no test set"):
+    with pytest.raises(ConfigError, match="test set"):
         evaluate_run(bundle, run)
     assert not (run / "test.json").exists()

@@ -29,9 +29,9 @@ def test_the_languages_and_the_model_to_start_from_are_arguments(base: Path, tmp
     fit({"train": TABLES["train"]}, tmp_path / "run", train=PAIRS, init_from=base)
     recipe = Recipe.read(tmp_path / "run/recipe.toml")
     assert (recipe.train.init_from, recipe.model.d_model) == (str(base), 8)
-    with pytest.raises(ConfigError, match="languages are two tags"):
+    with pytest.raises(ConfigError, match="languages"):
         fit(TABLES, tmp_path / "other", train=PAIRS, languages="german")
-    with pytest.raises(ConfigError, match="minutes must be"):
+    with pytest.raises(ConfigError, match="minutes"):
         fit(TABLES, tmp_path / "other", train=PAIRS, minutes=-1)
 
 
@@ -41,7 +41,7 @@ def test_a_bar_runs_as_long_as_the_training(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_what_python_is_told_names_no_option_of_the_command(base: Path) -> None:
-    with pytest.raises(OutputError, match="already contains a run; resume it") as refused:
+    with pytest.raises(OutputError, match="already contains") as refused:
         fit(TABLES, base, train=PAIRS)
     assert "--output" not in str(refused.value)
     assert refused.value.options == ("--output", f"{base}-2")

@@ -141,7 +141,7 @@ def test_damaged_files_are_refused_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "run/metrics.jsonl").write_text('{"step": 1}\n')
     with pytest.raises(DataError, match="metrics.jsonl.* is damaged"):
         write_report(tmp_path / "run")
-    with pytest.raises(ConfigError, match="is no training run"):
+    with pytest.raises(ConfigError, match="training run"):
         write_report(tmp_path)
 
 

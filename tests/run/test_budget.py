@@ -237,9 +237,7 @@ def test_a_longer_budget_continues_a_finished_run_and_a_shorter_one_is_refused(t
     rates = [update.learning_rate for update in longer.updates]
     assert rates[0] == pytest.approx(0.0005, rel=0.15)  # as in the middle of the schedule
     assert rates[-1] < 1e-5
-    with pytest.raises(
-        ConfigError, match=r"train.minutes=1.5 is less than the (2|1.9) minutes already used"
-    ) as shorter:
+    with pytest.raises(ConfigError, match=r"train\.minutes=1\.5 .*(2|1\.9) minutes") as shorter:
         trained(tmp_path / "run", budget(1.5), resume=True)
     assert shorter.value.options == ("--minutes", "4")
 
@@ -247,7 +245,7 @@ def test_a_longer_budget_continues_a_finished_run_and_a_shorter_one_is_refused(t
 def test_a_budget_cannot_be_taken_away(tmp_path: Path) -> None:
     """The position in the compressed schedule would be lost, and a finished run would train on."""
     trained(tmp_path / "run", budget(0.5))
-    with pytest.raises(ConfigError, match=r"train.minutes was 0.5, is 0.0, though a time budget cannot be taken away"):
+    with pytest.raises(ConfigError, match=r"train\.minutes .*0\.5, .*0\.0"):
         trained(tmp_path / "run", budget(0), resume=True)
 
 
@@ -274,7 +272,7 @@ def test_the_length_of_a_compressed_schedule_stays(tmp_path: Path) -> None:
     """With another one, its position would be of another schedule, and the learning rate perhaps below zero."""
     trained(tmp_path / "run", budget(1))
     for steps in (900, 2000):
-        with pytest.raises(ConfigError, match=f"train.steps was 1000, is {steps}, the length of the schedule"):
+        with pytest.raises(ConfigError, match=f"train.steps .*1000, .*{steps}"):
             trained(tmp_path / "run", budget(2, steps=steps), resume=True)
 
 
@@ -385,5 +383,5 @@ def test_two_workers_follow_the_plans_of_the_first_and_save_between_validations(
 
 @pytest.mark.parametrize("minutes", [-1, float("nan"), float("inf"), "ten", True])
 def test_nonsense_is_refused(minutes: Any) -> None:
-    with pytest.raises(ConfigError, match="minutes must be "):
+    with pytest.raises(ConfigError, match="minutes"):
         budget(minutes)

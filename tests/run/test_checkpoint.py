@@ -67,13 +67,13 @@ def test_another_model_other_data_or_a_broken_file_are_refused(config: ModelConf
     model, optimizer = trained(config)
     path = tmp_path / "c"
     save_checkpoint(path, model, optimizer, TrainState(), data=DATA)
-    with pytest.raises(DataError, match="pairs was 7, is 8; fingerprint was abc, is x"):
+    with pytest.raises(DataError, match="pairs .*7, .*8; fingerprint"):
         load_checkpoint(path, model, optimizer, data={"pairs": 8, "fingerprint": "x"})
     small = Transformer(ModelConfig(vocab_size=13, d_model=4, d_ff=4, heads=1))
-    with pytest.raises(DataError, match="is of another model"):
+    with pytest.raises(DataError, match="another model"):
         load_checkpoint(path, small, make_optimizer(small, TrainConfig()), data=DATA)
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(DataError, match="is missing or damaged"):
+    with pytest.raises(DataError, match="damaged"):
         load_checkpoint(path, model, optimizer, data=DATA)
 
 
@@ -100,9 +100,9 @@ def test_a_snapshot_that_is_missing_or_damaged_is_refused(config: ModelConfig, t
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"00000002.safetensors is missing or damaged: its checksum does not match"):
+    with pytest.raises(DataError, match="00000002.safetensors .*checksum"):
         average_snapshots(tmp_path, [1, 2])
     remove_snapshots(tmp_path, keep=[1])
     assert [path.name for path in tmp_path.iterdir()] == ["00000001.safetensors"]
-    with pytest.raises(DataError, match=r"00000002.safetensors is missing or damaged"):
+    with pytest.raises(DataError, match="00000002.safetensors"):
         average_snapshots(tmp_path, [1, 2])

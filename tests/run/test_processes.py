@@ -99,7 +99,7 @@ def test_a_resumed_run_of_two_in_bfloat16_ends_with_the_same_bits(straight: Path
 def test_a_killed_worker_ends_the_run_with_one_message_and_the_checkpoint_is_kept(
     straight: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(TrainingError, match=r"worker 2 of 2 was ended by signal 9; resuming continues from"):
+    with pytest.raises(TrainingError, match="worker 2 .*signal 9"):
         fit(BFLOAT16, tmp_path / "run", callback=KillAWorker(5))
     fit(BFLOAT16, tmp_path / "run", resume=True)
     assert read_weights(tmp_path / "run") == read_weights(straight)

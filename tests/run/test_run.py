@@ -76,7 +76,7 @@ def test_validating_changes_nothing(tmp_path: Path) -> None:
 def test_an_earlier_run_is_not_replaced(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "run", callback=Notebook())
     before = read_weights(tmp_path / "run")
-    with pytest.raises(OutputError, match="run already contains a run"):
+    with pytest.raises(OutputError, match="already contains"):
         fit(TINY, tmp_path / "run", callback=Notebook())
     assert read_weights(tmp_path / "run") == before
 
@@ -129,11 +129,9 @@ def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> Non
     assert {rule: row["count"] for rule, row in report["train"]["dropped"].items() if row["count"]} == {
         "empty": 1, "max_length": 1,
     }  # fmt: skip
-    with pytest.raises(
-        DataError, match="data.train has no pair to use: 1 read, 0 used; 1 dropped: with an empty side; "
-    ):
+    with pytest.raises(DataError, match="data.train .*1 read, 0 used; 1 "):
         fit(recipe_of_files(tmp_path, [""], ["a"]), tmp_path / "other", callback=watch)
-    with pytest.raises(DataError, match="data.train: 'x' at position 1 of 'x' is not in the vocabulary"):
+    with pytest.raises(DataError, match="data.train: 'x' .*position 1 "):
         fit(recipe_of_files(tmp_path, "ax", "aa", alphabet="a"), tmp_path / "other", callback=watch)
     assert not (tmp_path / "other").exists()
 

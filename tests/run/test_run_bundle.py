@@ -71,8 +71,8 @@ def test_its_card_says_what_was_averaged_and_it_keeps_the_rest_of_the_first(tmp_
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"d_ff": 20}, r"model-0 has model.d_ff=24, but .*other has 20; only weights of models of one kind"),
-        ({"norm": "pre"}, "model.norm='post', but .*other has 'pre'"),
+        ({"d_ff": 20}, "model-0 .*model.d_ff=24, .*20"),
+        ({"norm": "pre"}, "model.norm='post', .*'pre'"),
     ],
 )
 def test_models_without_a_mean_are_refused(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -82,13 +82,13 @@ def test_models_without_a_mean_are_refused(changed: dict[str, Any], message: str
         average_bundles([folder, tmp_path / "other"], tmp_path / "mean")
     letters = Tokenizer.characters("abcdefghix")
     replace(make_bundle(), source_tokenizer=letters, target_tokenizer=letters).save(tmp_path / "letters")
-    with pytest.raises(ConfigError, match="different vocabularies: id 9 of the source is 'j' in one and 'x'"):
+    with pytest.raises(ConfigError, match="id 9 .*'j' .*'x'"):
         average_bundles([folder, tmp_path / "letters"], tmp_path / "mean")
-    with pytest.raises(ConfigError, match="needs at least two bundles; got .*model-0"):
+    with pytest.raises(ConfigError, match="model-0"):
         average_bundles([folder], tmp_path / "mean")
-    with pytest.raises(ConfigError, match="needs at least two bundles; got .*model-0"):
+    with pytest.raises(ConfigError, match="model-0"):
         average_bundles(str(folder), tmp_path / "mean")
-    with pytest.raises(OutputError, match="letters exists already"):
+    with pytest.raises(OutputError, match="letters"):
         average_bundles([folder, folder], tmp_path / "letters")
     assert not [path for path in tmp_path.iterdir() if "mean" in path.name]
 

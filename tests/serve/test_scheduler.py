@@ -116,7 +116,7 @@ async def test_too_many_texts_are_refused_at_once(served: tuple[Path, Path], gat
         first = asyncio.create_task(scheduler.translate(EN_IT, ["a", "b", "c", "d", "e"]))  # an idle server takes it
         await asyncio.sleep(0)
         assert scheduler.queue_length == 5
-        with pytest.raises(Overloaded, match="5 texts are waiting") as refused:
+        with pytest.raises(Overloaded, match="5 texts") as refused:
             await scheduler.translate(EN_IT, ["f"])
         assert refused.value.retry_after == 1  # five texts, at ten a second until it is known better
         gate.open.set()

@@ -60,5 +60,5 @@ def test_a_file_may_give_a_term_several_translations(tmp_path: Path) -> None:
 def test_a_line_that_is_no_term_is_refused_by_number(tmp_path: Path) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text("dog\tHund\ncat Katze\n")
-    with pytest.raises(DataError, match="terms.tsv, line 2 must be a term, a tab and its translation"):
+    with pytest.raises(DataError, match=r"terms\.tsv, line 2 "):
         Glossary.read(path)

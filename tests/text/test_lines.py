@@ -26,7 +26,7 @@ def test_archives_are_read_and_those_cut_short_are_refused(tmp_path: Path, endin
     assert read_lines(path) == ["one", "two"]
     assert count_lines(path) == 2
     path.write_bytes(PACK[ending.lower()](b"line\n" * 10_000)[:-5])
-    with pytest.raises(DataError, match=f"text{ending} is not a complete .* file"):
+    with pytest.raises(DataError, match=f"text{ending}"):
         read_lines(path)
 
 
@@ -38,7 +38,7 @@ def test_a_line_that_no_sentence_is_gets_refused_by_number_in_little_memory(tmp_
     assert [len(line) for line in read_lines(path)] == [3, LONGEST_LINE]
     path.write_bytes(pack(b"one\n" + bytes(50 * LONGEST_LINE) + b"\ntwo\n"))
     tracemalloc.start()
-    with pytest.raises(DataError, match="line 2 is longer than 1,048,576 bytes"):
+    with pytest.raises(DataError, match="line 2 .*1,048,576 bytes"):
         read_lines(path)
     with opened(path) as stream:
         assert list(bounded_lines(stream, path)) == [b"one\n", None, b"two\n"]
@@ -56,7 +56,7 @@ def test_lines_that_end_in_a_carriage_return_alone_are_refused(tmp_path: Path, n
     with pytest.raises(DataError, match=message):
         list(open_pairs(str(tmp_path / name)))
     (tmp_path / "a.en").write_bytes(content)
-    with pytest.raises(DataError, match="a.en has lines that end in a carriage return alone"):
+    with pytest.raises(DataError, match=r"a\.en .*carriage return"):
         list(open_pairs((str(tmp_path / "a.en"), str(tmp_path / "a.en"))))
 
 
@@ -71,7 +71,7 @@ def test_a_carriage_return_within_or_behind_a_line_is_read(tmp_path: Path) -> No
 def test_utf_16_is_refused_and_not_read_as_other_letters(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes("\ndog\tсобака\ncat\tкошка\n".encode(encoding))
-    with pytest.raises(DataError, match="text.txt is UTF-16, or no text; convert the file to UTF-8 first"):
+    with pytest.raises(DataError, match=r"text\.txt .*UTF-16"):
         list(open_pairs("text.txt", folder=str(tmp_path)))
 
 
@@ -79,10 +79,10 @@ def test_what_can_be_read_only_once_is_no_corpus(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pairs.tsv")
     (tmp_path / "text").write_text("a\n")
     for where in ("pairs.tsv", ("text", "pairs.tsv")):
-        with pytest.raises(DataError, match="pairs.tsv is a pipe or a device, which can be read only once"):
+        with pytest.raises(DataError, match=r"pairs\.tsv"):
             open_pairs(where, folder=str(tmp_path))
     (tmp_path / "folder.tsv").mkdir()
-    with pytest.raises(DataError, match="folder.tsv is a folder; expected a file of text"):
+    with pytest.raises(DataError, match=r"folder\.tsv"):
         open_pairs("folder.tsv", folder=str(tmp_path))
 
 

@@ -56,12 +56,12 @@ def test_the_settings_are_read(spm: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"model_type": "char"}, "must be a unigram model or BPE"),
+        ({"model_type": "char"}, "BPE"),
         ({"add_dummy_prefix": False}, "add_dummy_prefix is off"),
         ({"remove_extra_whitespaces": False}, "remove_extra_whitespaces is off"),
         ({"treat_whitespace_as_suffix": True}, "treat_whitespace_as_suffix"),
-        ({"user_defined_symbols": ["river"]}, "pieces of type 4"),
-        ({"byte_fallback": True, "vocab_size": 400}, "pieces of type 6"),
+        ({"user_defined_symbols": ["river"]}, "type 4"),
+        ({"byte_fallback": True, "vocab_size": 400}, "type 6"),
     ],
     ids=str,
 )
@@ -91,7 +91,7 @@ def test_a_damaged_file_is_refused_or_read_but_never_crashes(spm: Path, data: st
 def test_a_varint_and_a_length_without_end_are_refused(tmp_path: Path) -> None:
     for content in (b"\x0a\xff", b"\xff" * 20, b"\x0a\x05ab", b"\x0b", struct.pack("<B", 0x0D)):
         (tmp_path / "a.spm").write_bytes(content)
-        with pytest.raises(CheckpointError, match="no SentencePiece model that can be read"):
+        with pytest.raises(CheckpointError, match="SentencePiece"):
             SentencePieceModel.load(tmp_path / "a.spm")
 
 
@@ -117,7 +117,7 @@ def test_a_character_map_with_many_paths_to_nothing_is_read_in_time() -> None:
 def test_a_character_map_with_a_very_long_replacement_is_refused(spm: Path) -> None:
     content = SentencePieceModel.load(spm).character_map
     check_character_map(content + 64 * b"a" + b"\0")
-    with pytest.raises(ValueError, match="has 65 bytes, more than 64"):
+    with pytest.raises(ValueError, match="65 bytes, .*64"):
         check_character_map(content + 65 * b"a" + b"\0")
 
 
@@ -128,7 +128,7 @@ def test_a_damaged_character_map_in_a_tokenizer_file_is_refused(spm: Path) -> No
     mapped = bytearray(base64.b64decode(table["normalizer"]["normalizers"][0]["precompiled_charsmap"]))
     mapped[4:8] = b"\xff\xff\xff\x7f"
     table["normalizer"]["normalizers"][0]["precompiled_charsmap"] = base64.b64encode(mapped).decode()
-    with pytest.raises(DataError, match="the character map of its normalizer is damaged"):
+    with pytest.raises(DataError, match="character map"):
         Tokenizer.from_json(json.dumps(table))
 
 

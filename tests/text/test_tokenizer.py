@@ -130,19 +130,17 @@ def test_many_are_encoded_as_one() -> None:
 
 def test_pieces_show_what_ids_stand_for() -> None:
     assert Tokenizer.characters("ab ").pieces([0, 2, 1, 4]) == ["a", "␣", "b", "<eos>"]
-    with pytest.raises(InputError, match="id -1 is outside the vocabulary of 6"):
+    with pytest.raises(InputError, match="id -1 .*6"):
         Tokenizer.characters("ab ").pieces([-1])
-    with pytest.raises(InputError, match=r"an id is outside the vocabulary of 6; got \[-1\]"):
+    with pytest.raises(InputError, match=r"6; got \[-1\]"):
         Tokenizer.characters("ab ").decode([-1])
-    with pytest.raises(InputError, match="id 6 is outside the vocabulary of 6"):
+    with pytest.raises(InputError, match="id 6 .*6"):
         Tokenizer.characters("ab ").pieces([6])
 
 
 def test_a_character_outside_the_vocabulary_is_refused_by_place_and_line() -> None:
     tokenizer = Tokenizer.characters("abc")
-    with pytest.raises(
-        InputError, match="'x' at position 3 of 'abxa' is not in the vocabulary; it knows 'abc'"
-    ) as refused:
+    with pytest.raises(InputError, match="'x' .*3 .*'abxa'.*'abc'") as refused:
         tokenizer.encode_all(["aaa", "abxa"])
     assert refused.value.line == 2
 
@@ -156,22 +154,22 @@ def test_a_message_shows_no_more_of_a_long_text_and_of_a_long_alphabet_than_one_
 
 @pytest.mark.parametrize("tokenizer", [BPE, Tokenizer(unigram_backend(LINES, vocab_size=330))], ids=["bpe", "unigram"])
 def test_half_of_a_surrogate_pair_is_refused_by_its_line(tokenizer: Tokenizer) -> None:
-    with pytest.raises(InputError, match="half of a surrogate pair") as refused:
+    with pytest.raises(InputError, match="surrogate pair") as refused:
         tokenizer.encode_all(["a", "b \ud800"])
     assert refused.value.line == 2
 
 
 def test_a_vocabulary_that_cannot_hold_the_bytes_is_refused() -> None:
-    with pytest.raises(ConfigError, match="vocab_size must be at least 259 .*got 100"):
+    with pytest.raises(ConfigError, match="vocab_size .*259 .*got 100"):
         Tokenizer(bpe_backend(LINES, vocab_size=100))
 
 
 def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
-    with pytest.raises(DataError, match="does not exist"):
+    with pytest.raises(DataError, match=r"tokenizer\.json"):
         Tokenizer.load(path)
     path.write_text("{}")
-    with pytest.raises(DataError, match="is no tokenizer"):
+    with pytest.raises(DataError, match="no tokenizer"):
         Tokenizer.load(path)
 
 
@@ -198,40 +196,40 @@ FRAME: dict[str, Any] = {"type": "TemplateProcessing", "pair": [], "special_toke
     [
         (
             {"normalizer": {"type": "Replace", "pattern": {"Regex": "(a*)*b"}, "content": ""}},
-            "its normalizer has the pattern .*which cannot be read safely",
+            "normalizer .*pattern",
         ),
         (
             {"normalizer": {"type": "Sequence", "normalizers": [{"type": "BertNormalizer"}]}},
-            "its normalizer is 'BertNormalizer', but only .* can be read safely",
+            "'BertNormalizer'",
         ),
         (
             {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a*)*b"}, "behavior": "Isolated", "invert": 0}},
-            "its pre_tokenizer has the pattern .*which cannot be read safely",
+            "pre_tokenizer",
         ),
         (
             {"decoder": {"type": "Sequence", "decoders": [{"type": "CTC"}]}},
-            "its decoder is 'CTC'",
+            "'CTC'",
         ),
-        ({"truncation": {"max_length": 3}}, "its truncation is .*but only none can be read safely"),
+        ({"truncation": {"max_length": 3}}, "truncation .*safely"),
         (
             {"model": {"type": "WordPiece", "vocab": {}}},
-            "its model is 'WordPiece', but only BPE, Unigram, WordLevel can",
+            "'WordPiece', .*BPE, .*WordLevel",
         ),
-        ({"model": {"type": "BPE", "continuing_subword_prefix": "##"}}, "its model has continuing_subword_prefix='##'"),
-        ({"model": {"type": "BPE", "dropout": 0.5}}, "its model has dropout=0.5"),
-        ({"decoder": {"type": "Strip", "content": " ", "start": 0, "stop": 1}}, "its decoder has stop=1"),
-        ({"model": 3}, "must be an object; got 3"),
+        ({"model": {"type": "BPE", "continuing_subword_prefix": "##"}}, "continuing_subword_prefix='##'"),
+        ({"model": {"type": "BPE", "dropout": 0.5}}, "dropout=0.5"),
+        ({"decoder": {"type": "Strip", "content": " ", "start": 0, "stop": 1}}, "stop=1"),
+        ({"model": 3}, "got 3"),
         (
             {"normalizer": {"type": "Sequence", "normalizers": 10 * [TWO_BLANKS]}},
-            "normalizer can make a text more than",
+            "normalizer .*make",
         ),
         (
             {"normalizer": {"type": "Sequence", "normalizers": 3 * [FOR_A_BLANK, {"type": "NFKC"}]}},
-            "normalizer can make a text more than 1,000 times as long",
+            "1,000 times",
         ),
-        ({"pre_tokenizer": {"type": "Sequence", "pretokenizers": 10 * [BYTES]}}, "pre_tokenizer can make a text more"),
-        ({"decoder": {"type": "Sequence", "decoders": 10 * [TWO_BLANKS]}}, "its decoder can make a text more than"),
-        ({"normalizer": {"type": "Prepend", "prepend": 9 * "a"}}, "its normalizer adds 'aaaaaaaaa'; at most 8"),
+        ({"pre_tokenizer": {"type": "Sequence", "pretokenizers": 10 * [BYTES]}}, "pre_tokenizer .*text more"),
+        ({"decoder": {"type": "Sequence", "decoders": 10 * [TWO_BLANKS]}}, "decoder .*make"),
+        ({"normalizer": {"type": "Prepend", "prepend": 9 * "a"}}, "adds 'aaaaaaaaa'; .*8"),
         ({"post_processor": {**FRAME, "single": 9 * [{"Sequence": {"id": "A", "type_id": 0}}]}}, "repeats a text"),
     ],
 )
@@ -283,13 +281,13 @@ def test_merges_with_the_unknown_token_first_are_refused(tmp_path: Path) -> None
     model = json.loads(codes.to_json())["model"]
     names = ["<unk>", *(name for name in sorted(model["vocab"], key=model["vocab"].get) if name != "<unk>")]
     model["vocab"] = {name: i for i, name in enumerate(names)}
-    with pytest.raises(InputError, match="<unk> must come after the tokens of a vocabulary of merges; here it is 0"):
+    with pytest.raises(InputError, match="<unk> .*0"):
         Tokenizer.load(edited(codes, tmp_path / "tokenizer.json", model=model, added_tokens=[]))
 
 
 def test_a_unigram_vocabulary_that_cannot_hold_the_alphabet_is_refused() -> None:
     letters = "".join(chr(0x4E00 + i) for i in range(300))
-    with pytest.raises(ConfigError, match="every character of the texts; vocab_size=300 is too small"):
+    with pytest.raises(ConfigError, match="vocab_size=300"):
         Tokenizer(unigram_backend([letters] * 3, vocab_size=300))
 
 
@@ -322,9 +320,9 @@ def test_words_of_given_merges_come_back_with_single_blanks(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("codes", "why"),
     [
-        ([], "must begin with '#version: 0.2'"),
-        (["o g</w>"], "must begin with '#version: 0.2'.*got"),
-        (["#version: 0.2", "a b", "a"], "line 3 of the codes must be two symbols.*got 'a'"),
+        ([], "'#version: 0.2'"),
+        (["o g</w>"], "'#version: 0.2'.*got"),
+        (["#version: 0.2", "a b", "a"], "line 3 .*codes .*symbols.*got 'a'"),
     ],
 )
 def test_codes_of_another_kind_are_refused(codes: list[str], why: str) -> None:

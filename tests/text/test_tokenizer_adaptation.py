@@ -135,14 +135,14 @@ def changed(**model: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (changed(vocab={"<unk>": 0, "<s>": 1, "</s>": 2, "a": 4}, merges=[]), "'a' has the id 4; 4 tokens have the"),
-        (changed(vocab={"<unk>": 0, "<s>": 1, "</s>": 2, "a": 2}, merges=[]), "'</s>' and 'a' have the same id, 2"),
-        (changed(vocab={"<unk>": 0, "<s>": 3, "</s>": 2, "a": 1}, merges=[]), "'<s>' has two ids, 3 and 1"),
-        (changed(vocab={"<unk>": 0, "<s>": 1, "</s>": 2, "a": "3"}, merges=[]), "'a' has the id '3'"),
-        (changed(vocab={}), "it has no vocabulary"),
-        ("[]", "it is no tokenizer.json"),
-        (json.dumps({"model": {"vocab": [1]}}), "it is no tokenizer.json"),
-        (json.dumps({"model": {"vocab": [["a", 0.0]], "unk_id": 7}}), "its unk_id is 7, outside of its 1 pieces"),
+        (changed(vocab={"<unk>": 0, "<s>": 1, "</s>": 2, "a": 4}, merges=[]), "'a' .*id 4; 4 tokens"),
+        (changed(vocab={"<unk>": 0, "<s>": 1, "</s>": 2, "a": 2}, merges=[]), "'</s>' .*'a' .*id, 2"),
+        (changed(vocab={"<unk>": 0, "<s>": 3, "</s>": 2, "a": 1}, merges=[]), "'<s>' .*ids, 3 .*1"),
+        (changed(vocab={"<unk>": 0, "<s>": 1, "</s>": 2, "a": "3"}, merges=[]), "'a' .*id '3'"),
+        (changed(vocab={}), "no vocabulary"),
+        ("[]", r"tokenizer\.json"),
+        (json.dumps({"model": {"vocab": [1]}}), r"tokenizer\.json"),
+        (json.dumps({"model": {"vocab": [["a", 0.0]], "unk_id": 7}}), "unk_id .*7, outside .*1 pieces"),
     ],
 )
 def test_ids_that_cannot_be_are_refused(text: str, message: str) -> None:

@@ -57,5 +57,5 @@ def test_how_they_fall(schedule: Any, at_400: float, at_550: float, last: float)
 def test_a_cooldown_comes_on_top_but_not_on_a_cosine() -> None:
     config = TrainConfig(schedule="constant", warmup=1, learning_rate=1.0, steps=10, cooldown=4)
     assert learning_rate_at(8, config, d_model=64) == pytest.approx(0.6)
-    with pytest.raises(ConfigError, match="falls to zero by itself"):
+    with pytest.raises(ConfigError, match="to zero"):
         TrainConfig(schedule="cosine", learning_rate=1.0, cooldown=4)

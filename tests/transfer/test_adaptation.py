@@ -152,18 +152,18 @@ def test_a_run_that_was_killed_while_it_collected_pairs_starts_again(
 
 
 def test_other_corrections_do_not_resume_a_run(base: Path, adapted: Path) -> None:
-    with pytest.raises(ConfigError, match="other values of: corrections, mix"):
+    with pytest.raises(ConfigError, match="corrections, mix"):
         adapt_bundle(base, CORRECTIONS[1:], adapted, mix=2, settings=QUICK, resume=True)
 
 
 def test_an_output_that_exists_is_refused(base: Path, adapted: Path) -> None:
-    with pytest.raises(OutputError, match="already contains a run"):
+    with pytest.raises(OutputError, match="already contains"):
         adapt_bundle(base, CORRECTIONS, adapted, settings=QUICK)
 
 
 def test_a_run_that_is_no_adaptation_is_not_resumed(base: Path) -> None:
     for resume in (True, False):
-        with pytest.raises(ConfigError, match="contains a run that is no adaptation") as refused:
+        with pytest.raises(ConfigError, match="no adaptation") as refused:
             adapt_bundle(base, CORRECTIONS, base, settings=QUICK, resume=resume)
         assert refused.value.options == ("--output", f"{base}-2")
 
@@ -171,14 +171,14 @@ def test_a_run_that_is_no_adaptation_is_not_resumed(base: Path) -> None:
 def test_two_at_once_are_refused(base: Path, tmp_path: Path) -> None:
     with (
         locked(tmp_path / "run", what="run"),
-        pytest.raises(OutputError, match="run is being written by another process"),
+        pytest.raises(OutputError, match="another process"),
     ):
         adapt_bundle(base, CORRECTIONS, tmp_path / "run", settings=QUICK)
 
 
 def test_no_corrections_are_refused(base: Path, tmp_path: Path) -> None:
     for nothing, why in (([], "expected"), ([(" ", "x")], "expected"), ([("1" * 3_000, "c")], "all 1 are longer than")):
-        with pytest.raises(DataError, match=f"there is no correction to learn: {why}"):
+        with pytest.raises(DataError, match=why):
             adapt_bundle(base, nothing, tmp_path / "run", settings=QUICK)
     assert not (tmp_path / "run").exists()
 
@@ -205,7 +205,7 @@ def test_a_loss_on_what_it_knew_is_a_warning(base: Path, tmp_path: Path) -> None
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not fit the corrections: 'x' at position 1"):
+    with pytest.raises(InputError, match="'x' .*position 1"):
         adapt_bundle(base, [("x", "1")], tmp_path / "run", settings=QUICK)
 
 
@@ -217,5 +217,5 @@ def test_unknown_words_are_counted(tmp_path: Path) -> None:
     notebook = Notebook()
     adapt_bundle(tmp_path / "base", few, tmp_path / "few", settings=QUICK, callback=notebook, sources=["zwei eins"])
     assert any("% of the tokens of the corrections are unknown to the vocabulary" in line for line in notebook.lines)
-    with pytest.raises(DataError, match=r"50\.0% of their tokens are unknown to it, more than 10%"):
+    with pytest.raises(DataError, match=r"50\.0% .*10%"):
         adapt_bundle(tmp_path / "base", [("neu eins", "neu one")], tmp_path / "many", settings=QUICK)

@@ -33,7 +33,7 @@ def test_tokens_are_aligned_as_well_as_words() -> None:
         if tokens.text[j] != " ":
             word = len("".join(tokens.alignment.target[: j + 1]).replace("␣", " ").split()) - 1
             assert ((0, 0, 0, 1, 1, 1)[i], word) in words.alignment.links
-    with pytest.raises(ConfigError, match='align must be "words" or "tokens"; got True'):
+    with pytest.raises(ConfigError, match='"words" or "tokens"; .*True'):
         list(translator.translations(["a"], align=True))  # type: ignore[arg-type]
 
 

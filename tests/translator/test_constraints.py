@@ -40,7 +40,7 @@ def test_a_glossary_and_kept_spans_hold_in_every_output(bundle: Bundle) -> None:
             assert translation.source != "d" or "fff" in result.text
     free = Translator(bundle)
     assert translator(texts[1]) == free(texts[1])
-    with pytest.raises(InputError, match="contains all that it must within 17 tokens"):
+    with pytest.raises(InputError, match="17 tokens"):
         Translator(replace(bundle, model=Transformer(replace(roomy, max_length=17)).eval())).using(
             glossary={"d": "abcdefghij" * 2}
         )("d")
@@ -52,7 +52,7 @@ def test_a_phrase_is_spelled_as_the_vocabulary_writes_it_or_refused() -> None:
     (phrase,) = builder.build("a cat")
     assert {codes.decode(spelling) for spelling in phrase.spellings} == {"dog runs"}
     invisible = Tokenizer(word_backend(["dog runs"], vocab_size=20))
-    with pytest.raises(InputError, match="the vocabulary cannot spell it"):
+    with pytest.raises(InputError, match="spell it"):
         ConstraintBuilder(invisible, Glossary({"cat": "zebra"}), ()).build("a cat")
 
 
@@ -164,7 +164,7 @@ def test_a_term_around_a_kept_span_is_the_terms_and_one_inside_is_the_spans(bund
 def test_phrases_that_cannot_fit_are_refused_without_a_search(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its beam would be as wide as they are long."""
     monkeypatch.setattr("allyouneed.translator.generation.search", pytest.fail)
-    with pytest.raises(InputError, match="contains all that it must within 17 tokens"):
+    with pytest.raises(InputError, match="17 tokens"):
         Translator(bundle).using(glossary={"d": "abcdefghij" * 100})("d")
 
 

@@ -58,7 +58,7 @@ def test_two_threads_find_what_one_finds_and_are_left_as_they_were(bundle: Bundl
         assert torch.get_num_threads() == 2
         torch.set_num_threads(1)
     torch.set_num_threads(2)
-    with pytest.raises(InputError, match="contains all that it must within 17 tokens"):
+    with pytest.raises(InputError, match="17 tokens"):
         Translator(bundle).using(glossary={"j": "abcdefghij" * 2}).translate(texts)
 
 
@@ -185,7 +185,7 @@ def test_a_text_that_is_too_long_to_score_is_refused_by_its_line(
 ) -> None:
     pairs = [("a", "b")] * 4 + [pair]
     scores = Translator(bundle).score(pairs)
-    with pytest.raises(InputError, match=f"the {side} has 32 tokens; this model reads at most 17") as refused:
+    with pytest.raises(InputError, match=f"the {side} has 32 .*17") as refused:
         assert len(list(scores)) == 3
     assert refused.value.line == 5
 

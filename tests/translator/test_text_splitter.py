@@ -27,7 +27,7 @@ from exact_tasks import make_pairs, train
 
 def test_a_text_that_is_too_long_is_refused_before_any_is_translated(bundle: Bundle) -> None:
     counts: list[int] = []
-    with pytest.raises(InputError, match="has 18 tokens and no place to cut it; this model reads") as refused:
+    with pytest.raises(InputError, match="18 tokens") as refused:
         Translator(bundle).translate(["a", "a" * 16], on_progress=counts.append)
     assert refused.value.line == 2
     assert counts == []
@@ -48,7 +48,7 @@ def test_a_text_longer_than_can_be_split_is_refused_before_any_work(bundle: Bund
 
 
 def test_a_stranger_is_refused_by_line(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="'X' at position 2 of 'aX' is not in the vocabulary") as refused:
+    with pytest.raises(InputError, match="'X' .*2 .*'aX'") as refused:
         Translator(bundle).translate(["a", "b", "aX"])
     assert refused.value.line == 3
 
@@ -100,18 +100,18 @@ def test_what_training_copied_is_copied(bundle: Bundle) -> None:
     habits = CopyStatistics.from_pairs([("go to 7", "va a 7")] * 20)
     (result,) = Translator(replace(bundle, copy_statistics=habits)).translations([" 👍 "])
     assert (result.text, result.flags) == (" 👍 ", ("copied",))
-    with pytest.raises(InputError, match="not in the vocabulary"):
+    with pytest.raises(InputError, match="vocabulary"):
         Translator(bundle)("👍")
 
 
 def test_a_prefix_that_cannot_be_kept_is_refused(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="the prefix has 17 tokens, but a translation has at most 17, its end"):
+    with pytest.raises(InputError, match="17 tokens, .*17"):
         list(Translator(bundle).translations(["a"], prefix="a" * 17))
     (kept,) = Translator(bundle).translations(["a"], prefix="a" * 16)
     assert kept.text.startswith("a" * 16)
     words = Tokenizer(word_backend(["a dog sees a cat ."] * 5, vocab_size=40))
     model = Transformer(replace(bundle.model.config, vocab_size=len(words), pad_id=words.pad_id)).eval()
-    with pytest.raises(InputError, match="cannot spell all of the prefix 'a okapi'"):
+    with pytest.raises(InputError, match="'a okapi'"):
         list(Translator(Bundle(model, words, words, DecodeConfig(beam=1))).translations(["a dog"], prefix="a okapi"))
 
 
@@ -145,7 +145,7 @@ def test_a_text_in_capitals_stays_where_sources_are_or_it_is_switched_off(spaced
         Translator(bundle),
         Translator(replace(bundle, case_statistics=CaseStatistics(sources=9))).using(recase=False),
     ):
-        with pytest.raises(InputError, match="'B' at position 1 of 'BADE' is not in the vocabulary"):
+        with pytest.raises(InputError, match="'B' .*1 .*'BADE'"):
             translator("BADE")
 
 

@@ -13,18 +13,18 @@ def test_a_string_in_place_of_a_list_is_refused_and_not_taken_apart(bundle: Bund
     translator: Any = Translator(bundle)
     for refused in (translator.translate, lambda text: list(translator.translations(text)),
                     lambda text: list(translator.score(text))):  # fmt: skip
-        with pytest.raises(InputError, match="must be a list, .* got the one string 'abc'"):
+        with pytest.raises(InputError, match="'abc'"):
             refused("abc")
-    with pytest.raises(InputError, match="a pair must be two strings, .* got 'ab'") as refusal:
+    with pytest.raises(InputError, match="got 'ab'") as refusal:
         list(translator.score([("a", "b"), "ab"]))
     assert refusal.value.line == 2
 
 
 def test_what_is_no_text_is_refused_by_line(bundle: Bundle) -> None:
     translator: Any = Translator(bundle)
-    with pytest.raises(InputError, match="a text must be a string; got None") as refusal:
+    with pytest.raises(InputError, match="got None") as refusal:
         translator.translate(["abc", None])
     assert refusal.value.line == 2
     for refused in (translator, translator.alternatives, lambda text: list(translator.stream(text))):
-        with pytest.raises(InputError, match="a text must be a string; got \\['abc'\\]"):
+        with pytest.raises(InputError, match=r"\['abc'\]"):
             refused(["abc"])

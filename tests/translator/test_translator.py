@@ -111,7 +111,7 @@ def test_weights_that_have_changed_are_refused(bundle: Bundle) -> None:
         lambda: list(translator.stream("abc")),
         lambda: list(translator.score([("a", "b")])),
     ):
-        with pytest.raises(InputError, match="weights of the model have changed"):
+        with pytest.raises(InputError, match="have changed"):
             work()
     assert Translator(bundle)("abc")
 
@@ -119,7 +119,7 @@ def test_weights_that_have_changed_are_refused(bundle: Bundle) -> None:
 @pytest.mark.usefixtures("by_nn")
 def test_a_model_of_numbers_that_are_none_is_named_as_the_reason(bundle: Bundle) -> None:
     torch.nn.init.constant_(bundle.model.projection.table, torch.nan)
-    with pytest.raises(InputError, match="no translation of 'abc', because the model's log-probabilities are not num"):
+    with pytest.raises(InputError, match="'abc'.*log-probabilities"):
         Translator(bundle).using(beam=2)("abc")
 
 
@@ -129,23 +129,23 @@ MAKE: Any = Translator  # takes arguments of any type here
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (lambda bundle: MAKE("runs/a"), r"of a folder by Translator.load\(.*; got 'runs/a'"),
-        (lambda bundle: MAKE(bundle, precision="int4"), "precision must be one of .*; got 'int4'"),
-        (lambda bundle: MAKE(bundle).using(baem=3), 'in the settings of the search: did you mean "beam"'),
-        (lambda bundle: MAKE(bundle).using(glossary="a.tsv"), r"a dictionary or Glossary.read\(file\); got 'a.t"),
-        (lambda bundle: MAKE(bundle).using(glossary={"a": 3}), "a glossary needs a term and a translation"),
-        (lambda bundle: MAKE(bundle).alternatives("a", count=0), "count must be at least 1; got 0"),
+        (lambda bundle: MAKE("runs/a"), r"Translator.load\(.*; got 'runs/a'"),
+        (lambda bundle: MAKE(bundle, precision="int4"), "precision .*; got 'int4'"),
+        (lambda bundle: MAKE(bundle).using(baem=3), 'mean "beam"'),
+        (lambda bundle: MAKE(bundle).using(glossary="a.tsv"), r"Glossary.read\(file\); got 'a.t"),
+        (lambda bundle: MAKE(bundle).using(glossary={"a": 3}), "a glossary"),
+        (lambda bundle: MAKE(bundle).alternatives("a", count=0), "count .*1; got 0"),
         (
             lambda bundle: [*MAKE(bundle).translations(["a"], alternatives=2.5)],
-            "alternatives must be a whole num",
+            "alternatives",
         ),
-        (lambda bundle: [*MAKE(bundle).score([1])], r"a pair must be two strings, \(source, target\); got 1"),
-        (lambda bundle: MAKE(bundle).using(glossary={"a": "é"})("a"), "'é' must stand in the translation, but"),
+        (lambda bundle: [*MAKE(bundle).score([1])], "pair .*got 1"),
+        (lambda bundle: MAKE(bundle).using(glossary={"a": "é"})("a"), "'é' .*stand .*translation"),
         (
             lambda bundle: evaluate(bundle, [("a", ["b"]), ("b", [])]),
-            r"a pair must be a source and its .*; got \('b', \[\]\)",
+            r"\('b', \[\]\)",
         ),
-        (lambda bundle: evaluate(bundle, [("a", "b")], metrics="bleu"), r"metrics must be a list, \[.*; got .*'bleu'"),
+        (lambda bundle: evaluate(bundle, [("a", "b")], metrics="bleu"), r"metrics .*\[.*; got .*'bleu'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(work: Any, message: str, bundle: Bundle) -> None:
@@ -172,7 +172,7 @@ def test_a_spawned_process_translates_alike(bundle: Bundle) -> None:
 
 
 def test_a_device_that_is_not_there_is_refused(saved: Path) -> None:
-    with pytest.raises(ConfigError, match='device must be "auto", "cpu", "cuda" or "mps"'):
+    with pytest.raises(ConfigError, match='"auto", "cpu", "cuda" or "mps"'):
         Translator.load(saved, device="toaster")
 
 
@@ -208,7 +208,7 @@ def test_a_glossary_holds_in_alternatives_and_in_streams() -> None:
     assert "".join(bound.stream("de")) == translator.using(beam=1, copy_untranslatable=False, retry_repetition=False)(
         "de"
     )
-    with pytest.raises(InputError, match="contains all that it must within 4 tokens"):
+    with pytest.raises(InputError, match="4 tokens"):
         "".join(translator.using(max_length=4, glossary={"abc": "ijijij"}).stream("abc"))
 
 
@@ -231,12 +231,12 @@ def test_every_text_may_have_a_prefix_of_its_own(bundle: Bundle, monkeypatch: py
 @pytest.mark.parametrize(
     ("prefix", "message", "line"),
     [
-        (["a"], "prefix must be one string, or one for each of 2 texts; got 1", None),
-        (["a", "b", "c"], "one for each of 2 texts; got 3", None),
-        (None, "prefix must be a string, or a list with one for each text; got None", None),
-        (["a", 3], "a prefix must be a string; got 3", 2),
-        (["a", "X"], "the prefix of this translation: 'X' at position 1", 12),
-        (["a" * 17, "a"], "the prefix has 17 tokens", 11),
+        (["a"], "prefix .*2 texts; .*1", None),
+        (["a", "b", "c"], "2 texts; got 3", None),
+        (None, "prefix", None),
+        (["a", 3], "prefix .*got 3", 2),
+        (["a", "X"], "translation: 'X' .*position 1", 12),
+        (["a" * 17, "a"], "17 tokens", 11),
     ],
 )
 def test_a_prefix_that_is_none_for_each_text_is_refused(
@@ -256,9 +256,9 @@ def test_every_text_gets_alternatives_of_its_own(bundle: Bundle) -> None:
 
 
 def test_a_setting_that_is_none_is_refused_by_name(bundle: Bundle) -> None:
-    with pytest.raises(ConfigError, match='unknown key "baem"'):
+    with pytest.raises(ConfigError, match='"baem"'):
         Translator(bundle).using(baem=3)
-    with pytest.raises(ConfigError, match="copy_spans must be a list of some of"):
+    with pytest.raises(ConfigError, match="copy_spans"):
         Translator(bundle).using(copy_spans=["url"])
 
 
@@ -274,10 +274,10 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
     refused.clear()
     assert next(forced.translations(["a", "b"], on_refused=refused.append)).text == ""
     assert [(error.line, "contains all that it must within" in str(error)) for error in refused] == [(1, True)]
-    with pytest.raises(InputError, match="the prefix of every translation: 'X' at position 1") as error:
+    with pytest.raises(InputError, match="'X' .*position 1") as error:
         list(translator.translations(texts, prefix="X", on_refused=refused.append))
     assert error.value.line is None
-    with pytest.raises(ConfigError, match="alternatives must be at least 0; got -1"):
+    with pytest.raises(ConfigError, match="alternatives .*got -1"):
         list(translator.translations(texts, alternatives=-1))
 
 
@@ -337,17 +337,17 @@ def test_an_ensemble_loads_from_folders_reads_as_much_as_its_shortest_member_and
     assert len(translator.bundles) == 2
     assert pickle.loads(pickle.dumps(translator)).translate(TEXTS[:3]) == translator.translate(TEXTS[:3])
     assert all(one.tokens <= 9 for one in translator.using(extra_length=50).translations(TEXTS[:3]))
-    with pytest.raises(InputError, match="has 12 tokens .* this model reads at most 9"):
+    with pytest.raises(InputError, match="12 tokens .*9"):
         translator("aaaaaaaaaa")
 
 
 def test_models_that_do_not_go_together_are_refused(bundle: Bundle, saved: Path, tmp_path: Path) -> None:
     letters = Tokenizer.characters("abcdefgxij")
     replace(bundle, source_tokenizer=letters, target_tokenizer=letters).save(tmp_path / "x")
-    with pytest.raises(ConfigError, match=r"bundle and .*x have different vocabularies: id 7 of the source is 'h' in"):
+    with pytest.raises(ConfigError, match="id 7 .*'h'"):
         Translator.load(saved, tmp_path / "x")
     both = [replace(bundle, languages=("en", "it")), replace(bundle, languages=("it", "en"))]
-    with pytest.raises(ConfigError, match="model 1 translates en → it, but model 2 it → en; they cannot be combined"):
+    with pytest.raises(ConfigError, match="1 .*en → it, .*2 "):
         Translator(*both)
 
 
