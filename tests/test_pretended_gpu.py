@@ -17,6 +17,7 @@ from allyouneed.config import ModelConfig
 from allyouneed.data.pairs import Pair
 from allyouneed.train.gradients import autocast_dtype
 from allyouneed.translator.definition import DefinitionStep
+from allyouneed.translator.static_step import StaticDecoder, StaticEngine
 from allyouneed.younger import build_model
 from conftest import ADJUSTED
 from pretended_gpu import GPU, PretendedGPU, is_marked, pretend_gpu
@@ -84,6 +85,32 @@ def test_a_search_waits_once_in_a_step(
     assert gpu.waits.total() == len(steps)
 
 
+@pytest.mark.parametrize("options", [SEARCHES[0], SEARCHES[3]], ids=str)
+def test_what_a_graph_would_record_waits_nowhere(
+    options: dict[str, Any], gpu: PretendedGPU, steps: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = 0
+    step = StaticDecoder._step
+
+    def noted(self: StaticDecoder) -> None:
+        nonlocal runs
+        before = gpu.waits.total()
+        step(self)
+        assert gpu.waits.total() == before
+        runs += 1
+
+    monkeypatch.setattr(StaticDecoder, "_step", noted)
+    monkeypatch.setattr(StaticDecoder, "capture", lambda self: None)  # it takes a real one
+    bundle = Bundle.load(DATES, device=GPU)
+    translator = Translator(bundle, precision="float32", cuda_graphs=True).using(**options)
+    assert isinstance(translator.engine, StaticEngine)
+    gpu.waits.clear()
+    steps.clear()
+    runs = 0
+    assert translator.translate(DAYS) == EXPECTED
+    assert gpu.waits.total() == len(steps) == runs + 1
+
+
 def test_an_ensemble_waits_once_for_each_of_its_models(gpu: PretendedGPU, steps: list[int]) -> None:
     bundle = Bundle.load(DATES, device=GPU)
     gpu.waits.clear()
@@ -109,8 +136,7 @@ def test_scores_alignments_glossaries_and_pictures_mix_no_devices(gpu: Pretended
 
 def test_a_row_of_table_3_is_trained_in_bfloat16(gpu: PretendedGPU) -> None:
     recipe = Recipe.read(recipe_path("base"))
-    with torch.device("meta"):
-        model = Transformer(replace(recipe.model, vocab_size=100))
+    model = Transformer(replace(recipe.model, vocab_size=10, d_ff=8, encoder_layers=1, decoder_layers=1))
     assert autocast_dtype(recipe.train.precision, model, GPU) == torch.bfloat16
 
 

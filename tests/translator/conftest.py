@@ -12,7 +12,7 @@ from allyouneed.translator.definition import DefinitionEngine
 def by_nn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `nn/` translate, whatever other engine there is."""
     monkeypatch.setattr(
-        "allyouneed.translator.translator.make_engine", lambda bundles, _: DefinitionEngine(bundles[0].model)
+        "allyouneed.translator.translator.make_engine", lambda bundles, *_, **__: DefinitionEngine(bundles[0].model)
     )
 
 

@@ -16,10 +16,12 @@ from allyouneed.config import ModelConfig
 from allyouneed.decode import BeamOptions, Restriction, SearchLimits, beam_search, greedy_search
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
+from allyouneed.translator import static_step
 from allyouneed.translator.array_step import ArrayStep
 from allyouneed.translator.definition import DefinitionEngine, top_continuations
 from allyouneed.translator.engine import EngineStep, Precision, make_engine
 from allyouneed.translator.ensemble import EnsembleEngine
+from allyouneed.translator.static_step import StaticEngine, find_difference
 from allyouneed.younger import build_model
 from conftest import ADJUSTED, SMALL
 from tables import SOS, Table, TableStep, limits
@@ -63,6 +65,39 @@ def by_forward(model: Transformer, sentence: int, ids: list[int], banned: Sequen
 def test_each_step_has_the_log_probabilities_of_forward(options: dict[str, Any], seed: int) -> None:
     model = make_model(**options)
     walk(DefinitionEngine(model).start(SOURCES), lambda *prefix: by_forward(model, *prefix), seed)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_static_step_has_them_too(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(static_step, "LEAST_PLACES", 2)  # so that places run out
+    model = make_model(**options)
+    engine = StaticEngine(model, captures=False)
+    for seed in range(2):
+        walk(engine.start(SOURCES), lambda *prefix: by_forward(model, *prefix), seed)
+    assert find_difference(engine) == ""
+
+
+def test_a_search_takes_the_static_decoders_of_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, made = make_model(), []
+
+    class Noted(static_step.StaticDecoder):
+        def __init__(self, *args: Any) -> None:
+            made.append(args)
+            super().__init__(*args)
+
+    monkeypatch.setattr(static_step, "StaticDecoder", Noted)
+    engine = StaticEngine(model, captures=False)
+    walk(engine.start(SOURCES), lambda *prefix: by_forward(model, *prefix), 1)
+    shapes = len(made)
+    walk(engine.start(SOURCES), lambda *prefix: by_forward(model, *prefix), 1)
+    assert len(made) == shapes > 1
+
+
+def test_static_steps_of_an_edited_model_are_seen_and_without_a_gpu_they_are_refused() -> None:
+    model = TableModel(Table(12, 0), len(SOURCES)).eval()
+    assert find_difference(StaticEngine(model, captures=False))
+    with pytest.raises(ConfigError, match="CUDA GPU.*cpu"):
+        make_engine([make_model()], cuda_graphs=True)
 
 
 @pytest.mark.parametrize("seed", range(3))

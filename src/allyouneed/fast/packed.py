@@ -17,7 +17,7 @@ from ..train.gradients import autocast, autocast_dtype
 from .attention import using_attention
 from .loss import packed_linear_cross_entropy
 from .packed_attention import PackedMask, packed_attention
-from .packed_batch import PackedAhead, PackedBatch, PackedSentences, pack_batch
+from .packed_batch import PackedAhead, PackedBatch, pack_batch
 
 
 def packed_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
@@ -41,15 +41,15 @@ def packed_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor
 def packed_hidden_states(model: Transformer, batch: PackedBatch) -> Tensor:
     """`model.hidden_states` of the tokens of a target: (M, D)."""
     sources, targets = batch.source_sentences, batch.target_sentences
-    x = _embed(model.source_embedding, model.source_position, batch.source, sources)
+    x = embed_tokens(model.source_embedding, model.source_position, batch.source, sources.positions)[None]
     memory = model.encoder(x, PackedMask(sources, sources, is_causal=False))
-    x = _embed(model.target_embedding, model.target_position, batch.target_in, targets)
+    x = embed_tokens(model.target_embedding, model.target_position, batch.target_in, targets.positions)[None]
     across, itself = PackedMask(targets, sources, is_causal=False), PackedMask(targets, targets, is_causal=True)
     return model.decoder(x, memory, across, itself)[0]
 
 
-def _embed(embedding: Embedding, position: Any, ids: Tensor, sentences: PackedSentences) -> Tensor:
-    """(N,) → (1, N, D)."""
+def embed_tokens(embedding: Embedding, position: Any, ids: Tensor, positions: Tensor) -> Tensor:
+    """Embed ids at the positions that a tensor has, unchecked; both broadcast to (…). Returns (…, D)."""
     x = F.embedding(ids, embedding.table) * math.sqrt(embedding.d_model)
-    dropped: Tensor = position.dropout(x + F.embedding(sentences.positions, position.encoding))
-    return dropped[None]
+    embedded: Tensor = position.dropout(x + F.embedding(positions, position.encoding))
+    return embedded

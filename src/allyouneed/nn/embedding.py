@@ -19,8 +19,8 @@ from .module import Module
 class Embedding(Module):
     """Ids → vectors.
 
-    Shapes: ids (B, L), integers → (B, L, D). Refuses an id outside the vocabulary. The ids may be on the CPU, wherever
-    the table is: they are checked there, and a program that checks ids on a GPU waits for it.
+    Shapes: ids (B, L), integers → (B, L, D). Refuses an id outside the vocabulary. Ids may be on the CPU, whatever the
+    device of the table; a program that checks ids on a GPU waits for it.
     """
 
     def __init__(self, *, vocab_size: int, d_model: int) -> None:
@@ -33,7 +33,8 @@ class Embedding(Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         refuse_unknown_ids(ids, self.vocab_size)
-        return F.embedding(move(ids, self.table.device), self.table) * math.sqrt(self.d_model)  # (B, L) → (B, L, D)
+        ids = move(ids, self.table.device)
+        return F.embedding(ids, self.table) * math.sqrt(self.d_model)  # (B, L) → (B, L, D)
 
 
 def refuse_unknown_ids(ids: Tensor, vocab_size: int) -> None:

@@ -58,17 +58,20 @@ class Engine(Protocol):
         ...
 
 
-def make_engine(models: Sequence[Bundle | Transformer], precision: str = "auto") -> Engine:
+def make_engine(
+    models: Sequence[Bundle | Transformer], precision: str = "auto", *, cuda_graphs: bool = False
+) -> Engine:
     """Prepare a model for translating, or several as an ensemble.
 
     On a CPU the engine in C translates, on a GPU `nn/` does. `precision` is that of the weights; "auto" is int8 for a
     large vocabulary on a CPU, bfloat16 on a GPU that computes with it, else float32. If the engine differs from `nn/`,
-    because somebody has edited that, `nn/` itself translates, and a warning says so.
+    because somebody has edited that, `nn/` itself translates, and a warning says so. With `cuda_graphs` a CUDA GPU
+    replays each step of `nn/` as a graph; that has never run on one.
     """
     if precision not in ("auto", *get_args(Precision)):
         known = ", ".join(f'"{name}"' for name in ("auto", *get_args(Precision)))
         raise ConfigError(f"precision must be one of {known}; got {precision!r}")
-    engines = [_make_one(model, precision) for model in models]
+    engines = [_make_one(model, precision, cuda_graphs) for model in models]
     if len(engines) == 1:
         return engines[0]
     from .ensemble import EnsembleEngine
@@ -89,13 +92,13 @@ def pick_precision(config: ModelConfig) -> Literal["float32", "int8"]:
     return "int8" if is_large and fits_int8(config) else "float32"
 
 
-def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
+def _make_one(model: Bundle | Transformer, precision: str, cuda_graphs: bool) -> Engine:
     from ..bundle import Bundle
     from .unread_bundle import UnreadBundle
 
     on_cpu = isinstance(model, UnreadBundle) or _is_on_cpu(model)
     is_own = isinstance(model, Bundle) and bool(model.builder)  # a function of the user's made it, not in C
-    if on_cpu and precision != "bfloat16" and not is_own and load_library() is not None:
+    if on_cpu and precision != "bfloat16" and not is_own and not cuda_graphs and load_library() is not None:
         chosen = pick_precision(model.config) if precision == "auto" else cast(NativePrecision, precision)
         if isinstance(model, UnreadBundle) and is_as_compared():
             return NativeEngine(model.config, model.weights(), chosen)
@@ -107,10 +110,23 @@ def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
         missing = "the engine in C was not compiled (see docs/install.md)" if on_cpu else "int8 is for a CPU"
         missing = "a model of your own has no engine in C" if is_own else missing
         warnings.warn(f"{missing}; nn/ translates in float32, more slowly", SlowerEngineWarning, stacklevel=3)
+    definition = model.model if isinstance(model, Bundle) else model
+    return _definition_engine(definition, "float32" if precision == "int8" else precision, cuda_graphs)
+
+
+def _definition_engine(model: Transformer, precision: str, cuda_graphs: bool) -> Engine:
+    """Return `nn/` as an engine, with graphs if they compute the same."""
     from .definition import DefinitionEngine
 
-    definition = model.model if isinstance(model, Bundle) else model
-    return DefinitionEngine(definition, "float32" if precision == "int8" else precision)
+    if cuda_graphs:
+        from ..fast.comparison import describe_change
+        from .static_step import StaticEngine, find_difference
+
+        engine = StaticEngine(model, precision)
+        if not (difference := find_difference(engine)):
+            return engine
+        warnings.warn(f"{describe_change(model)} ({difference})", SlowerEngineWarning, stacklevel=5)
+    return DefinitionEngine(model, precision)
 
 
 def _compared_engine(model: Transformer, precision: NativePrecision) -> NativeEngine | None:

@@ -1,0 +1,259 @@
+"""`nn/` as an engine whose steps a CUDA GPU replays as a graph; not yet run on one, so it is off by default.
+
+A step is some hundred kernels, which Python launches more slowly than a GPU computes them; a graph is one launch. It
+needs a step that always has the same shapes and the same memory. So the KV caches are as long as they may become, and
+the newest token of each hypothesis is in the last place, as `nn/` and rotary positions expect: every step moves the
+older ones up by a place, and a mask hides the places that nothing is in. The blocks are those of the model.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..errors import AllYouNeedError, ConfigError
+from ..fast.comparison import varied_ids
+from ..fast.packed import embed_tokens
+from ..nn import DecoderCache, KVCache, Memory, Transformer
+from ..nn.embedding import refuse_unknown_ids
+from ..nn.position import refuse_long
+from .definition import DefinitionEngine, DefinitionStep
+
+LEAST_PLACES = 16  # of a cache
+MOST_KEPT = 8  # decoders that no search uses
+TOLERANCES = {"float32": 1e-3, "bfloat16": 0.05}  # root mean square, of the deviation of log-probabilities
+
+
+class Shape(NamedTuple):
+    """How many sentences a decoder has, hypotheses of each, and places for tokens of sources and targets."""
+
+    sentences: int
+    width: int
+    source_places: int
+    target_places: int
+
+
+def rounded_up(number: int, least: int = 1) -> int:
+    """Return the next power of two, so that few shapes occur."""
+    return max(least, 1 << (number - 1).bit_length())
+
+
+@dataclass(slots=True)
+class StaticKVCache(KVCache):
+    """Keys and values in places that stay the same; `rows` are the hypotheses that the next step continues."""
+
+    rows: Tensor | None = None
+
+    def update(self, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """As in `KVCache`: move all up by a place, and put those that `project` computes into the last one."""
+        assert self.rows is not None
+        kept = keys_and_values(self)
+        for places, newest in zip(kept, project(), strict=True):
+            places.copy_(torch.cat((places.index_select(0, self.rows)[:, :, 1:], newest), 2))
+        return kept
+
+
+def keys_and_values(cache: KVCache) -> tuple[Tensor, Tensor]:
+    """Return those of a cache that is not empty."""
+    assert cache.kept is not None
+    return cache.kept
+
+
+class StaticDecoder:
+    """All that a step reads and writes, in places that stay the same, for searches of one shape."""
+
+    def __init__(self, model: Transformer, like: DecoderCache, shape: Shape) -> None:
+        """`like` is a cache with keys and values of the same widths."""
+        self.model, self.shape = model, shape
+        self.graph: torch.cuda.CUDAGraph | None = None
+        table = model.projection.table
+        rows = shape.sentences * shape.width
+        self.newest = torch.zeros(rows, 1, dtype=torch.int64, device=table.device)
+        self.parents = torch.zeros(rows, dtype=torch.int64, device=table.device)
+        self.past = torch.zeros(1, dtype=torch.int64, device=table.device)  # tokens before the newest
+        self.places = torch.arange(shape.target_places, device=table.device)
+        self.memory = table.new_zeros(shape.sentences, 1, model.config.d_model)  # its keys and values are in the cache
+        self.memory_mask = self.newest.new_zeros(shape.sentences, 1, 1, shape.source_places, dtype=torch.bool)
+        self.logits = table.new_zeros(rows, len(table))
+        self.cache = DecoderCache(len(like.blocks))
+        for block, other in zip(self.cache.blocks, like.blocks, strict=True):
+            block.tokens = StaticKVCache(_places(other.tokens, rows, shape.target_places), rows=self.parents)
+            block.memory.kept = _places(other.memory, shape.sentences, shape.source_places)
+
+    def load(self, cache: DecoderCache, memory: Memory) -> None:
+        """Go on from a cache of `nn/` with as many hypotheses."""
+        length = memory.attn_mask.size(-1)
+        self.memory_mask.zero_()[..., :length] = memory.attn_mask
+        self.past.fill_(cache.length)
+        for block, other in zip(self.cache.blocks, cache.blocks, strict=True):
+            for places, values in zip(keys_and_values(block.tokens), keys_and_values(other.tokens), strict=True):
+                places.zero_()[:, :, -cache.length :] = values
+            for places, values in zip(keys_and_values(block.memory), keys_and_values(other.memory), strict=True):
+                places.zero_()[:, :, :length] = values
+
+    def as_cache(self, past: int, source_length: int) -> DecoderCache:
+        """Return a cache of `nn/` with the same tokens, in the same memory."""
+        cache = DecoderCache(len(self.cache.blocks))
+        for block, other in zip(cache.blocks, self.cache.blocks, strict=True):
+            keys, values = keys_and_values(other.tokens)
+            block.tokens.kept = keys[:, :, -past:], values[:, :, -past:]
+            keys, values = keys_and_values(other.memory)
+            block.memory.kept = keys[:, :, :source_length], values[:, :, :source_length]
+        return cache
+
+    def run(self) -> None:
+        """Compute the logits of what follows the newest tokens; the host decides nothing on the way."""
+        if self.graph is None:
+            self._step()
+        else:
+            self.graph.replay()
+
+    def capture(self) -> None:
+        """Record a step as a graph; the contents of all places are lost."""
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(2):  # libraries allocate their workspaces
+                self._step()
+                self.past.zero_()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            self._step()
+        self.graph = graph
+
+    def _step(self) -> None:
+        model = self.model
+        x = embed_tokens(model.target_embedding, model.target_position, self.newest, self.past)
+        is_taken = self.places >= len(self.places) - 1 - self.past
+        x = model.decoder(x, self.memory, self.memory_mask, is_taken[None], self.cache)
+        self.logits.copy_(model.projection(x)[:, 0])  # (N, 1, V) → (N, V)
+        self.past.add_(1)
+
+
+def _places(cache: KVCache, rows: int, length: int) -> tuple[Tensor, Tensor]:
+    keys, values = keys_and_values(cache)
+    heads, d_k, d_v = keys.size(1), keys.size(3), values.size(3)
+    return keys.new_zeros(rows, heads, length, d_k), values.new_zeros(rows, heads, length, d_v)
+
+
+class StaticEngine(DefinitionEngine):
+    """A `DefinitionEngine` with `StaticDecoder`s, which it keeps for the next searches of their shapes."""
+
+    def __init__(self, model: Transformer, precision: str = "auto", *, captures: bool = True) -> None:
+        """`captures` makes graphs, which needs a CUDA GPU."""
+        super().__init__(model, precision)
+        if captures and self.device.type != "cuda":
+            raise ConfigError(f"CUDA graphs need a CUDA GPU; the model is on {self.device}")
+        self._captures, self._lock = captures, Lock()
+        self._free: list[StaticDecoder] = []
+
+    def start(
+        self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
+    ) -> StaticStep:
+        """As in `Engine`."""
+        return StaticStep(self, sources, banned_ids, renormalize)
+
+    def take(self, like: DecoderCache, shape: Shape) -> StaticDecoder:
+        """Return a decoder of this shape for one search."""
+        with self._lock:
+            decoder = next((decoder for decoder in self._free if decoder.shape == shape), None)
+            if decoder:
+                self._free.remove(decoder)
+                return decoder
+        decoder = StaticDecoder(self.model, like, shape)
+        if self._captures:
+            decoder.capture()
+        return decoder
+
+    def give_back(self, decoder: StaticDecoder) -> None:
+        """Keep a decoder for other searches; a search gives back all that it took when it ends."""
+        with self._lock:
+            self._free = [*self._free, decoder][-MOST_KEPT:]
+
+
+class StaticStep(DefinitionStep):
+    """One search of a `StaticEngine`. Its first step is that of `nn/`, which also projects the memory."""
+
+    def __init__(
+        self, engine: StaticEngine, sources: Sequence[Sequence[int]], banned_ids: Sequence[int], renormalize: bool
+    ) -> None:
+        copies = [sources[-1]] * (rounded_up(len(sources)) - len(sources))  # which nobody reads
+        super().__init__(engine, [*sources, *copies], banned_ids, renormalize)
+        del self._sentences[len(sources) :], self._rows[len(sources) :]
+        self._engine = engine
+        self._decoder: StaticDecoder | None = None
+        self._most, self._length = 1, 0
+
+    def _kept(self, left: list[int], count: int) -> list[int]:
+        size = rounded_up(len(left))
+        return [*left, *[left[-1]] * (size - len(left))] if size < count else []
+
+    def _width(self, most: int) -> int:
+        self._most = max(self._most, most)
+        return self._most
+
+    def _decode(self, parents: Tensor, newest: Tensor, kept: Tensor | None) -> Tensor:
+        if self._length == 0:
+            logits = super()._decode(parents, newest, kept)
+        else:
+            config = self._engine.config
+            refuse_unknown_ids(newest, config.effective_target_vocab_size)
+            refuse_long(self._length + 1, config.max_length)
+            decoder = self._placed(parents, kept)
+            decoder.newest.copy_(self._put(newest)[:, None])
+            decoder.run()
+            logits = decoder.logits
+        self._length += 1
+        return logits
+
+    def _placed(self, parents: Tensor, kept: Tensor | None) -> StaticDecoder:
+        """Return the decoder with these hypotheses: another one if the shape has changed."""
+        sentences = len(self._memory.attn_mask if kept is None else kept)
+        source_length = self._memory.attn_mask.size(-1)
+        shape = Shape(
+            sentences,
+            len(parents) // sentences,
+            rounded_up(source_length, LEAST_PLACES),
+            rounded_up(self._length + 1, LEAST_PLACES),
+        )
+        before = self._decoder
+        if before and before.shape == shape:
+            before.parents.copy_(self._put(parents))
+            return before
+        if before:
+            self._cache = before.as_cache(self._length, source_length)
+        self._select(parents, kept)
+        self._decoder = self._engine.take(self._cache, shape)
+        self._decoder.load(self._cache, self._memory)
+        self._decoder.parents.copy_(self._put(torch.arange(len(parents))))
+        weakref.finalize(self, self._engine.give_back, self._decoder)
+        return self._decoder
+
+
+@torch.inference_mode()
+def find_difference(engine: StaticEngine) -> str:
+    """Say how steps of the engine differ from those of `nn/`, beyond rounding; "" if they do not."""
+    config, rng = engine.config, torch.Generator().manual_seed(0)
+    sources = [varied_ids(min(n, config.max_length), config.vocab_size, config.pad_id, rng).tolist() for n in (9, 5, 7)]
+    steps = DefinitionStep(engine, sources, (), True), engine.start(sources)
+    for hypotheses in ([0, 1, 2], [0, 0, 1, 2], [1, 0, 3], [0, 2, 2], [0, 1])[: config.max_length]:
+        tokens = varied_ids(
+            len(hypotheses), config.effective_target_vocab_size, config.effective_target_pad_id, rng
+        ).tolist()
+        try:
+            for step in steps:
+                step(hypotheses, tokens)
+        except (AllYouNeedError, AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+            return f"a static step cannot compute this model ({type(error).__name__}: {error})"
+        right, ours = (step.log_probabilities() for step in steps)
+        difference = float((ours - right).square().mean().sqrt())
+        if not difference <= TOLERANCES[engine.precision] * float(right.std()):
+            return f"a static step differs from nn/ by {difference:.3g} nats"
+    return ""
