@@ -126,3 +126,21 @@ def test_a_title_may_fill_as_many_cells_as_the_heading() -> None:
 @pytest.mark.parametrize("row", [["it", "lo"], ["no", "id"], ["French", "francese"], ["a source", "una fonte"]])
 def test_a_pair_below_others_is_no_heading(row: list[str]) -> None:
     assert find_columns(["a dog", "un cane"], (), Path("a.csv"), row) == PairColumns(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "numbers", "is_heading"),
+    [
+        (["ID", "Text A", "Text B"], [1, 2, 3, 4, 5], True),
+        (["Datum", "Text A", "Text B"], ["3.5.2026"] * 5, True),
+        (["0", "a dog", "un cane"], [1, 2, 3, 4, 5], False),
+        (["a1", "a dog", "un cane"], ["a2", "a3", "a4", "a5", "a6"], False),
+        (["a", "a dog", "un cane"], [1], False),
+    ],
+)
+@pytest.mark.parametrize("columns", [("B", "C"), ("2", "3")])
+def test_a_row_of_words_above_numbers_is_a_heading(
+    first: list[str], numbers: list[object], is_heading: bool, columns: Sequence[str]
+) -> None:
+    rows = [[str(number), "a cat", "un gatto"] for number in numbers]
+    assert bool(find_columns(first, columns, Path("a.csv"), *rows).heading) == is_heading

@@ -23,6 +23,7 @@ _SAME_SIDE = [{name for kind in _SIDES[:1] for name in kind[side]} for side in (
 _NUMBERS = ("id", "no")  # columns that number the rows, but Indonesian and Norwegian in a table of two
 _NO_NAME = re.compile(r"^\d+$|\s\S+\s.*[.!?…]$|[。！？]$|^.{31}")  # of a column: it is long, a sentence, or a number
 _LONGEST_CODE = 3  # letters
+_FEWEST_NUMBERS = 5  # in a column, below a word that is taken for its name
 _TITLE_ROWS = 10  # in which titles stand that fill as many cells as the heading
 HEAD_ROWS = 40  # in which the heading is looked for, and which show what columns have
 SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
@@ -139,7 +140,16 @@ class _Head:
         for row in range(len(self.rows)):
             if self.sides(row, places):
                 return self._found(places, row, heading=True)
-        return self._found(places, begin, heading=begin > 0)  # titles stand above a heading
+        return self._found(places, begin, heading=begin > 0 or self.names_numbers(begin))  # titles are above a heading
+
+    def names_numbers(self, row: int) -> bool:
+        """Return True if some column has letters in a row, and then only numbers or dates, as below the heading ID."""
+        below = [self.cells(other) for other in range(row + 1, len(self.rows))]
+        for place, name in enumerate(self.cells(row)):
+            values = [cells[place] for cells in below if place < len(cells) and cells[place]]
+            if len(values) >= _FEWEST_NUMBERS and _has_letter(name) and not any(map(_has_letter, values)):
+                return True
+        return False
 
     def recognized(self) -> PairColumns:
         """The columns by a heading, or those of a table of two columns."""
@@ -247,6 +257,10 @@ def example_columns(names: Sequence[str], rows: Sequence[Sequence[str]] = (), *,
     if is_heading and len(chosen) == 2:
         return ",".join(chosen)
     return ",".join(column_letters(place) if letters else str(place + 1) for place in likely)
+
+
+def _has_letter(text: str) -> bool:
+    return any(map(str.isalpha, text))
 
 
 def _text_length(cells: Iterable[str]) -> int:
