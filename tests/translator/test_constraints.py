@@ -19,7 +19,7 @@ from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from allyouneed.translator.constraints import (
     ConstraintBuilder,
-    code_signs_differ,
+    codes_differ,
     copied_kinds,
     extra_spans,
     numbers_are_lost,
@@ -234,11 +234,26 @@ def test_a_number_comes_back_however_its_parts_are_written(source: str, target: 
     assert numbers_are_lost(source, target) == lost
 
 
-@pytest.mark.parametrize("source", ["$1 files", "##name_x## [left]", "<<name>> of ^1", "a|b", "~x@ y = z"])
-def test_signs_of_codes_that_are_not_known_come_back(source: str) -> None:
-    assert not code_signs_differ(source, source[::-1])
-    assert code_signs_differ(source, "".join(one for one in source if one.isalnum()))
-    assert code_signs_differ("a", source)
+@pytest.mark.parametrize(
+    "source",
+    [
+        "$1 files", "##name_x## [left]", "<<name>> of ^1", "a|b", "~x@ y = z", "/etc/passwd is here", "see .bashrc now",
+        "--help me", "call open() or a.b()", "press Ctrl+C", "«Name» and ‹Name›", "!important", "page 5",
+        "%%name%% is in std::list", "//name//",
+    ],
+)  # fmt: skip
+def test_codes_that_are_not_known_come_back(source: str) -> None:
+    assert not codes_differ(source, f"E {source}, va bene.")
+    assert codes_differ(source, "".join(one for one in source if one.isalpha()))
+    assert codes_differ(source, "E")
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["-Where is he?", "...and then, and/or (in Rome): why?!", "It is \"big\" – isn't it; or 'so'", "«La casa è qui»"],
+)
+def test_signs_of_sentences_are_no_codes(source: str) -> None:
+    assert not codes_differ(source, "E")
 
 
 def test_the_kinds_that_are_copied_are_those_that_the_training_pairs_do_not_speak_against() -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from ..decode import Limit, Order
 from ..errors import InputError
 from ..text.glossary import Glossary
-from ..text.spans import CopyStatistics, SpanMatch, find_spans, iter_spans
+from ..text.spans import AROUND, CopyStatistics, SpanMatch, find_spans, iter_spans
 from ..text.tokenizer import Tokenizer
 from .constraint_state import PhraseConstraint
 
@@ -18,8 +18,13 @@ BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$|\w+%|#@)|\{[}:!]")
 OF_SIGNS = ("tags", "placeholders")
 SIGNS = frozenset("%{}<>")
 # What a placeholder of a kind that is not known is made of, and hardly a sentence.
-_CODE_SIGNS = "%{}<>$@\\|^=_[]#~`*"
-_QUOTED_WORD = re.compile(r"«\w++»")  # «Name», which a merge fills in; also a quotation, which may get other signs
+CODE_SIGNS = "%{}<>$@\\|^=_[]#~`*"
+# «Name», which a merge fills in; also a quotation, which may get other signs. And a word with a sign of sentences where
+# none has it: /etc/passwd, .bashrc, --help; %%name%%, std::list; open(), Ctrl+C. A dash may begin what somebody says.
+CODE_RUN = re.compile(
+    r"[«‹]\w++[»›]|(?<!\S)(?:-{2,}|[/.:;!=+&])(?=[^\W\d_])\S++|(?<!\S)[^\s/:%=+&]*+(?://|::|%%|==|\+\+|&&)(?=\w)\S++"
+    r"|(?<!\S)\w[\w.]*+\(\)|(?<!\S)[^\W\d_]++\+[^\W_]\S*+"
+)
 TAG_NAME = re.compile(r"</?\s*([^\s/>]+)")
 UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
@@ -44,6 +49,8 @@ def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterab
 
 def numbers_are_lost(source: str, target: str) -> bool:
     """Whether a number of `source` is not in `target`, however it is written there: 1,234.5 as 1.234,5 or 1 234,5."""
+    if not any(map(str.isdigit, source)):
+        return False
     numbers, target_numbers = _numbers(source), _numbers(target)
     joined, target_joined = (Counter("".join(number) for number in some) for some in (numbers, target_numbers))
     parts, target_parts = (Counter(part for number in some for part in number) for some in (numbers, target_numbers))
@@ -56,13 +63,18 @@ def _numbers(text: str) -> list[list[str]]:
     return [["".join(str(int(figure)) for figure in part) for part in re.findall(r"\d+", one)] for one in numbers]
 
 
-def code_signs_differ(source: str, target: str) -> bool:
-    """Whether a sign that codes are made of, and hardly a sentence, is in `target` more or less often.
+def codes_differ(source: str, target: str) -> bool:
+    """Whether `target` has lost a number or a word that is a code, or has a sign of codes more or less often.
 
-    A word in guillemets must stay as it is, too.
+    Those are signs that codes are made of, and hardly a sentence: `[`, `<`, `#`.
     """
-    quoted = Counter(_QUOTED_WORD.findall(source)) - Counter(_QUOTED_WORD.findall(target))
-    return bool(quoted) or any(source.count(sign) != target.count(sign) for sign in _CODE_SIGNS)
+    lost = Counter(_code_runs(source)) - Counter(_code_runs(target))
+    signs_differ = any(source.count(sign) != target.count(sign) for sign in CODE_SIGNS)
+    return bool(lost) or signs_differ or numbers_are_lost(source, target)
+
+
+def _code_runs(text: str) -> list[str]:
+    return [run.rstrip(AROUND) for run in CODE_RUN.findall(text)]
 
 
 def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> list[tuple[int, int]]:

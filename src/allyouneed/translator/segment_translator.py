@@ -11,7 +11,7 @@ from ..machine.device import parallel_map
 from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from .alignment import Aligner, Unit
-from .constraints import ConstraintBuilder
+from .constraints import ConstraintBuilder, codes_differ
 from .generation import GenerationRequest, TranslationGenerator
 from .segments import Segment, batch_segments
 from .translation import Flag, Translation
@@ -91,8 +91,9 @@ def _needed(request: GenerationRequest, prefix: list[int], i: int) -> int:
 class SegmentTranslator:
     """Translates segments. One of a source longer than `longest_source` tokens is flagged `long`.
 
-    One with what the vocabulary does not have is flagged `unknown`, and one that lacks a run of its source whose signs
-    are not of the language (`CopyStatistics.foreign_runs`) is flagged `wrong_spans`.
+    One with what the vocabulary does not have is flagged `unknown`. One that lacks a run of its source whose signs are
+    not of the language (`CopyStatistics.foreign_runs`) is flagged `wrong_spans`, and with `checks_codes` one that lacks
+    a code or a number.
 
     It keeps nothing between calls, so several threads may use it at once.
     """
@@ -105,8 +106,10 @@ class SegmentTranslator:
         longest_source: int,
         unknown: int | None,
         copies: CopyStatistics,
+        checks_codes: bool,
     ) -> None:
         self._generator, self._aligner, self._copies = generator, aligner, copies
+        self._checks_codes = checks_codes
         self._longest_source, self._unknown = longest_source, unknown
 
     def translate(
@@ -205,7 +208,8 @@ class SegmentTranslator:
         text = self._aligner.replace_unknown(text, segment.text, segment.request.source, hypothesis)
         constraints = segment.constraints
         wrong = constraints and constraints.spans_differ(segment.text, text, prefix=segment.request.prefix)
-        if wrong or Counter(self._copies.foreign_runs(segment.text)) - Counter(self._copies.foreign_runs(text)):
+        lost = Counter(self._copies.foreign_runs(segment.text)) - Counter(self._copies.foreign_runs(text))
+        if wrong or lost or (self._checks_codes and codes_differ(segment.text, text)):
             flags = (*flags, "wrong_spans")
         if not hypothesis.finished:
             flags = (*flags, "unfinished")

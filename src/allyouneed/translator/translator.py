@@ -177,6 +177,7 @@ class Translator:
             longest_source=self._splitter.longest_source,
             unknown=self.source_tokenizer.unk_id,
             copies=self.bundle.copy_statistics,
+            checks_codes=self.splits_sentences,  # a model of strings may write them otherwise
         )
 
     def _refuse_changed_weights(self) -> None:

@@ -70,6 +70,8 @@ def page_rules() -> dict[str, Any]:
         "byPlace": _pattern(constraints.BY_PLACE, "uy"),
         "ofSigns": constraints.OF_SIGNS,
         "signs": "".join(sorted(constraints.SIGNS)),
+        "codeSigns": constraints.CODE_SIGNS,
+        "codeRun": _pattern(constraints.CODE_RUN, "gu"),
         "tagName": _pattern(constraints.TAG_NAME, "uy"),
         "unpaired": sorted(constraints.UNPAIRED),
         "carriers": constraints.CARRIERS,

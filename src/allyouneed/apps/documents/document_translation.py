@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...text.sentences import CharSpan, gap_between, sentence_spans, whole_span
 from ...text.spans import is_in_word, iter_spans
 from ...translator import Translator
-from ...translator.constraints import code_signs_differ, numbers_are_lost, spans_differ
+from ...translator.constraints import codes_differ, spans_differ
 from ...translator.translation import Flag, Translation
 from . import Document, Mark, TranslationUnit, UnitTranslation
 from .inline import WordLink, place_sentence_marks
@@ -332,8 +332,7 @@ def _reasons(
     source, target = _without_opaque(unit.text, unit.marks, unit.opaque), _without_opaque(text, marks, unit.opaque)
     if (
         spans_differ(source, target, _KEPT_SPANS)
-        or code_signs_differ(source, target)
-        or numbers_are_lost(source, target)
+        or codes_differ(source, target)
         or any(target.count(sign) < source.count(sign) for sign in unit.signs)
     ):
         flags.add("wrong_spans")  # whatever the search was told to copy

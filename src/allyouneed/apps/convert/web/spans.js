@@ -91,10 +91,15 @@ class Copies {
 }
 
 function stripped(text, signs) {
-  let [start, end] = [0, text.length];
-  while (start < end && signs.includes(text[start])) start++;
-  while (end > start && signs.includes(text[end - 1])) end--;
-  return text.slice(start, end);
+  let start = 0;
+  while (start < text.length && signs.includes(text[start])) start++;
+  return strippedAtEnd(text.slice(start), signs);
+}
+
+function strippedAtEnd(text, signs) {
+  let end = text.length;
+  while (end && signs.includes(text[end - 1])) end--;
+  return text.slice(0, end);
 }
 
 // How often each of some strings occurs.
@@ -113,6 +118,29 @@ function spansDiffer(source, target, kinds) {
   const [wanted, found] = [orderedSpans(source, kinds), orderedSpans(target, kinds)];
   const wrongTags = isNested(wanted.tags) ? !isNested(found.tags) : wanted.tags.join("\n") !== found.tags.join("\n");
   return wrongTags || wanted.byPlace.join("\n") !== found.byPlace.join("\n");
+}
+
+// Whether a target has lost a number or a word that is a code, or has a sign of codes more or less often.
+function codesDiffer(source, target) {
+  const runs = (text) => countOf([...text.matchAll(RULES.codeRun)].map(([run]) => strippedAtEnd(run, RULES.around)));
+  const times = (text, sign) => text.split(sign).length;
+  if (isMissing(runs(source), runs(target)) || [...RULES.codeSigns].some((sign) => times(source, sign) !== times(target, sign))) return true;
+  const [numbers, targetNumbers] = [source, target].map(numbersOf);
+  const isLost = (read) => isMissing(countOf(numbers.flatMap(read)), countOf(targetNumbers.flatMap(read)));
+  return isLost((parts) => [parts.join("")]) && isLost((parts) => parts);
+}
+
+// The numbers outside of other spans, in figures of ASCII, in the parts between their signs.
+function numbersOf(text) {
+  const numbers = findSpans(text, RULES.kinds).filter(({ kind }) => kind === "numbers");
+  return numbers.map((span) => span.text.match(/\p{Nd}+/gu).map((part) => [...part].map(figureOf).join("")));
+}
+
+// The value of a decimal digit: those of a script follow one another, from 0 on.
+function figureOf(digit) {
+  let before = 0;
+  while (/\p{Nd}/u.test(String.fromCodePoint(digit.codePointAt(0) - before - 1))) before++;
+  return before % 10;
 }
 
 // Where in a target stand spans, and signs that placeholders of the source are made of, which the source has not as often.

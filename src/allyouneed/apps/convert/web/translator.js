@@ -124,7 +124,7 @@ class Translator {
     const isLost = isMissing(countOf(this.copies.foreignRuns(text)), countOf(this.copies.foreignRuns(translation)));
     const flags = {
       repeats,
-      wrong_spans: isLost || this.constraints.differ(text, translation),
+      wrong_spans: isLost || this.constraints.differ(text, translation) || (this.rules.splitting.split && codesDiffer(text, translation)),
       unfinished: !best.finished,
       long: source.length > this.rules.longestSource,
       unknown: this.source.unk !== undefined && source.includes(this.source.unk),
