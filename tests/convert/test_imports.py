@@ -9,6 +9,7 @@ from allyouneed.apps.convert.exports import export_bundle
 from allyouneed.apps.convert.imports import import_checkpoint, imported_card, recognize
 from allyouneed.bundle import Bundle
 from allyouneed.errors import CheckpointError, OutputError
+from allyouneed.translator import Translator
 from bundles import make_bundle
 
 
@@ -38,6 +39,16 @@ def test_an_output_that_exists_is_refused(exported: Path, tmp_path: Path) -> Non
 def test_languages_that_are_named_are_those_of_the_bundle(exported: Path, tmp_path: Path) -> None:
     import_checkpoint(exported, tmp_path / "out", source_language="en", target_language="it")
     assert Bundle.load(tmp_path / "out").languages == ("en", "it")
+
+
+def test_characters_without_width_do_not_reach_an_imported_model(exported: Path, tmp_path: Path) -> None:
+    translator = Translator(import_checkpoint(exported, tmp_path / "out"))
+
+    def read(text: str) -> list[list[int]]:
+        return [segment.request.source for segment in translator.split([text]).segments]
+
+    assert read("a\u00adb\u200bc\ufeff") == read("abc")
+    assert read("abc") != read("ab")
 
 
 def test_a_failed_import_leaves_nothing(exported: Path, tmp_path: Path) -> None:

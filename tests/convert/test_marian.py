@@ -52,6 +52,16 @@ def test_logits_are_those_of_the_converted_model(model: Any, bundle: Bundle) -> 
         torch.testing.assert_close(bundle.model(source, target), expected, rtol=1e-4, atol=1e-4)
 
 
+def test_characters_without_width_do_not_reach_an_imported_model(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+
+    def read(text: str) -> list[list[int]]:
+        return [segment.request.source for segment in translator.split([text]).segments]
+
+    assert read("the c\u00adat \u200bse\u200bes\u2060 the \ufeffdog") == read("the cat sees the dog")
+    assert read("the cat sees the dog") != read("the cat sees the")
+
+
 def test_the_search_is_that_of_decoder_yml(bundle: Bundle) -> None:
     decode = bundle.decode
     assert (decode.beam, decode.alpha, decode.length_penalty, decode.length_ratio) == (6, 1.0, "plain", 2.5)

@@ -200,9 +200,14 @@ class DataConfig(Checked):
 
 
 def _unpack_single_files(config: CorpusConfig | DataConfig) -> None:
-    """Take a list of one file for that file."""
+    """Take a list of one file for that file. Refuse a file without a name."""
     for name in _PARTS:
         where = getattr(config, name)
+        if where == "" or (isinstance(where, tuple) and "" in where):
+            raise ConfigError(
+                f"{name} must name a file of pairs, or two files, [source, target]; got {format_value(where)}. "
+                f"Leave {name} out for none"
+            )
         if isinstance(where, tuple) and len(where) == 1:
             object.__setattr__(config, name, where[0])
 
