@@ -1,15 +1,17 @@
-"""Training on a GPU: tokens a second, share of the card's peak, hours to the paper's 100,000 updates, BLEU by minutes.
+"""Training and translating on a GPU: checks, tokens a second, share of the card's peak, BLEU by minutes.
 
     python benchmarks/gpu.py [--sizes base big] [--updates 50] [--batch-tokens 25000] [--peak TFLOPS] [--no-compile]
                              [--captions FOLDER] [--tatoeba FOLDER] [--minutes 10] [--cpu]
 
-Four systems, on the same batches of random ids in sentences of the lengths of WMT's, in bfloat16: ours; ours with
-encoder and decoder compiled by `torch.compile`; where transformers can be imported, `MarianMTModel` of the same size by
-the usual loop of PyTorch; and where accelerate can be imported too, the same model by `Seq2SeqTrainer`. "Useful" is
-matrix work for real tokens alone, by formula; its share is that of the card's dense bfloat16 peak, which its maker's
-data sheet has. With the folders of Multi30K's and Tatoeba's files, `allyouneed train --minutes` is run for the recipe
-of each, and the BLEU of its validations is listed by minutes. Without a GPU it says so and ends with exit code 2,
-unless --cpu tries the command with `--sizes tiny`.
+First checks: whether the fast pass is used, where an update waits, whether equal runs have equal weights. Then speed of
+searches, each precision with and without CUDA graphs. Then training on random ids in sentences of the lengths of
+WMT's: ours (packed batches) in bfloat16 and in float32; the shortest training that could be as fast (gpu_padded.py);
+both with layers compiled, after the comparison with the definition; and where transformers and accelerate can be
+imported, `MarianMTModel` of the same size by the usual loop of PyTorch and by `Seq2SeqTrainer`. "Useful" is matrix work
+for real tokens alone, by formula; its share is that of the card's dense bfloat16 peak in its maker's data sheet. Every
+row is printed as soon as it is measured. With the folders of Multi30K's and Tatoeba's files, `allyouneed train
+--minutes` is run for the recipe of each, and the BLEU of its validations is listed by minutes. Without a GPU it says so
+and ends with exit code 2, unless --cpu tries the command with `--sizes tiny`.
 """
 
 import argparse
@@ -18,29 +20,41 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
+from datetime import date
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from gpu_decode import Speed, measure_decoding
+from gpu_padded import narrow_batches, padded_loss, staged_ahead
 from train_worker import transformers_updates, useful_flops
 
 from allyouneed import ModelConfig, Recipe, Transformer, recipe_path
 from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch, batches
 from allyouneed.data.pairs import EncodedPairs, Side
-from allyouneed.fast.passes import choose_loss, made_ahead
-from allyouneed.train import add_gradients, make_optimizer, updates
+from allyouneed.fast.passes import choose_loss, find_difference, made_ahead, without_dropout
+from allyouneed.train import Update, add_gradients, make_optimizer, updates
+from allyouneed.train.gradients import BatchLoss
 
 PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312, "L40": 181, "L4": 121, "A10": 125, "4090": 165}
 WARM_UP = 5  # updates that are not counted
 BATCHES = 20
 PAPER_UPDATES = 100_000
+OURS: dict[str, dict[str, Any]] = {
+    "ours": {},
+    "padded": {"padded": True},
+    "ours, compiled": {"compiled": True},
+    "padded, compiled": {"padded": True, "compiled": True},
+    "ours, float32": {"precision": "float32"},
+}
 
 
 class Row(NamedTuple):
@@ -61,22 +75,41 @@ def peak_flops(card: str, given_teraflops: float) -> float:
 
 
 def random_pairs(vocab_size: int, count: int) -> EncodedPairs:
-    """Random ids in sentences of about 25 tokens."""
+    """Random ids in sentences of about 25 tokens; a target is about as long as its source."""
     rng = np.random.default_rng(1)
-    lengths = np.clip(rng.gamma(4, 6.5, (2, count)), 4, 120).astype(int)
+    of_sources = rng.gamma(4, 6.5, count)
+    of_targets = of_sources * rng.normal(1.05, 0.15, count)
+    lengths = (np.clip(side, 4, 120).astype(int) for side in (of_sources, of_targets))
     source, target = (Side.from_sentences([rng.integers(3, vocab_size, n).tolist() for n in side]) for side in lengths)
     return EncodedPairs(source, target)
 
 
-def our_updates(setup: dict[str, Any], stored: Sequence[tuple[Any, Any]], *, compiled: bool) -> Iterator[object]:
+def our_updates(
+    setup: dict[str, Any],
+    stored: Sequence[tuple[Any, Any]],
+    *,
+    precision: Literal["float32", "bfloat16"] = "bfloat16",
+    padded: bool = False,
+    compiled: bool = False,
+) -> Iterator[Update]:
     """Updates of ours, without end, as in a run: batches come from a thread, and the optimizer is the paper's."""
-    model = Transformer(ModelConfig(**setup["model"])).to(setup["device"])
-    if compiled:
-        model.encoder.compile(dynamic=True)
-        model.decoder.compile(dynamic=True)
-    config = TrainConfig(steps=10**6, precision="bfloat16")
-    loss_of, _ = choose_loss(model, config)
-    feed = made_ahead((Batch(*pair) for pair in cycle(stored)), loss_of, model, config)
+    device = torch.device(setup["device"])
+    torch.manual_seed(1)
+    model = Transformer(ModelConfig(**setup["model"])).to(device)
+    config = TrainConfig(steps=10**6, precision=precision)
+    if padded:
+        loss_of: BatchLoss = padded_loss
+        with without_dropout(model):
+            reason = find_difference(padded_loss, model, config)
+    else:
+        loss_of, reason = choose_loss(model, config)
+    if reason:
+        print(reason, file=sys.stderr)
+    if compiled:  # only now: in the comparison every kind of pass would be compiled, too
+        for layer in (*model.encoder.layers, *model.decoder.layers):
+            layer.compile(dynamic=True)
+    endless = (Batch(*pair) for pair in cycle(stored))
+    feed = staged_ahead(endless, device) if padded else made_ahead(endless, loss_of, model, config)
     gradients = partial(add_gradients, loss_of=loss_of)
     return updates(model, make_optimizer(model, config), feed, config, gradients=gradients)
 
@@ -93,33 +126,62 @@ def time_updates(done: Iterator[object], count: int) -> float:
     return time.perf_counter() - begin
 
 
-def measure(size: str, system: str, config: ModelConfig, *, batch_tokens: int, updates: int) -> Row:
+@cache
+def stored_batches(size: str, batch_tokens: int, *, narrow: bool) -> list[tuple[Any, Any]]:
+    """The batches of a size, made once; narrow ones are some of ten times as many, as a corpus has."""
+    config = paper_model(size)
+    pairs = random_pairs(config.vocab_size, BATCHES * batch_tokens // 20 * (10 if narrow else 1))
+    if narrow:
+        every = narrow_batches(pairs, batch_tokens=batch_tokens, pad_id=config.pad_id)[:-1]
+        chosen = [every[i] for i in np.random.default_rng(1).permutation(len(every))[:BATCHES]]
+    else:
+        chosen = list(islice(batches(pairs, batch_tokens=batch_tokens, seed=1, pad_id=config.pad_id), BATCHES))
+    return [(batch.source, batch.target) for batch in chosen]
+
+
+def measure(size: str, system: str, *, batch_tokens: int, updates: int) -> Row:
     """Train for some updates on the GPU, or where there is none on the CPU, and take the time."""
-    pairs = random_pairs(config.vocab_size, BATCHES * batch_tokens // 20)
-    some = list(islice(batches(pairs, batch_tokens=batch_tokens, seed=1, pad_id=config.pad_id), BATCHES))
-    setup: dict[str, Any] = {"model": asdict(config), "device": default_device().type}
-    stored = [(batch.source, batch.target) for batch in some]
+    setup: dict[str, Any] = {"model": asdict(paper_model(size)), "device": default_device().type}
+    stored = stored_batches(size, batch_tokens, narrow=system.startswith("padded"))
     if system == "Trainer":
         from gpu_trainer import trainer_seconds
 
         seconds = trainer_seconds(setup, stored, warm_up=WARM_UP, updates=updates, wait=wait)
+    elif system == "usual loop":
+        seconds = time_updates(transformers_updates(setup, cycle(stored), "bfloat16"), updates)
     else:
-        make = {
-            "ours": partial(our_updates, setup, stored, compiled=False),
-            "ours, compiled": partial(our_updates, setup, stored, compiled=True),
-            "usual loop": partial(transformers_updates, setup, cycle(stored), "bfloat16"),
-        }[system]
-        seconds = time_updates(make(), updates)
+        seconds = time_updates(our_updates(setup, stored, **OURS[system]), updates)
     work = [useful_flops(setup, stored[number % len(stored)]) for number in range(WARM_UP, WARM_UP + updates)]
     return Row(size, system, sum(one[1] for one in work), sum(one[0] for one in work), updates, seconds)
 
 
+def checks(size: str, batch_tokens: int) -> Iterator[str]:
+    """What has to be known before any speed: a line each."""
+    setup: dict[str, Any] = {"model": asdict(paper_model(size)), "device": default_device().type}
+    stored = stored_batches(size, batch_tokens, narrow=False)
+    for padded in (False, True):
+        done = our_updates(setup, stored, padded=padded)
+        list(islice(done, WARM_UP))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if torch.cuda.is_available():
+                torch.cuda.set_sync_debug_mode("warn")
+            try:
+                list(islice(done, 3))
+            finally:
+                if torch.cuda.is_available():
+                    torch.cuda.set_sync_debug_mode("default")
+        lines = sorted({f"{Path(one.filename).name}:{one.lineno}" for one in caught})
+        yield f"{'padded' if padded else 'packed'}: 3 updates wait in {len(lines)} lines {' '.join(lines)}".rstrip()
+    losses = [[update.loss.item() for update in islice(our_updates(setup, stored), 20)] for _ in range(2)]
+    yield f"two equal runs have {'equal' if losses[0] == losses[1] else 'different'} losses after 20 updates"
+
+
 def systems(*, compiles: bool) -> list[str]:
-    """What can be measured here."""
+    """What can be measured here, the most telling first."""
     has_peers = find_spec("transformers") is not None
     return [
-        "ours",
-        *(["ours, compiled"] if compiles else []),
+        *(name for name, options in OURS.items() if compiles or not options.get("compiled")),
         *(["usual loop"] if has_peers else []),
         *(["Trainer"] if has_peers and find_spec("accelerate") else []),
     ]
@@ -160,18 +222,27 @@ def wait() -> None:
         torch.cuda.synchronize()
 
 
-def table(rows: list[Row], *, peak: float) -> str:
-    """The rows as a table in Markdown; the share is left out where the peak is not known."""
-    lines = [
-        "| model | system | target tokens/s | useful TFLOP/s | share of peak | hours to 100,000 updates |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
-    for row in rows:
-        useful, hours = row.flops / row.seconds, row.seconds / row.updates * PAPER_UPDATES / 3600
-        share = f"{useful / peak:.0%}" if peak else "unknown"
-        speed = f"{row.tokens / row.seconds:,.0f}"
-        lines.append(f"| {row.size} | {row.system} | {speed} | {useful / 1e12:.1f} | {share} | {hours:.1f} |")
-    return "\n".join(lines)
+HEADER = """
+| model | system | target tokens/s | useful TFLOP/s | share of peak | hours to 100,000 updates |
+|---|---|---:|---:|---:|---:|"""
+
+
+def table_line(row: Row, *, peak: float) -> str:
+    """A row in Markdown; the share is left out where the peak is not known."""
+    useful, hours = row.flops / row.seconds, row.seconds / row.updates * PAPER_UPDATES / 3600
+    share = f"{useful / peak:.0%}" if peak else "unknown"
+    speed = f"{row.tokens / row.seconds:,.0f}"
+    return f"| {row.size} | {row.system} | {speed} | {useful / 1e12:.1f} | {share} | {hours:.1f} |"
+
+
+def print_decoding(size: str) -> None:
+    """Print the speed of searches with a model of this size, and what differs."""
+    print("\n| model | engine | sentences | beam | tokens/s |\n|---|---|---:|---:|---:|")
+    found = list(measure_decoding(paper_model(size), default_device(), wait))
+    for speed in found:
+        if isinstance(speed, Speed):
+            print(f"| {size} | {speed.engine} | {speed.sentences} | {speed.beam} | {speed.tokens_per_second:,.0f} |")
+    print("\n".join(["", *(line for line in found if isinstance(line, str))]), flush=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -190,13 +261,16 @@ def main(arguments: list[str] | None = None) -> int:
         print("make bench-gpu needs a CUDA GPU, and PyTorch finds none here", file=sys.stderr)
         return 2
     card = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-    print(f"{card}, torch {torch.__version__}, bfloat16, batches of {options.batch_tokens:,} tokens\n")
-    rows = [
-        measure(size, system, paper_model(size), batch_tokens=options.batch_tokens, updates=options.updates)
-        for size in options.sizes
-        for system in systems(compiles=not options.no_compile)
-    ]
-    print(table(rows, peak=peak_flops(card, options.peak)))
+    print(f"{card}, torch {torch.__version__}, {date.today()}, batches of {options.batch_tokens:,} tokens\n")
+    for line in checks(options.sizes[0], options.batch_tokens):
+        print(f"- {line}", flush=True)
+    for size in options.sizes:
+        print_decoding(size)
+    print(HEADER)
+    for size in options.sizes:
+        for system in systems(compiles=not options.no_compile):
+            row = measure(size, system, batch_tokens=options.batch_tokens, updates=options.updates)
+            print(table_line(row, peak=peak_flops(card, options.peak)), flush=True)
     for recipe, folder in (("multi30k-en-de", options.captions), ("tatoeba-en-it", options.tatoeba)):
         if folder:
             print(train_for_minutes(recipe, folder, options.minutes))

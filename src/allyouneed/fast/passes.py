@@ -69,8 +69,8 @@ def find_difference(loss_of: BatchLoss, model: Transformer, config: TrainConfig)
     padding. The losses are compared for confident predictions, too, which an untrained model does not make. Gradients
     and random numbers of the caller stay.
     """
-    without_dropout = _without_dropout(model) if loss_of is packed_loss else nullcontext()
-    with _as_before(model), without_dropout, exact_products():
+    dropout = without_dropout(model) if loss_of is packed_loss else nullcontext()
+    with _as_before(model), dropout, exact_products():
         model.train()
         for seed in SEEDS:
             if not (reason := _find_difference(loss_of, model, _small_batch(model, seed), config)):
@@ -141,7 +141,7 @@ def _small_batch(model: Transformer, seed: int) -> Batch:
 
 
 @contextmanager
-def _without_dropout(model: Transformer) -> Iterator[None]:
+def without_dropout(model: Transformer) -> Iterator[None]:
     """Every probability of dropout is 0 inside the block."""
     kinds = {Dropout: "p", MultiHeadAttention: "dropout"}
     parts = [(part, name) for part in model.modules() for kind, name in kinds.items() if isinstance(part, kind)]
