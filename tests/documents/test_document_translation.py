@@ -178,6 +178,9 @@ def test_a_lost_placeholder_or_address_is_to_be_reviewed_by_whatever_translator(
         ("%dx%d", "%dx%d", "%dx%d"),
         ("all %(n)ss now", "ora%(n)ss", "ora %(n)ss"),
         ("all %ss now", "%s ora", "%s ora"),
+        ("see :ref:`a <b>` now", "ora.:ref:`a <b>`", "ora. :ref:`a <b>`"),
+        ("{a} and {b}", "{b}{a}", "{b} {a}"),
+        ("{a}{b}:{c}", "{a}{b}:{c}", "{a}{b}:{c}"),
     ],
 )
 def test_a_placeholder_touches_a_word_only_where_it_does_so_in_the_source(

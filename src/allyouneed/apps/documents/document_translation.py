@@ -361,13 +361,13 @@ def _without_opaque(text: str, marks: Sequence[Mark], opaque: Collection[int]) -
 
 
 def _separate_placeholders(source: str, text: str) -> str:
-    """A translation with a blank between a word and a placeholder that touches none on that side in the source."""
+    """A translation with a blank where a placeholder touches a word, or the end of a sentence, as not in the source."""
     as_in_source = {(span, side) for span, *sides in _touching(source) for side, touches in enumerate(sides) if touches}
     in_source = {span.text for span in iter_spans(source, ("placeholders",))}
     parts: list[str] = []
     position = 0
     for span in iter_spans(text, ("placeholders",)):
-        touches = _touched_sides(text, *span.bounds)
+        touches = _touched_sides(text, *span.bounds, position)
         gaps = [
             " " if span.text in in_source and touches[side] and (span.text, side) not in as_in_source else ""
             for side in (0, 1)
@@ -378,17 +378,23 @@ def _separate_placeholders(source: str, text: str) -> str:
 
 
 def _touching(text: str) -> Counter[tuple[str, bool, bool]]:
-    """The placeholders beside a letter or digit without a blank between: each with the sides where that is so."""
+    """The placeholders with no blank beside them: each with the sides where that is so."""
     touching = Counter[tuple[str, bool, bool]]()
+    before = 0
     for span in iter_spans(text, ("placeholders",)):
-        sides = _touched_sides(text, *span.bounds)
+        sides = _touched_sides(text, *span.bounds, before)
         touching[span.text, *sides] += any(sides)
+        before = span.end
     return +touching
 
 
-def _touched_sides(text: str, start: int, end: int) -> tuple[bool, bool]:
-    """Whether a letter or digit is directly before, and directly after, some characters."""
-    return start > 0 and is_in_word(text[start - 1]), end < len(text) and is_in_word(text[end])
+def _touched_sides(text: str, start: int, end: int, before: int) -> tuple[bool, bool]:
+    """Whether a word is directly before, and directly after, some characters.
+
+    Before them, the end of a sentence or clause counts too, and another placeholder, which ends at `before`.
+    """
+    follows = start > 0 and (start == before or is_in_word(text[start - 1]) or text[start - 1] in ".,;:!?")
+    return follows, end < len(text) and is_in_word(text[end])
 
 
 def _empty_tags(text: str, marks: Sequence[Mark]) -> set[int]:
