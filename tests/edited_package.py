@@ -85,7 +85,7 @@ def main() -> None:
     import fastapi.testclient  # noqa: F401  here, so that no child has to
     import torch  # noqa: F401
 
-    os.fsync = lambda _: None
+    os.fsync = lambda fd: None
     for folder in map(Path, sys.argv[1:]):
         if (child := os.fork()) == 0:
             sys.path.insert(0, str(folder))

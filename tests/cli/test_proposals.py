@@ -1,4 +1,4 @@
-"""Every command that a message, a page of help or of the docs proposes exists, and those that are printed work."""
+"""Every whole command of a message, a page of help or of the docs can be parsed, and those that are printed work."""
 
 import ast
 import re
@@ -6,79 +6,12 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
-import allyouneed
-from allyouneed.apps.cli import app
-from docs_programs import pages_of_the_docs
 from shell import TINY_DATES, run_here
 from spreadsheets import write_xlsx
-
-HOUSE = Path(allyouneed.__file__).parent
-ROOT = Path(__file__).parent.parent.parent
-GROUP: Any = typer.main.get_command(app)
-PROPOSAL = re.compile(r"\ballyouneed ((?:keys |suggestions )?[a-z]+)\b([^`;:)\n]*)")
-NOT_COMMANDS = {"reads", "runs"}  # "this version of allyouneed reads"
-
-
-def command_of(name: str) -> Any:
-    command = GROUP
-    for word in name.split():
-        command = command.commands[word]
-    return command
-
-
-def options_of(command: Any) -> set[str]:
-    return {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"--help", "-h"}
-
-
-def strings(file: Path) -> Iterator[str]:
-    """The strings of a program, with X for what is put into them."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
-            yield node.value
-
-
-def texts() -> Iterator[tuple[str, str]]:
-    for file in HOUSE.rglob("*.py"):
-        yield from ((str(file.relative_to(HOUSE)), text) for text in strings(file))
-    for file in (*HOUSE.rglob("*.toml"), *HOUSE.rglob("*.js"), *HOUSE.rglob("*.html")):
-        yield str(file.relative_to(HOUSE)), file.read_text(encoding="utf-8")
-    for page in (ROOT / "README.md", *pages_of_the_docs()):
-        yield page.name, page.read_text(encoding="utf-8").replace("\\\n", " ")
-
-
-def wrong_words(text: str) -> Iterator[str]:
-    """The commands in a text that do not exist, and the options that their commands do not have."""
-    for name, rest in PROPOSAL.findall(text):
-        if name.split()[0] not in GROUP.commands:
-            yield from [] if name in NOT_COMMANDS else [name]
-            continue
-        command = command_of(name.split()[0])
-        if hasattr(command, "commands"):
-            yield from [] if name.split()[1:] and name.split()[1] in command.commands else [name]
-            continue
-        known = options_of(command)
-        before_another_sentence = re.split(r"[.,] | makes | and ", rest)[0]
-        yield from (
-            f"{name} {word}" for word in re.findall(r"(?<!\S)--[a-z-]+", before_another_sentence) if word not in known
-        )
-
-
-def test_commands_and_options_that_are_named_exist() -> None:
-    assert [(where, wrong) for where, text in texts() for wrong in wrong_words(text)] == []
-
-
-@pytest.mark.parametrize("text", ["allyouneed trian a.tsv", "with `allyouneed train --overwite`", "allyouneed keys ad"])
-def test_a_wrong_command_is_seen(text: str) -> None:
-    assert len([*wrong_words(text)]) == 1
+from texts import GROUP, HOUSE, command_of, options_of, texts
 
 
 def calls_with_words() -> Iterator[tuple[str, str, list[str]]]:

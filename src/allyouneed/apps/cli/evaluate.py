@@ -164,7 +164,7 @@ def read_test_set(
 
 
 def _with_all_references(file: Path) -> EvaluationSet:
-    """Sources with one or several references, separated by tabs. Like `read_tsv` it follows a heading."""
+    """Sources with one or several references, separated by tabs; a heading is followed."""
     from ...data.headings import heading_order
     from ...data.tabular import tsv_rows
     from ...text.lines import require_memory_for

@@ -163,7 +163,7 @@ class Source(NamedTuple):
 
 
 def make_parser() -> MarkdownIt:
-    """CommonMark with tables, strikethrough, definitions, footnotes, admonitions and what is in `markdown_markers`.
+    """CommonMark with tables, strikethrough, definitions, footnotes, admonitions, attributes, notes and JSX.
 
     Escapes and entities are tokens of their own, and each token that is not text has the position of its end.
     """
