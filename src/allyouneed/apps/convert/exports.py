@@ -131,12 +131,7 @@ def export_bundle(
     bundle = bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)
     if to not in FORMATS:
         raise ConfigError(f"the format must be one of {', '.join(FORMATS)}; got {to!r}")
-    if decode and to != "html":
-        raise ConfigError(
-            f"an export to {to} leaves the search to its caller, who sets what decode.{next(iter(decode))} would be; "
-            "only html has a search"
-        )
-    bundle = replace(bundle, decode=bundle.decode.with_changes(decode or {}))
+    bundle = _with_settings(bundle, decode or {}, to)
     chosen, config = FORMATS[to], bundle.config
     precision = precision or chosen.choose_precision(config)
     if precision not in chosen.precisions:
@@ -145,10 +140,8 @@ def export_bundle(
         raise ExportError(reason)
     unexpressed = unexpressed_settings(bundle.decode, to, bundle.target_tokenizer)
     if to == "html" and unexpressed:
-        raise ExportError(
-            f"the page cannot search with {', '.join(f'decode.{one}' for one in unexpressed)}; export without: "
-            f"allyouneed export {name} {folder} --to html {usual_settings(unexpressed)}"
-        )
+        without = f"allyouneed export {name} {folder} --to html {usual_settings(unexpressed)}"
+        raise ExportError(f"the page cannot search with {', '.join(unexpressed)}; export without: {without}")
     if sentences < 1:
         raise ConfigError(f"sentences must be at least 1; got {sentences}")
     if config.max_length < 3:
@@ -175,6 +168,13 @@ def export_bundle(
         proof = replace(proof, precision=precision, unexpressed_settings=unexpressed)
         write_whole(partial / "proof.json", to_json(asdict(proof), indent=2) + "\n")
     return proof
+
+
+def _with_settings(bundle: Bundle, decode: Mapping[str, object], to: str) -> Bundle:
+    """The bundle with other settings of the search. Refuses them for what has no search."""
+    if decode and to != "html":
+        raise ConfigError(f"only html has a search; the caller of an export to {to} sets decode.{next(iter(decode))}")
+    return replace(bundle, decode=bundle.decode.with_changes(decode))
 
 
 def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -> Proof:
