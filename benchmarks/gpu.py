@@ -238,7 +238,8 @@ def table_line(row: Row, *, peak: float) -> str:
 def print_decoding(size: str) -> None:
     """Print the speed of searches with a model of this size, and what differs."""
     print("\n| model | engine | sentences | beam | tokens/s |\n|---|---|---:|---:|---:|")
-    found = list(measure_decoding(paper_model(size), default_device(), wait))
+    length = 30 if torch.cuda.is_available() else 5
+    found = list(measure_decoding(paper_model(size), default_device(), wait, length=length))
     for speed in found:
         if isinstance(speed, Speed):
             print(f"| {size} | {speed.engine} | {speed.sentences} | {speed.beam} | {speed.tokens_per_second:,.0f} |")
