@@ -220,9 +220,12 @@ def parametrized(test: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
 
 
 def wordy_matches(source: str) -> list[str]:
-    """What `match=` compares with more than two words of prose."""
-    patterns = []
+    """What `match=` compares, or a test finds in standard error, with more than two words of prose."""
+    patterns = list[ast.expr]()
     for test in ast.walk(ast.parse(source)):
+        match test:
+            case ast.Compare(left=ast.Constant() as words, ops=[ast.In()], comparators=[screen]):
+                patterns += [words] if re.search(r"\brefus(al|ed)\(|stderr|\.err\b", ast.unparse(screen)) else []
         if isinstance(test, ast.FunctionDef):
             matches = [node.value for node in ast.walk(test) if isinstance(node, ast.keyword) and node.arg == "match"]
             names = {node.id for match in matches for node in ast.walk(match) if isinstance(node, ast.Name)}
@@ -244,6 +247,7 @@ def test_a_match_pins_a_value_and_not_a_sentence() -> None:
         "def test():\n    with raises(E, match=f'{name} must not be here'): pass",
         "@pytest.mark.parametrize('why', ['a', 'must not be'])\ndef test(why):\n    with raises(E, match=why): pass",
         "@pytest.mark.parametrize(('a', 'why'), [(1, 'x is not here')])\ndef test(a, why):\n    raises(E, match=why)",
+        "assert 'heads must be at least 1' in refusal('train', 'model.heads=0')",
     ],
 )
 def test_a_sentence_in_a_match_is_seen(test: str) -> None:

@@ -44,25 +44,25 @@ def test_the_corrections_that_a_server_stored_are_learned(base: Path, tmp_path: 
 
 def test_what_cannot_be_learned_is_refused_in_one_line(base: Path, tmp_path: Path) -> None:
     corrections = tmp_path / "corrections.tsv"
-    assert "does not exist" in refusal("adapt", base, corrections)
+    assert "not exist" in refusal("adapt", base, corrections)
     corrections.write_text("")
     assert "is empty" in refusal("adapt", base, corrections)
     corrections.write_text("1845-01-05\tJanuary 5\n")
-    assert "is no folder" in refusal("adapt", tmp_path / "gone", corrections)
-    assert "contains a run that is no adaptation" in refusal("adapt", base, corrections, "--output", base)
+    assert "no folder" in refusal("adapt", tmp_path / "gone", corrections)
+    assert "no adaptation" in refusal("adapt", base, corrections, "--output", base)
     assert "unknown key" in refusal("adapt", base, corrections, "-o", tmp_path / "new", "train.step=4")
-    assert "names two columns" in refusal("adapt", base, corrections, "--columns", "en")
+    assert "two columns" in refusal("adapt", base, corrections, "--columns", "en")
     corrections.write_text("Ж\tЖ\n")
-    assert "does not fit the corrections" in refusal("adapt", base, corrections, "-o", tmp_path / "new")
+    assert "corrections" in refusal("adapt", base, corrections, "-o", tmp_path / "new")
     assert not (tmp_path / "new").exists()
     (tmp_path / "empty").write_text("\n")
-    assert "has no text" in refusal("adapt", base, corrections, "--sources", tmp_path / "empty")
+    assert "no text" in refusal("adapt", base, corrections, "--sources", tmp_path / "empty")
 
 
 def test_a_correction_that_says_what_the_model_says_is_left_out(tmp_path: Path) -> None:
     store, languages = SuggestionStore(tmp_path / "suggestions.jsonl", max_size=100_000), read_languages(DATE_MODEL)
     store.add("1845-01-05", "January 5, 1845", *languages)
-    assert "no correction to learn" in refusal("adapt", DATE_MODEL, store.path, *QUICK, "--output", tmp_path / "better")
+    assert "no correction" in refusal("adapt", DATE_MODEL, store.path, *QUICK, "--output", tmp_path / "better")
     store.add("1845-01-06", "6 January 1845", *languages)
     result = run_here("adapt", DATE_MODEL, store.path, *QUICK, "--output", tmp_path / "better")
     assert result.returncode == 0, result.stderr.decode()

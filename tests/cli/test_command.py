@@ -82,14 +82,14 @@ def test_settings_of_the_search_are_among_the_arguments(saved: Path, tmp_path: P
     same = ["--max-length", "3", tmp_path / "in", "--nbest", "2"]
     assert run_here("translate", saved, *words).stdout == run_here("translate", saved, *same).stdout
     assert b"decode.beam=2" in run_here("translate", saved, "--", "decode.beam=2").stderr  # a text
-    assert 'did you mean "alpha"' in refusal("evaluate", saved, "decode.alhpa=1")
-    assert "beam must be a whole number" in refusal("translate", saved, tmp_path / "in", "decode.beam=wide")
+    assert '"alpha"' in refusal("evaluate", saved, "decode.alhpa=1")
+    assert "beam must" in refusal("translate", saved, tmp_path / "in", "decode.beam=wide")
 
 
 def test_an_unknown_option_names_the_setting_that_is_meant(saved: Path) -> None:
-    assert "did you mean decode.length_penalty=VALUE" in refusal("translate", saved, "--length-penalty", "plain")
-    assert "did you mean decode.recase=VALUE" in refusal("serve", saved, "--no-recase")
-    assert "did you mean train.learning_rate=VALUE" in refusal("train", "dates", "--lr", "1")
+    assert "decode.length_penalty=VALUE" in refusal("translate", saved, "--length-penalty", "plain")
+    assert "decode.recase=VALUE" in refusal("serve", saved, "--no-recase")
+    assert "train.learning_rate=VALUE" in refusal("train", "dates", "--lr", "1")
     assert "did you mean" not in refusal("info", saved, "--alpha", "1")
 
 

@@ -24,8 +24,8 @@ def test_a_test_set_may_have_several_references(saved: Path, tmp_path: Path) -> 
     assert "equal:1|of:2" in scored
 
     test_set.write_text("cab\tabc\nbac\n")
-    assert "test.tsv, line 2 has no tab" in refusal("evaluate", saved, "--pairs", test_set)
-    assert "by --source and --target, or by --pairs" in refusal("evaluate", saved, "--source", test_set)
+    assert "test.tsv, line 2" in refusal("evaluate", saved, "--pairs", test_set)
+    assert "--source and --target" in refusal("evaluate", saved, "--source", test_set)
     assert 'no tokenizer "words"' in refusal("evaluate", saved, "--pairs", test_set, "--tokenize", "words")
 
 
@@ -54,9 +54,9 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
 
 
 def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
-    assert "has no recipe.toml and so no test set" in refusal("evaluate", saved)
-    assert "is no folder; expected a bundle" in refusal("evaluate", f"{saved}-elsewhere")
-    assert "--columns names two columns of --pairs" in refusal("evaluate", saved, "--columns", "en,de")
+    assert "no recipe.toml" in refusal("evaluate", saved)
+    assert "no folder" in refusal("evaluate", f"{saved}-elsewhere")
+    assert "--columns names two" in refusal("evaluate", saved, "--columns", "en,de")
 
 
 def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_p
     scored = run_here("evaluate", saved, "--source", tmp_path / "in", "--target", tmp_path / "out", *options)
     assert "equal:2|of:2" in scored.stdout.decode()
     same = ("--source", tmp_path / "in", "--target", tmp_path / "out")
-    assert "penalty must be" in refusal("evaluate", saved, *same, "decode.length_penalty=loud")
+    assert "penalty must" in refusal("evaluate", saved, *same, "decode.length_penalty=loud")
 
 
 def test_an_ensemble_is_evaluated_without_a_test_set_where_all_held_out_the_same_pairs(tmp_path: Path) -> None:

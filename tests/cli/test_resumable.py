@@ -185,7 +185,7 @@ def test_of_two_processes_that_resume_one_output_one_is_refused(saved: Path, tmp
     second = run(*words[:2], tmp_path / "in", *words[2:])
     assert second.returncode == 2
     assert second.stderr.decode().count("\n") == 1
-    assert "is being written by another process; wait for it" in second.stderr.decode()
+    assert "another process" in second.stderr.decode()
     _, errors = process.communicate(lines, timeout=PATIENCE)
     assert process.returncode == 0, errors.decode()
     assert run_here(*words[:2], tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "alone").returncode == 0

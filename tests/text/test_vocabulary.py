@@ -234,7 +234,7 @@ def test_the_command_takes_it_and_refuses_in_a_line(saved: Path, tmp_path: Path)
     stored = json.loads((tmp_path / "run/tokenizer.json").read_text())
     assert stored == json.loads(Path(path).read_text())
     assert Path(path) in source_paths(Recipe.read(tmp_path / "run/recipe.toml"))
-    assert "leave out data.tokenizer or train.init_from" in refusal(
+    assert "data.tokenizer or train.init_from" in refusal(
         *words[:-4], "-o", tmp_path / "other", "--tokenizer", path, "--init-from", tmp_path / "run"
     )
     assert "vocab_size=500" in refusal(

@@ -211,5 +211,5 @@ def test_the_command_trains_a_student_and_resumes_it(recipe: Recipe, teacher: Pa
     assert result.returncode == 0, result.stderr.decode()
     rows = [json.loads(line) for line in (tmp_path / "run/pairs/distilled.0.jsonl").read_text().splitlines()]
     assert [row["target"] for row in rows] == Translator.load(teacher).translate([row["source"] for row in rows])
-    assert "was finished after update 4" in run_here(*words, "--resume").stderr.decode()
+    assert "after update 4" in run_here(*words, "--resume").stderr.decode()
     assert "not --overwrite" in refusal(*words, "--overwrite")
