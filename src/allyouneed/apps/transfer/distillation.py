@@ -172,7 +172,7 @@ def _reading(
     plan = preliminary_recipe(recipe)
     generated = [corpus.test for corpus in plan.data.corpora() if is_task(corpus.test)]
     data: dict[str, Any] = {
-        "train": (), "valid": (), "test": "".join(map(str, generated[:1])), "columns": (), "sheet": "",
+        "train": (), "valid": (), "test": str(generated[0]) if generated else (), "columns": (), "sheet": "",
         "corpus": tuple(corpora), "held_out": 0.0, "max_train_samples": 0, "data_dir": "",
     }  # fmt: skip
     if plan.data.bpe_codes:
