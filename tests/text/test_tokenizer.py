@@ -352,6 +352,8 @@ def test_a_vocabulary_without_an_unknown_token_encodes_or_refuses(
         return
     for text in ("ab", "a b", "☃", "A", "▁", ""):
         with suppress(InputError):
-            assert max(tokenizer.encode(text)) < len(tokenizer)
+            ids = tokenizer.encode(text)
+            assert max(ids) < len(tokenizer)
+            assert tokenizer.decode(ids) or not text.strip(" ▁")  # no character is lost
         with suppress(InputError, ConfigError):
             assert max(tokenizer.with_sampling(strength=0.5, seed=1)(text, 1)) < len(tokenizer)

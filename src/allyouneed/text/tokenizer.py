@@ -78,9 +78,10 @@ class Tokenizer:
         self.start_length = len(starts)
         if starts:
             self.sos_id = ids[starts[0]]
-        # Without <unk> and bytes, a vocabulary of characters can encode no other character.
+        # Without <unk> and bytes, a vocabulary of characters can encode no other character; merges would leave it out.
         model = backend.model
-        fixed = isinstance(model, models.WordLevel) and self.unk_id is None
+        merged = isinstance(model, models.BPE) and backend.pre_tokenizer is None and not model.byte_fallback
+        fixed = self.unk_id is None and (isinstance(model, models.WordLevel) or (merged and model.unk_token is None))
         self._spellable = set(ids) - set(SPECIALS) if fixed else None
         self._word_end = model.end_of_word_suffix if isinstance(model, models.BPE) else None
         decoder = backend.decoder.__getstate__().decode() if backend.decoder else ""

@@ -6,7 +6,7 @@ doubles a text. A file that passes this check has none of these.
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tokenizers import Regex, normalizers
@@ -163,6 +163,15 @@ def refuse_unknown_parts(text: str) -> None:
                 raise DataError(f"its {name} can make a text more than {MOST_GROWTH:,} times as long")
             if len(part.get("single", ())) > _LONGEST:
                 raise DataError(f"its {name} repeats a text or adds more than {_LONGEST} special tokens")
+    _refuse_lost_characters(table)
+
+
+def _refuse_lost_characters(table: Mapping[str, Any]) -> None:
+    """Refuse merges of words that have neither an unknown token nor bytes: what they lack would be left out."""
+    model, words = table.get("model") or {}, [*_flat(table.get("pre_tokenizer"))]
+    has_bytes = model.get("byte_fallback") or any(part.get("type") == "ByteLevel" for part in words)
+    if words and model.get("type") == "BPE" and model.get("unk_token") is None and not has_bytes:
+        raise DataError("its merges have neither <unk> nor bytes, so that characters would be lost")
 
 
 def describe_foreign_part(text: str) -> str:
