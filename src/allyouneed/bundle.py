@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from .config import DecodeConfig, ModelConfig
-from .config.settings import build_settings, from_table, require_whole
+from .config.settings import build_parts, build_settings, from_table, require_whole
 from .config.suggest import near_path
 from .errors import BundleError, ConfigError, DataError, refused
 from .machine.checksums import SUMS, Checksums, code_digest, write_with_checksums
@@ -145,7 +145,8 @@ class Bundle:
         """Languages, size and vocabulary; its model has a page of parts."""
         sizes = {len(self.source_tokenizer): None, len(self.target_tokenizer): None}
         languages = f"{' → '.join(self.languages)}, " if all(self.languages) else ""
-        parameters, tokens = sum(map(math.prod, self.shapes.values())), " and ".join(f"{size:,}" for size in sizes)
+        parameters = sum(map(math.prod, self.shapes.values()))
+        tokens = " and ".join(f"{size:,}" for size in sizes)
         return f"Bundle({languages}{parameters:,} parameters, {tokens} tokens)"
 
     @classmethod
@@ -169,7 +170,8 @@ class Bundle:
     @classmethod
     def read(cls, checksums: Checksums, device: torch.device | None, build_model: ModelBuilder | None) -> Self:
         """Read the folder that has these checksums, once; see `load`."""
-        parts = read_parts(checksums, build_model)
+        parts = read_parts(checksums)
+        require_builder(parts, build_model)
         model = _verified_model(parts, build_model)
         return cls(model.to(device).eval(), **parts.fields)
 
@@ -205,31 +207,35 @@ class BundleParts:
 
     checksums: Checksums
     sizes: ModelConfig
+    vocabulary: Vocabulary
     fields: dict[str, Any]
 
 
-def read_parts(checksums: Checksums, build_model: ModelBuilder | None) -> BundleParts:
+def read_parts(checksums: Checksums) -> BundleParts:
     """Read all small files of a bundle. Refuses one that is damaged, and files that do not belong together."""
     folder = checksums.folder
     config = _read_config(folder, checksums)
     if config.get("checksums") and not checksums.present:
         raise _not_whole(folder, f"{SUMS} does not exist")
-    sizes = _sizes(folder, config)
+    # A bundle of an earlier version has no normalization: training had these defaults.
+    settings = build_parts(
+        {"model": ModelConfig, "decode": DecodeConfig, "normalization": Normalization},
+        {"normalization": {}} | config,
+        where=f"{folder}/config.json",
+    )
+    sizes: ModelConfig = settings["model"]
     learned_from = _config_part(folder, config, "learned_from", _LearnedFrom)
     fields = {
-        "decode": _decode(folder, config),
+        "decode": settings["decode"],
+        "normalization": settings["normalization"],
         "copy_statistics": learned_from.copies,
         "case_statistics": learned_from.letter_case,
         "longest_source": learned_from.longest_source,
         "longest_repetition": learned_from.longest_repetition,
-        # A bundle of an earlier version has none: training had these defaults.
-        "normalization": build_settings(
-            Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
-        ),
         "languages": _languages(folder, config),
         "probes": _config_part(folder, config, "probes", tuple[str, ...]),
         "definition": str(config.get("definition", "")),
-        "builder": _required_builder(folder, config, build_model),
+        "builder": str(config.get("builder", "")),
     }
     names = ("tokenizer.json", "tokenizer.target.json")[: 1 if sizes.target_vocab_size is None else 2]
     checksums.require_lines("README.md", WEIGHTS_FILE, *names)
@@ -237,16 +243,10 @@ def read_parts(checksums: Checksums, build_model: ModelBuilder | None) -> Bundle
     card = _read(folder, "README.md")  # which anybody may edit
     _read(folder, WEIGHTS_FILE, count=0)  # refuses a missing file before the work begins
     vocabulary = _parse_vocabulary(folder, dict(zip(names, texts, strict=True)), sizes)
-    return BundleParts(
-        checksums,
-        sizes,
-        fields
-        | {
-            "source_tokenizer": vocabulary.source,
-            "target_tokenizer": vocabulary.target,
-            "card": card.decode(errors="replace"),
-        },
-    )
+    fields["source_tokenizer"] = vocabulary.source
+    fields["target_tokenizer"] = vocabulary.target
+    fields["card"] = card.decode(errors="replace")
+    return BundleParts(checksums, sizes, vocabulary, fields)
 
 
 def _parse_vocabulary(folder: Path, texts: dict[str, bytes], sizes: ModelConfig) -> Vocabulary:
@@ -282,7 +282,8 @@ def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source:
 
     The tokenizer of sources alone may leave out `<sos>`.
     """
-    ids, framed = tokenizer.encode(""), [tokenizer.sos_id, tokenizer.eos_id]
+    ids = tokenizer.encode("")
+    framed = [tokenizer.sos_id, tokenizer.eos_id]
     if [*ids[:1], *ids[1:][-1:]] != framed and not (is_source and ids == framed[1:]):
         raise BundleError(
             f"{path} must put {framed} (<sos>, <eos>) around a text; it makes {ids} of an empty one. "
@@ -371,7 +372,8 @@ def _read_config(folder: Path, checksums: Checksums | None = None) -> dict[str, 
 
 def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str]:
     table = _config_part(folder, config, "languages", dict[str, str])
-    source, target = table.get("source", ""), table.get("target", "")
+    source = table.get("source", "")
+    target = table.get("target", "")
     # Imported bundles may have names that are no tags ("de_DE"), but none has signs that a terminal would act on.
     if not re.fullmatch(r"[\w-]*", source) or not re.fullmatch(r"[\w-]*", target):
         raise BundleError(f"{folder}/config.json, languages, must be tags of letters, digits and -; got {table!r:.80}")
@@ -385,15 +387,14 @@ def _config_part(folder: Path, config: dict[str, Any], name: str, kind: Any) -> 
         return from_table(kind, config[name], _OPTIONAL) if name in config else kind()
 
 
-def _required_builder(folder: Path, config: dict[str, Any], build_model: ModelBuilder | None) -> str:
-    """Return the name of a user's function that made the model. Refuses such a folder without a function."""
-    builder = str(config.get("builder", ""))
+def require_builder(parts: BundleParts, build_model: ModelBuilder | None) -> None:
+    """Refuse a folder whose model a user's function made, without such a function."""
+    builder = parts.fields["builder"]
     if builder and build_model is None:
         raise BundleError(
-            f"{folder} has a model of {builder!r:.80}, which is not part of allyouneed; import that function and load "
-            "the model in Python: Translator.load(folder, build_model=…)"
+            f"{parts.checksums.folder} has a model of {builder!r:.80}, which is not part of allyouneed; import that "
+            "function and load the model in Python: Translator.load(folder, build_model=…)"
         )
-    return builder
 
 
 def _read(folder: Path, name: str, checksums: Checksums | None = None, *, count: int = -1) -> bytes:
@@ -427,6 +428,11 @@ def read_languages(folder: str | Path) -> tuple[str, str]:
 def read_sizes(folder: str | Path) -> ModelConfig:
     """The sizes of a bundle's model. Loads no weights."""
     return _sizes(Path(folder), _read_config(Path(folder)))
+
+
+def read_vocabulary(folder: str | Path) -> Vocabulary:
+    """The tokenizers of both sides of a bundle. Loads no weights."""
+    return read_parts(Checksums(Path(folder))).vocabulary
 
 
 def read_decode(folder: str | Path) -> DecodeConfig:

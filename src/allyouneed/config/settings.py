@@ -80,7 +80,9 @@ class Checked:
 
     def __post_init__(self) -> None:
         for known in dataclasses.fields(self):
-            value, kind, allowed = getattr(self, known.name), known.type, known.metadata.get("range")
+            value = getattr(self, known.name)
+            kind = known.type
+            allowed = known.metadata.get("range")
             if _takes_tuple(kind):
                 value = _as_tuple(value, kind)
             if not (_fits(value, kind) or (kind is float and type(value) is int)):
@@ -161,6 +163,11 @@ def build_settings(
         return kind(**table)
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from error
+
+
+def build_parts(kinds: Mapping[str, type], table: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """Build the settings of several classes by name, each from the table of its name."""
+    return {name: build_settings(kind, table.get(name), where=f"{where}, {name},") for name, kind in kinds.items()}
 
 
 def from_table(kind: Any, table: Any, optional: Collection[str] = (), *, name: str = "a value") -> Any:

@@ -19,20 +19,27 @@ from .state import TrainState, UpdatePlan
 
 # All validations but the last take at most VALIDATION_SHARE of the budget. Each translates so few pairs that at least
 # FEWEST_VALIDATIONS fit into that.
-VALIDATION_SHARE, FEWEST_VALIDATIONS = 0.07, 5
+VALIDATION_SHARE = 0.07
+FEWEST_VALIDATIONS = 5
 SAVE_SHARE = 0.02  # of the time, for checkpoints without a validation
 PROBED_SAMPLES = 32  # pairs that are translated to measure how many can be
 # The number of updates is planned again after PLANNED_SHARE of those still to come. The speed is a mean over
 # AVERAGED_SHARE of all updates, and at least over FEWEST_AVERAGED.
-PLANNED_SHARE, AVERAGED_SHARE, FEWEST_AVERAGED = 0.03, 0.05, 8
+PLANNED_SHARE = 0.03
+AVERAGED_SHARE = 0.05
+FEWEST_AVERAGED = 8
 # Kept for closing files and ending the process: a share of the budget, at least SPARE_SECONDS, and of a command that
 # has taken long to start, on a busy or slow machine, START_SHARE of that time.
-SPARE_SHARE, SPARE_SECONDS, START_SHARE = 0.005, 0.5, 0.5
+SPARE_SHARE = 0.005
+SPARE_SECONDS = 0.5
+START_SHARE = 0.5
 # Kept for the scores of test pairs: CLOSING_SHARE of the budget, at most MOST_CLOSING seconds. Once a validation has
 # been timed, at most CLOSING_VALIDATIONS times its seconds (beam search takes longer than greedy search) and
 # CLOSING_SECONDS for baselines and the report.
-CLOSING_SHARE, MOST_CLOSING = 0.06, 60.0
-CLOSING_VALIDATIONS, CLOSING_SECONDS = 5.0, 10.0
+CLOSING_SHARE = 0.06
+MOST_CLOSING = 60.0
+CLOSING_VALIDATIONS = 5.0
+CLOSING_SECONDS = 10.0
 USED_FILE, NOTE_SECONDS = "used_seconds.txt", 0.5  # in the folder of a run; between two notes of the seconds used
 
 
@@ -94,7 +101,8 @@ class Stopwatch:
         `goes_on`: begin with those that the file has. The file is removed if nothing is beside it in the end.
         """
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, has_ended = os.open(file, os.O_RDWR | os.O_CREAT, 0o666), Event()
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+        has_ended = Event()
         with refused(DataError, f"{file} is damaged", OSError, ValueError, remedy="remove it to continue without it"):
             self.before = float(read_whole(file) or 0) if goes_on else 0.0
 
@@ -143,7 +151,8 @@ class Budget:
         self._stopwatch = stopwatch
         self._has_test = has_test
         self.seconds = 60 * config.minutes
-        self._save_seconds, self._is_unmeasured = 0.0, False
+        self._save_seconds = 0.0
+        self._is_unmeasured = False
 
     def used(self) -> float:
         """The seconds that the run has used so far."""
@@ -154,7 +163,8 @@ class Budget:
 
         The time since the last checkpoint does not count as spent in updates.
         """
-        config, used = self._config, self.used()
+        config = self._config
+        used = self.used()
         state.other_seconds += used - state.used_seconds
         state.used_seconds = used
         if state.plan is None:
@@ -164,7 +174,8 @@ class Budget:
         elif state.minutes != config.minutes:  # the schedule follows the new length
             position = state.position(config) * min(1.0, state.minutes / config.minutes)
             steps = state.step + max(1, ceil(config.steps - position))
-            speed, updating = state.plan.seconds_per_update, used - state.other_seconds
+            speed = state.plan.seconds_per_update
+            updating = used - state.other_seconds
             plan = UpdatePlan(state.step, position, steps, state.step + 1, speed, used, updating)
         else:
             plan = state.plan
@@ -179,14 +190,17 @@ class Budget:
 
     def plan(self, state: TrainState) -> UpdatePlan:
         """The updates that fit into the rest of the budget, after those done."""
-        config, earlier = self._config, state.plan
+        config = self._config
+        earlier = state.plan
         if earlier is None:
             return self.begin(state)
         used = self.used()
         updating = used - state.other_seconds
-        count, position = state.step - earlier.step, state.position(config)
+        count = state.step - earlier.step
+        position = state.position(config)
         speed = _recent(earlier, (updating - earlier.updating) / max(1, count), count, state.step)
-        left, most = self._left(state) - self._validations_left(state, position), ceil(config.steps - position)
+        left = self._left(state) - self._validations_left(state, position)
+        most = ceil(config.steps - position)
         fitting = most if left > speed * most else int(left / speed) if left > 0 else 0
         until = max(1, min(ceil(PLANNED_SHARE * fitting), 2 * count))
         return UpdatePlan(state.step, position, state.step + fitting, state.step + until, speed, used, updating)
@@ -204,7 +218,8 @@ class Budget:
         """How many of some validation pairs to translate, by the time that `evaluate` takes for a few."""
         if len(pairs) <= PROBED_SAMPLES:
             return len(pairs)
-        few, begin = list(pairs[:: ceil(len(pairs) / PROBED_SAMPLES)]), self.used()
+        few = list(pairs[:: ceil(len(pairs) / PROBED_SAMPLES)])
+        begin = self.used()
         evaluate(few)
         seconds = (self.used() - begin) / len(few)
         allowed = VALIDATION_SHARE * self.seconds / FEWEST_VALIDATIONS

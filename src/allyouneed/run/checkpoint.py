@@ -39,7 +39,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     with refused(DataError, f"{path} is missing or damaged", OSError, ValueError, SafetensorError, remedy=RESTART):
         read_whole(path, 0)
         with safe_open(path, framework="pt") as file:
-            names, metadata = file.keys(), file.metadata() or {}
+            names = file.keys()
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in names}
         if metadata.get("checksum") != str(_checksum(tensors)):
             raise ValueError("its checksum does not match")

@@ -62,7 +62,8 @@ def format_duration(seconds: float) -> str:
 
 def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, str]]:
     """How long a run without a time budget takes, and, if minutes, which budget would suit it: topics and lines."""
-    settings, seconds = setup.recipe.train, _measure(setup, optimizer)
+    settings = setup.recipe.train
+    seconds = _measure(setup, optimizer)
     whole = seconds * settings.steps
     duration = (
         "time",

@@ -11,6 +11,7 @@ import torch
 from ..auto import Draft, preliminary_recipe
 from ..bundle import Bundle, ModelBuilder, builder_name, read_builder
 from ..config import Recipe, TrainConfig
+from ..data.clean import ProgressCallback
 from ..data.prepared import open_prepared
 from ..errors import AllYouNeedError, ConfigError
 from ..fast.workers import WorkerGroup
@@ -29,7 +30,7 @@ from .log import FrameMaker, RunLog
 from .preparation import find_languages, has_same_pairs
 from .processes import Helpers, Task, group_of_torchrun, is_follower, running_workers, was_restarted
 from .run import Run
-from .run_folder import Stage, as_resumed, find_stage, has_run, refuse_a_run, refuse_other_recipe
+from .run_folder import Stage, as_resumed, enter_run, has_run, refuse_a_run, refuse_other_recipe
 from .run_plan import RunPlan, plan_run
 from .setup import OptimizerFactory, Setup, divides_work, set_up
 from .state import TrainState
@@ -73,29 +74,47 @@ def run_training(
     stopwatch = stopwatch or Stopwatch()
     resume = resume or was_restarted()
     with group_of_torchrun(), locked(output, what=str(output)):
-        changes: list[str] = []
-        if resume and has_run(output):
-            recipe = as_resumed(recipe, output)
-            changes = refuse_other_recipe(recipe, output)
-        else:
-            refuse_a_run(output, can_resume=partial(_can_resume, recipe, output))
-        stage = find_stage(output, recipe, resume=resume)
+        recipe, stage, changes = _enter(recipe, output, resume=resume)
         settings = preliminary_recipe(recipe).train
+        device = pick_device(settings.device)
         noted = stopwatch.noted(output / USED_FILE, goes_on=resume) if settings.minutes else nullcontext()
-        with noted, using_threads(_first_threads(settings)):
-            plan = _plan(recipe, output, stage, callback, stopwatch, divides_work(settings, optimizer, build_model))
+        with noted, using_threads(_first_threads(settings, device)):
+            divides = divides_work(device, optimizer, build_model)
             setup = set_up(
-                plan, output, callback=callback, evaluate=evaluate, film=film, optimizer_factory=optimizer,
-                stopwatch=stopwatch, report=report, build_model=build_model,
-            )  # fmt: skip
-            minutes = setup.recipe.train.minutes
-            if minutes and not stage.has_checkpoint:
-                unit = "minute" if minutes == 1 else "minutes"
-                text = f"{minutes:g} {unit} in all, with validations and final scores; Ctrl-C saves earlier"
-                setup.messages.append(("time", text))
-            elif isinstance(recipe, Draft):
-                setup.messages.extend(describe_time(setup, optimizer))
+                _plan(recipe, output, stage, callback, stopwatch, device, divides),
+                output,
+                device=device,
+                divides=divides,
+                callback=callback,
+                evaluate=evaluate,
+                film=film,
+                optimizer_factory=optimizer,
+                stopwatch=stopwatch,
+                report=report,
+                build_model=build_model,
+            )
+            setup.messages.extend(_describe_length(setup, stage, optimizer, is_draft=isinstance(recipe, Draft)))
             return _train(setup, stage, changes=changes)
+
+
+def _enter(recipe: Recipe | Draft, output: Path, *, resume: bool) -> tuple[Recipe | Draft, Stage, list[str]]:
+    """Return the recipe of a run, how far it has come, and the settings that have changed since it started."""
+    if resume and has_run(output):
+        return enter_run(recipe, output)
+    refuse_a_run(output, can_resume=partial(_can_resume, recipe, output))
+    return recipe, Stage.NEW, []
+
+
+def _describe_length(
+    setup: Setup, stage: Stage, optimizer: OptimizerFactory, *, is_draft: bool
+) -> list[tuple[str, str]]:
+    """Say how long a run takes: its time budget, or what is estimated where its length was chosen here."""
+    minutes = setup.recipe.train.minutes
+    if minutes and not stage.has_checkpoint:
+        unit = "minute" if minutes == 1 else "minutes"
+        text = f"{minutes:g} {unit} in all, with validations and final scores; Ctrl-C saves earlier"
+        return [("time", text)]
+    return list(describe_time(setup, optimizer)) if is_draft else []
 
 
 def _plan(
@@ -104,6 +123,7 @@ def _plan(
     stage: Stage,
     callback: TrainingCallback,
     stopwatch: Stopwatch,
+    device: torch.device,
     divides: bool,
 ) -> RunPlan:
     """Return the plan of a run, which may have processes that share it if it `divides` its work.
@@ -111,12 +131,11 @@ def _plan(
     Before the first update the preparation may not use up the time budget.
     """
     settings = preliminary_recipe(recipe).train
-    starts = not stage.has_checkpoint
-    progress = within_budget(settings, stopwatch, callback.on_prepare) if starts else callback.on_prepare
+    progress: ProgressCallback = callback.on_prepare
+    if not stage.has_checkpoint:
+        progress = within_budget(settings, stopwatch, progress)
     workers = most_workers(settings, can_divide=divides)
-    return plan_run(
-        recipe, output, stage=stage, device=pick_device(settings.device), workers=workers, progress=progress
-    )
+    return plan_run(recipe, output, stage=stage, device=device, workers=workers, progress=progress)
 
 
 def preview_training(
@@ -136,13 +155,21 @@ def preview_training(
     stopwatch = Stopwatch()
     with locked(output, what=str(output)):
         refuse_a_run(output)
-        with using_threads(_first_threads(preliminary_recipe(recipe).train)):
-            divides = divides_work(preliminary_recipe(recipe).train, build_optimizer)
-            plan = _plan(recipe, output, Stage.NEW, callback, stopwatch, divides)
+        settings = preliminary_recipe(recipe).train
+        device = pick_device(settings.device)
+        with using_threads(_first_threads(settings, device)):
+            divides = divides_work(device, build_optimizer)
             setup = set_up(
-                plan, output, callback=callback, evaluate=evaluate, optimizer_factory=build_optimizer,
-                stopwatch=stopwatch, report=no_report,
-            )  # fmt: skip
+                _plan(recipe, output, Stage.NEW, callback, stopwatch, device, divides),
+                output,
+                device=device,
+                divides=divides,
+                callback=callback,
+                evaluate=evaluate,
+                optimizer_factory=build_optimizer,
+                stopwatch=stopwatch,
+                report=no_report,
+            )
             for topic, text in [*setup.messages, *describe_plan(setup, build_optimizer)]:
                 callback.on_message(topic, text)
             callback.on_message("data", f"{setup.data_folder} has the pairs, which the run will use")
@@ -201,7 +228,8 @@ def _refuse_another_builder(setup: Setup) -> None:
     """Refuse to go on with a model that another function builds than the one that the run was started with."""
     if not (setup.output / "config.json").exists():  # no validation yet
         return
-    before, now = read_builder(setup.output), builder_name(setup.build_model)
+    before = read_builder(setup.output)
+    now = builder_name(setup.build_model)
     if before != now:
         names = [repr(name) if name else "the package's own build_model" for name in (before, now)]
         raise ConfigError(
@@ -224,7 +252,8 @@ def _finished(setup: Setup, state: TrainState, changes: list[str]) -> Bundle:
 
 def _train_on(cores: int, setup: Setup, run: Run, helpers: Helpers, interrupt: InterruptRequest) -> int:
     """Train on so many cores until the run ends (0), or returns another number to go on with."""
-    threads, processes = setup.threads_each(cores), setup.cores.processes(cores)
+    threads = setup.threads_each(cores)
+    processes = setup.cores.processes(cores)
     task = Task(setup.recipe, setup.output, setup.data_folder, threads, setup.window)
     with using_threads(threads), running_workers(processes, threads=threads, helpers=helpers) as workers:
         workers.from_first(lambda: task)
@@ -243,9 +272,9 @@ def _core_choice(setup: Setup, helpers: Helpers, say: Callable[[str], None]) -> 
     return CoreChoice(setup.cores.most, setup.window, start=start, can_start=lambda: not helpers.failed(), say=say)
 
 
-def _first_threads(settings: TrainConfig) -> int:
+def _first_threads(settings: TrainConfig, device: torch.device) -> int:
     """The threads of a process that prepares a run, as of one that trains alone; 0: PyTorch's choice."""
-    return settings.threads or int(pick_device(settings.device).type == "cpu")
+    return settings.threads or int(device.type == "cpu")
 
 
 def _can_resume(recipe: Recipe | Draft, output: Path) -> bool:

@@ -149,8 +149,10 @@ class Film:
     """
 
     def __init__(self, path: Path, make_frame: FrameMaker) -> None:
-        self._path, self._make_frame = path, make_frame
-        self._loss, self._count = torch.tensor(0.0), 0
+        self._path = path
+        self._make_frame = make_frame
+        self._loss = torch.tensor(0.0)
+        self._count = 0
 
     def count(self, update: Update) -> None:
         """Count the loss of an update; one that is not finite counts as 0."""
@@ -160,7 +162,8 @@ class Film:
     def add(self, bundle: Bundle, *, step: int) -> None:
         """Add the frame after update `step`, in place of those that an earlier course of the run had from there on."""
         loss = round(float(self._loss) / self._count, 5) if self._count else None
-        self._loss, self._count = torch.tensor(0.0), 0
+        self._loss = torch.tensor(0.0)
+        self._count = 0
         before = [line for line in read_jsonl_lines(self._path) if line["step"] < step]
         write_whole(self._path, to_json_lines([*before, {"step": step, "loss": loss, **self._make_frame(bundle)}]))
 
@@ -184,7 +187,8 @@ class Speed:
 
     def restart(self) -> None:
         """Count from now on, from zero."""
-        self._tokens, self._begun = 0, time.monotonic()
+        self._tokens = 0
+        self._begun = time.monotonic()
 
     def count(self, tokens: int) -> None:
         """Count the tokens of one more update."""
@@ -208,9 +212,11 @@ def course_since_validation(state: TrainState, learning_rate_at: Callable[[int],
     """
     count = len(state.losses)
     first = state.step - count
-    parts, lines = min(COURSE_POINTS, count), []
+    parts = min(COURSE_POINTS, count)
+    lines = []
     for part in range(parts):
-        begin, end = part * count // parts, (part + 1) * count // parts
+        begin = part * count // parts
+        end = (part + 1) * count // parts
         lines.append(
             {
                 "step": first + end,

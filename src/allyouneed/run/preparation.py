@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..auto import Draft, choose_from_pairs, preliminary_recipe, with_data
-from ..bundle import Bundle, read_languages
+from ..bundle import read_languages, read_vocabulary
 from ..config import CorpusConfig, DataConfig, Recipe
 from ..config.data_config import LEARNED_VOCABULARY
 from ..config.language_tags import guess_languages
@@ -103,11 +103,11 @@ def _heading(data: DataConfig, corpus: CorpusConfig) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RunPairs:
-    """The prepared pairs of a run, the folder that holds them, the model that the run starts from, and messages."""
+    """The prepared pairs of a run, the folder that holds them, the bundle that the run starts from, and messages."""
 
     data: PreparedData
     folder: Path
-    initial: Bundle | None
+    starts_from: str  # the folder of the bundle; empty: new weights, or those of a checkpoint
     notes: Sequence[str]
 
 
@@ -117,8 +117,7 @@ def prepare_pairs(plan: Recipe, output: Path, *, stage: Stage, progress: Progres
     `ray` is the address of a cluster whose processes help.
     """
     starts_from = plan.train.init_from if not stage.has_checkpoint else ""
-    initial = Bundle.load(Path(starts_from)) if starts_from else None
-    vocabulary, notes = _existing_vocabulary(plan, output, initial)
+    vocabulary, notes = _existing_vocabulary(plan, output, starts_from)
     data = prepare(
         plan.data,
         plan.clean,
@@ -129,12 +128,12 @@ def prepare_pairs(plan: Recipe, output: Path, *, stage: Stage, progress: Progres
         progress=progress,
         ray=ray,
     )
-    return RunPairs(data, prepared_folder(plan.data, output / "data", data.provenance), initial, notes)
+    return RunPairs(data, prepared_folder(plan.data, output / "data", data.provenance), starts_from, notes)
 
 
 def has_same_pairs(plan: Recipe, output: Path) -> bool:
     """Whether the pairs of a run are prepared, from the data and with the settings that this recipe names."""
-    vocabulary, _ = _existing_vocabulary(plan, output, None)
+    vocabulary, _ = _existing_vocabulary(plan, output, starts_from="")
     provenance = compute_provenance(plan.data, plan.clean, plan.model.max_length, vocabulary)
     return stored_provenance(prepared_folder(plan.data, output / "data", provenance)) == provenance
 
@@ -156,19 +155,20 @@ def prepare_only(recipe: Recipe | Draft, output: Path, *, progress: ProgressCall
     return replace(pairs, notes=(*choices, *pairs.notes))
 
 
-def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> tuple[Vocabulary | None, Sequence[str]]:
+def _existing_vocabulary(plan: Recipe, output: Path, starts_from: str) -> tuple[Vocabulary | None, Sequence[str]]:
     """The vocabulary that is not to be learned, and what to say about it.
 
-    It is that of the model that a run is initialized from, or that of `data.tokenizer`.
+    It is that of the model that a run is initialized from, which a resumed run has in its own folder, or that of
+    `data.tokenizer`.
     """
     if plan.train.init_from and plan.data.tokenizer:
         raise ConfigError(
             "a run that starts from the weights of a model has its vocabulary; leave out data.tokenizer or "
             "train.init_from"
         )
-    if initial:
+    if starts_from:
         _refuse_another_vocabulary(plan)
-        return initial.vocabulary, ()
+        return read_vocabulary(starts_from), ()
     if plan.train.init_from:
         return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists()), ()
     return load_vocabulary(plan.data.tokenizer) if plan.data.tokenizer else (None, ())

@@ -177,8 +177,10 @@ class Helpers:
 
     def take(self, others: "Helpers") -> None:
         """Take over the processes of others, which have none then."""
-        self._meeting, self.processes = others._meeting, others.processes
-        others._meeting, others.processes = None, []
+        self._meeting = others._meeting
+        self.processes = others.processes
+        others._meeting = None
+        others.processes = []
 
     def end(self) -> None:
         """End the processes; others may be started afterwards."""
@@ -220,7 +222,8 @@ def process_group(address: str, *, rank: int, count: int) -> Iterator[None]:
     """The default group of `torch.distributed` inside the block."""
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     if started_by_torchrun() and has_agent_store():
-        rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        rank = int(os.environ["RANK"])
+        count = int(os.environ["WORLD_SIZE"])
         store = store_for_start(agent_store(), rank, count)
     else:
         store, rank, count = next(iter(rendezvous(address, rank, count, timeout=TIMEOUT)))
@@ -238,7 +241,8 @@ def has_agent_store() -> bool:
 
 def agent_store() -> Store:
     """The store that torchrun keeps."""
-    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    host = os.environ["MASTER_ADDR"]
+    port = int(os.environ["MASTER_PORT"])
     return TCPStore(host, port, is_master=False, timeout=TIMEOUT)
 
 
@@ -250,7 +254,8 @@ def store_for_start(kept: Store, rank: int, count: int) -> Store:
     key = "address of allyouneed"
     if rank == 0:
         with socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))) as connection:
-            here, there = connection.getsockname()[0], connection.getpeername()[0]
+            here = connection.getsockname()[0]
+            there = connection.getpeername()[0]
         host = os.environ["MASTER_ADDR"] if here == there else here
         store = TCPStore(host, 0, count, is_master=True, timeout=TIMEOUT, wait_for_workers=False)
         kept.set(key, f"{host} {store.port}")

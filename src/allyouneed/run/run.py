@@ -59,11 +59,17 @@ class Run:
     """
 
     def __init__(self, setup: Setup, state: TrainState, log: RunLog, *, choice: CoreChoice | None = None) -> None:
-        self.settings, self.data, self.state = setup.recipe.train, setup.data, state
-        self.model, self.optimizer = setup.model, setup.optimizer
+        self.settings = setup.recipe.train
+        self.data = setup.data
+        self.state = state
+        self.model = setup.model
+        self.optimizer = setup.optimizer
         self._runs_ahead = runs_ahead(next(setup.model.parameters()).device)
-        self._callback, self._log, self._workers = setup.callback, log, Workers()
-        self._choice, self._window = choice, setup.window
+        self._callback = setup.callback
+        self._log = log
+        self._workers = Workers()
+        self._choice = choice
+        self._window = setup.window
         self._loss: BatchLoss | None = None
         self._now = setup.stopwatch.now
         self._start = self._now() - state.seconds
@@ -125,7 +131,8 @@ class Run:
         self._budget.count_save(self.state, begin)
 
     def _begin(self, workers: Workers) -> None:
-        self._workers, is_first = workers, self._loss is None
+        self._workers = workers
+        is_first = self._loss is None
         if self._loss is None:
             self._loss, reason = choose_loss(self.model, self.settings)
             if reason:
@@ -152,7 +159,8 @@ class Run:
 
     def _updates(self) -> Iterator[Update]:
         """The updates after the last one that is done, without end."""
-        workers, first = self._workers, self.state.step + 1
+        workers = self._workers
+        first = self.state.step + 1
         assert self._loss is not None
         batches = self.data.batches(
             self.settings, skip=self.state.step * self.settings.accumulate_steps, part=(workers.rank, workers.count)
@@ -175,13 +183,15 @@ class Run:
 
     def _count(self, update: Update) -> None:
         """Count an update, whose outcome on a GPU is read one update later, and report it."""
-        state, outcome = self.state, Outcome(update.is_finite)
+        state = self.state
+        outcome = Outcome(update.is_finite)
         state.step = update.step
         state.outcomes.append(outcome)
         state.count_outcomes(later=1 if self._runs_ahead else 0)
         if self._workers.rank:
             return
-        tokens, now = update.tokens * self._workers.count, self._now()
+        tokens = update.tokens * self._workers.count
+        now = self._now()
         self._speed.count(tokens)
         if self._choice:
             self._choice.count(tokens, now - self._update_began)
@@ -216,7 +226,9 @@ class Run:
 
     def _due(self, signal: int) -> Due:
         """What is to be done after the last update; where a validation is due, a time budget may allow only to save."""
-        state, settings, budget = self.state, self.settings, self._budget
+        state = self.state
+        settings = self.settings
+        budget = self._budget
         before, now = (state.position(settings, step) for step in (state.step - 1, state.step))
         validates = saves = now // settings.validate_every > before // settings.validate_every
         if validates and state.plan:
@@ -257,7 +269,8 @@ class Run:
         self._update_began = self._now()
         if not due.validation:
             return
-        settings, state = self.settings, self.state
+        settings = self.settings
+        state = self.state
         if self._workers.rank == 0:
             self._validator.remove_old_snapshots(state)
         self._restart_clocks()
@@ -313,7 +326,8 @@ class Run:
         )
 
     def _course(self) -> list[dict[str, Any]]:
-        d_model, settings = self.model.config.d_model, self.settings
+        d_model = self.model.config.d_model
+        settings = self.settings
         return course_since_validation(
             self.state, lambda step: learning_rate_at(self._position(step), settings, d_model=d_model)
         )

@@ -119,7 +119,8 @@ def make_bundle(
 
 def usual_length(sources: Side) -> int:
     """The tokens of the longest training source; if that is an outlier, of the longest but for a thousandth of them."""
-    longest, usual = sources.length_quantile(1), sources.length_quantile(USUAL)
+    longest = sources.length_quantile(1)
+    usual = sources.length_quantile(USUAL)
     return longest if longest <= FAR_LONGER * usual else usual
 
 
@@ -172,7 +173,8 @@ def _require_one_config(bundles: Sequence[Bundle], names: Sequence[str]) -> None
 
 def _card(name: str, bundles: Sequence[Bundle], names: Sequence[str]) -> str:
     """A card that says what was averaged, with the cards of all of them below."""
-    head, cards = split_card(bundles[0].card)[0], [split_card(bundle.card)[1].strip() for bundle in bundles]
+    head = split_card(bundles[0].card)[0]
+    cards = [split_card(bundle.card)[1].strip() for bundle in bundles]
     parts = [
         (f"---\n{head}---\n\n" if head else "") + f"# {name}",
         f"A Transformer (Vaswani et al., 2017) with {describe_model(bundles[0].model)}.\n"

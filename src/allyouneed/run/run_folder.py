@@ -52,18 +52,18 @@ class Stage(Enum):
         return self in (Stage.STOPPED, Stage.FINISHED)
 
 
-def find_stage(output: Path, recipe: Recipe | Draft, *, resume: bool) -> Stage:
-    """Return how far a run has come that is to go on with `recipe`; without `resume` every run is new.
+def enter_run(recipe: Recipe | Draft, output: Path) -> tuple[Recipe, Stage, list[str]]:
+    """Return the recipe of a run that is resumed, how far it has come, and the settings that have changed.
 
-    Refuses fewer updates or minutes than the run has already had.
+    Refuses another recipe, and fewer updates or minutes than the run has already had.
     """
-    if not (resume and has_run(output)):
-        return Stage.NEW
+    recipe = as_resumed(recipe, output)
+    changes = refuse_other_recipe(recipe, output)
     if not (output / CHECKPOINT_FILE).exists():
-        return Stage.BEGUN
+        return recipe, Stage.BEGUN, changes
     state = read_state(output / CHECKPOINT_FILE)
-    state.continue_with(preliminary_recipe(recipe).train)
-    return Stage.FINISHED if state.finished else Stage.STOPPED
+    state.continue_with(recipe.train)
+    return recipe, Stage.FINISHED if state.finished else Stage.STOPPED, changes
 
 
 def has_run(output: Path) -> bool:
@@ -122,7 +122,8 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
 
     Refuses changes that would make it another run, and lists all of them.
     """
-    then, now = Recipe.read(output / "recipe.toml").tables(), recipe.tables()
+    then = Recipe.read(output / "recipe.toml").tables()
+    now = recipe.tables()
     changes = {
         f"{section}.{key}": f"{section}.{key} was {then[section].get(key)!r}, is {now[section].get(key)!r}"
         for section in now

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from ..auto import Corpus, Draft, choose_from_pairs
+from ..auto import Corpus, Draft, choose_from_pairs, preliminary_recipe
 from ..auto.machine_speed import describe_speed
 from ..config import Recipe
 from ..data.clean import ProgressCallback
@@ -41,11 +41,18 @@ def plan_run(
 
     With a time budget on a CPU the speed of the machine with so many `workers` decides, too.
     """
-    if isinstance(recipe, Recipe):
-        pairs = prepare_pairs(recipe, output, stage=stage, progress=progress)
-        return RunPlan(recipe, pairs, _describe_pairs(pairs))
-    draft = choose_from_pairs(recipe, output, device=device, workers=workers)
-    pairs = prepare_pairs(draft.preliminary, output, stage=stage, progress=progress)
+    if isinstance(recipe, Draft):
+        recipe = choose_from_pairs(recipe, output, device=device, workers=workers)
+    pairs = prepare_pairs(preliminary_recipe(recipe), output, stage=stage, progress=progress)
+    messages = _describe_pairs(pairs)
+    if isinstance(recipe, Draft):
+        recipe, choices = _complete(recipe, pairs, has_gpu=device.type != "cpu")
+        messages += choices
+    return RunPlan(recipe, pairs, messages)
+
+
+def _complete(draft: Draft, pairs: RunPairs, *, has_gpu: bool) -> tuple[Recipe, list[tuple[str, str]]]:
+    """Return the recipe that a draft becomes with its pairs, and why, as topics and lines."""
     train = pairs.data.train
     corpus = Corpus(
         pairs=len(train),
@@ -53,18 +60,17 @@ def plan_run(
         longest=train.longest(),
         has_valid=pairs.data.valid is not None,
         exact=draft.is_exact,
-        gpu=device.type != "cpu",
+        gpu=has_gpu,
         minutes=draft.preliminary.train.minutes,
         speed=draft.speed,
     )
     complete, choices = draft.complete(corpus)
-    messages = _describe_pairs(pairs)
-    messages += [("statistics", draft.statistics.describe())] if draft.statistics else []
+    messages = [("statistics", draft.statistics.describe())] if draft.statistics else []
     messages += [("speed", describe_speed(draft.speed))] if draft.speed else []
     warning = draft.warning(len(train))
     messages += [("warning", warning)] if warning else []
     messages += [("auto", str(choice)) for choice in choices]
-    return RunPlan(complete, pairs, messages)
+    return complete, messages
 
 
 def _describe_pairs(pairs: RunPairs) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from ..data.prepared import PreparedData
 from ..data.readers import is_task
 from ..errors import ConfigError, refused
 from ..fast.workers import workers_here
-from ..machine.device import pick_device, require_memory
+from ..machine.device import require_memory
 from ..machine.interpreter import versions
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
@@ -78,6 +78,8 @@ def set_up(
     plan: RunPlan,
     output: Path,
     *,
+    device: torch.device,
+    divides: bool,
     callback: TrainingCallback,
     evaluate: Evaluator | None,
     film: FrameMaker | None = None,
@@ -86,15 +88,20 @@ def set_up(
     report: Reporter,
     build_model: ModelBuilder | None = None,
 ) -> Setup:
-    """Make the model that a plan asks for, with its first weights, and its optimizer."""
-    recipe, data = plan.recipe, plan.pairs.data
+    """Make the model that a plan asks for, with its first weights, and its optimizer.
+
+    A run that `divides` its work may start processes that share it.
+    """
+    recipe = plan.recipe
+    data = plan.pairs.data
     require_large_batches(data.train, recipe.train.batch_tokens)
+    starts_from = plan.pairs.starts_from
+    initial = Bundle.load(starts_from, build_model=build_model) if starts_from else None
     torch.manual_seed(recipe.train.seed)
-    model = _make_model(recipe, data, plan.pairs.initial, pick_device(recipe.train.device), build_model)
+    model = _make_model(recipe, data, initial, device, build_model)
     optimizer = optimizer_factory(model, recipe.train)
     _refuse_patience_without_metric(recipe, data, evaluate)
     languages, guess = find_languages(recipe)
-    divides = divides_work(recipe.train, optimizer_factory, build_model)
     cores = choose_cores(recipe.train, model, can_divide=divides)
     dtype = str(autocast_dtype(recipe.train.precision, model)).removeprefix("torch.")
     messages = [*plan.messages]
@@ -112,12 +119,11 @@ def set_up(
 
 
 def divides_work(
-    settings: TrainConfig, optimizer_factory: OptimizerFactory, build_model: ModelBuilder | None = None
+    device: torch.device, optimizer_factory: OptimizerFactory, build_model: ModelBuilder | None = None
 ) -> bool:
     """Return True if a run may start processes of its own that share it; these know no function of the caller's."""
-    on_cpu = pick_device(settings.device).type == "cpu"
     is_standard = optimizer_factory is build_optimizer and build_model is None
-    return can_divide(on_cpu=on_cpu, is_standard=is_standard)
+    return can_divide(on_cpu=device.type == "cpu", is_standard=is_standard)
 
 
 def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:

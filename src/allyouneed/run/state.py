@@ -50,7 +50,8 @@ class UpdatePlan(NamedTuple):
 
     def position_at(self, step: int, config: TrainConfig) -> float:
         """The position of a later update in the schedule; that of the last one is `config.steps`."""
-        done, rest = step - self.step, max(1, self.steps - self.step)
+        done = step - self.step
+        rest = max(1, self.steps - self.step)
         return self.position + (config.steps - self.position) * done / rest
 
 
@@ -156,10 +157,13 @@ class TrainState:
         is_lower = loss is not None and self.best_loss is not None and loss < self.best_loss
         is_best = isfinite(value) and (self.best is None or value > self.best or (value == self.best and is_lower))
         if is_best:
-            self.best, self.best_loss, self.best_step = value if is_known else None, loss, self.step
+            self.best = value if is_known else None
+            self.best_loss = loss
+            self.best_step = self.step
         resets = not is_known or in_warmup or self.level is None or value - self.level > MIN_GAIN * abs(self.level)
         if isfinite(value) and resets:
-            self.level, self.validations_since_best = value if is_known else None, 0
+            self.level = value if is_known else None
+            self.validations_since_best = 0
         else:
             self.validations_since_best += 1
         return is_best
@@ -210,6 +214,8 @@ def rollback(state: TrainState, reason: str, restore: Callable[[], TrainState]) 
         )
     restored = restore()
     restored.learning_rate_factor = state.learning_rate_factor / 2
-    restored.rollbacks, restored.skipped, restored.skipped_in_a_row = state.rollbacks + 1, state.skipped, 0
+    restored.rollbacks = state.rollbacks + 1
+    restored.skipped = state.skipped
+    restored.skipped_in_a_row = 0
     restored.micro_batches = state.micro_batches
     return restored

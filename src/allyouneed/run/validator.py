@@ -38,7 +38,8 @@ def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, has_va
         return True
     value = _metric_value(validation, settings.early_stopping_metric)
     # A model initialized from a trained one is worth comparing from the first validation on.
-    first, in_warmup = 0 if settings.init_from else MIN_UPDATES, state.position(settings) <= settings.warmup
+    first = 0 if settings.init_from else MIN_UPDATES
+    in_warmup = state.position(settings) <= settings.warmup
     return state.update_best(value, loss=validation.valid_loss, first=first, in_warmup=in_warmup)
 
 
@@ -63,15 +64,21 @@ class Validator:
         budget: Budget,
         seconds: Callable[[], float],
     ) -> None:
-        self._recipe, self._output, self._data = setup.recipe, setup.output, setup.data
+        self._recipe = setup.recipe
+        self._output = setup.output
+        self._data = setup.data
         self._languages = setup.languages
         self._builder = builder_name(setup.build_model)
         self._made: Bundle | None = None
         self._film = Film(setup.output / FILM_FILE, setup.film) if setup.film else None
-        self._callback, self._evaluate, self._report = setup.callback, setup.evaluate, setup.report
-        self._log, self._budget = log, budget
+        self._callback = setup.callback
+        self._evaluate = setup.evaluate
+        self._report = setup.report
+        self._log = log
+        self._budget = budget
         self._expected_warnings: tuple[type[Warning], ...] = ()
-        self._seconds, self._snapshots = seconds, setup.output / "snapshots"
+        self._seconds = seconds
+        self._snapshots = setup.output / "snapshots"
 
     def validate(
         self,
@@ -86,7 +93,8 @@ class Validator:
 
         `speed` is in target tokens per second; `course` has the lines about the updates since the last validation.
         """
-        settings, begin = self._recipe.train, self._budget.used()
+        settings = self._recipe.train
+        begin = self._budget.used()
         with swapped_weights(model, state.ema) if state.ema else nullcontext():
             validation = self._measure(model, state, learning_rate, speed)
             if not _is_finite(validation):
@@ -145,7 +153,9 @@ class Validator:
         """Validation loss and accuracy, and the scores of the evaluator."""
         settings = self._recipe.train
         loss = torch.stack(state.losses).mean().item() if state.losses else None
-        valid_loss, accuracy, evaluation = None, None, Evaluation({})
+        valid_loss = None
+        accuracy = None
+        evaluation = Evaluation({})
         if self._data.valid is not None:
             valid_loss, accuracy = validate(model, self._data.valid, batch_tokens=settings.batch_tokens)
         is_finite = valid_loss is None or isfinite(valid_loss)
@@ -170,7 +180,8 @@ class Validator:
             return pairs
         # A model that has learned little may translate slowly; in the first quarter, the number is chosen again.
         if not state.validation_samples or state.position(self._recipe.train) < self._recipe.train.steps / 4:
-            before, now = state.validation_samples, self._budget.count_samples(evaluate, pairs)
+            before = state.validation_samples
+            now = self._budget.count_samples(evaluate, pairs)
             if now != before:
                 state.validation_samples, state.best, state.level = now, None, None  # scores of others do not compare
             if now != before and (count := len(self._data.validation_samples(now))) < len(pairs):
@@ -184,7 +195,8 @@ class Validator:
     def _save_if_best(self, model: Transformer, state: TrainState, validation: Validation) -> None:
         """Write the bundle with the model's current weights, if no earlier one is better."""
         if is_best(validation, self._recipe, state, has_valid=self._data.valid is not None):
-            pairs, name = len(self._data.train), followed(self._output).name
+            pairs = len(self._data.train)
+            name = followed(self._output).name
             card = model_card(name, self._recipe, pairs, model, validation, self._languages)
             self._bundle(model, card).save(self._output)
             self._log.write_outputs(validation.samples)

@@ -29,11 +29,13 @@ from .state import CoreTrial, TrainState
 # time that does not depend on the number of tokens, about 3 ms with d_model 64, is then at most a third.
 MIN_UPDATE = 4e7
 # Speeds are compared over windows of so many parameters × tokens, a few seconds of one core, or FEWEST updates.
-WINDOW, FEWEST = 2e10, 16
+WINDOW = 2e10
+FEWEST = 16
 FIRST, SPACING = 4, 3  # the window at which the first trial begins; each further one SPACING times as late
 STARTING, TRYING = 2, 4  # windows in which processes start; and of a trial: one to warm up, three that count
 # Medians of windows are compared, since a core of a virtual machine may be a fifth slower for seconds.
-REMEMBERED, RECENT = 9, 3
+REMEMBERED = 9
+RECENT = 3
 GAIN = 1.05  # more cores are kept if they are so much faster
 HOPELESS = 0.5  # of the speed, below which a trial of more cores ends at once
 CHANGED = 0.6  # of the speed, from which on the number of cores is tried again; or its inverse
@@ -57,7 +59,8 @@ class Cores(NamedTuple):
         """The cores of a run that starts, or that goes on with those of its state; noted there."""
         cores = min(state.cores or self.first, self.most) if self.first < self.most else self.first
         if cores != state.cores:
-            state.cores, state.trial = cores, None
+            state.cores = cores
+            state.trial = None
         return cores
 
     def processes(self, cores: int) -> int:
@@ -129,30 +132,42 @@ class CoreChoice:
         can_start: Callable[[], bool],
         say: Callable[[str], None],
     ) -> None:
-        self._most, self._window = most, window
-        self._start, self._can_start, self._say = start, can_start, say
+        self._most = most
+        self._window = window
+        self._start = start
+        self._can_start = can_start
+        self._say = say
         self._tokens, self._seconds, self._updates = 0.0, 0.0, 0  # of this window
         self._speeds: list[float] = []  # tokens a second of the last windows with the present cores
         self._started = 0  # cores for which processes wait
 
     def count(self, tokens: int, seconds: float) -> None:
         """Count an update, and the time that it took."""
-        self._tokens, self._seconds, self._updates = self._tokens + tokens, self._seconds + seconds, self._updates + 1
+        self._tokens = self._tokens + tokens
+        self._seconds = self._seconds + seconds
+        self._updates = self._updates + 1
 
     def choose(self, state: TrainState, updates_left: int) -> int:
         """The cores with which the run goes on after a window, noted in `state`; 0: with those that it has."""
-        window, speed = state.step // self._window, self._tokens / max(self._seconds, 1e-9)
+        window = state.step // self._window
+        speed = self._tokens / max(self._seconds, 1e-9)
         seconds_left = updates_left * self._seconds / max(1, self._updates)
-        self._tokens, self._seconds, self._updates = 0.0, 0.0, 0
+        self._tokens = 0.0
+        self._seconds = 0.0
+        self._updates = 0
         self._speeds = [*self._speeds, speed][-REMEMBERED:]
         if state.trial:
             return self._continue(state, state.trial, window, speed)
         is_worth_it = seconds_left > WORTH_SECONDS and updates_left > WORTH_WINDOWS * self._window
         state.trial_at = state.trial_at or FIRST
-        usual, now = median(self._speeds[:-RECENT] or [speed]), median(self._speeds[-RECENT:])
+        usual = median(self._speeds[:-RECENT] or [speed])
+        now = median(self._speeds[-RECENT:])
         if len(self._speeds) >= 2 * RECENT and not CHANGED < now / usual < 1 / CHANGED:
             # The trial is compared with windows after these, which were chosen for being slow or fast.
-            self._speeds, state.trial_at, state.tries_fewer, state.gains = [], window + RECENT, now < usual, []
+            self._speeds = []
+            state.trial_at = window + RECENT
+            state.tries_fewer = now < usual
+            state.gains = []
             return 0
         cores = self._next(state)
         if not is_worth_it or cores == state.cores or window < state.trial_at - STARTING:
@@ -165,11 +180,13 @@ class CoreChoice:
 
     def _next(self, state: TrainState) -> int:
         """The cores of the next trial, in the direction of the last winner if there are any, else in the other."""
-        more, fewer = min(2 * state.cores, self._most), max(1, state.cores // 2)
+        more = min(2 * state.cores, self._most)
+        fewer = max(1, state.cores // 2)
         return fewer if (state.tries_fewer and fewer < state.cores) or more == state.cores else more
 
     def _begin(self, state: TrainState, window: int, cores: int) -> int:
-        state.trial, state.cores = CoreTrial(state.cores, median(self._speeds), window + TRYING), cores
+        state.trial = CoreTrial(state.cores, median(self._speeds), window + TRYING)
+        state.cores = cores
         self._speeds = []
         return cores
 
@@ -185,14 +202,16 @@ class CoreChoice:
 
     def _judge(self, state: TrainState, trial: CoreTrial, window: int) -> int:
         """End a trial: keep its cores, or go back."""
-        tried, measured = state.cores, median(self._speeds)
+        tried = state.cores
+        measured = median(self._speeds)
         (fewer, slow), (more, fast) = sorted([(trial.cores, trial.speed), (tried, measured)])
         gains = [gain for cores, gain in state.gains if cores == more] + [fast / max(slow, 1e-9)]
         state.gains = [(more, gain) for gain in gains[-RECENT:]]
         chosen = more if median(gains[-RECENT:]) > GAIN else fewer
         self._say(f"on {more} cores {gains[-1]:.2f} times as fast as on {fewer}: {chosen} train from now on")
         is_sure = (gains[-1] > GAIN) == (chosen == more)  # else the same comparison is repeated soon
-        state.trial, state.tries_fewer = None, (chosen == fewer) == is_sure
+        state.trial = None
+        state.tries_fewer = (chosen == fewer) == is_sure
         if chosen != tried and more == chosen and not self._has_started(state, more):
             chosen = tried
         state.cores = chosen

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ..bundle import WEIGHTS_FILE, Bundle, not_its_weights, read_parts
+from ..bundle import WEIGHTS_FILE, Bundle, not_its_weights, read_parts, require_builder
 from ..config import ModelConfig
 from ..errors import BundleError, ConfigError
 from ..machine.checksums import Checksums
@@ -70,7 +70,8 @@ class UnreadBundle(Bundle):
     @classmethod
     def read(cls, checksums: Checksums, *_: Any) -> Self:
         """Read the folder that has these checksums, once: for no device, and by no function that builds a model."""
-        parts = read_parts(checksums, None)
+        parts = read_parts(checksums)
+        require_builder(parts, None)
         weights = _read_weights(checksums)
         bundle = cls(_NOT_MADE, **parts.fields)
         del vars(bundle)["model"]  # so that the property makes it
