@@ -128,6 +128,7 @@ class ModelConfig(Checked):
         """Bytes of its matrices in float32: embeddings, positions, attention and feed-forward layers."""
         tables = self.d_model * (self.vocab_size + self.effective_target_vocab_size + 2 * self.max_length)
         d_k, d_v = (width or self.d_model // self.heads for width in (self.d_k, self.d_v))
-        attention, feed_forward = 2 * self.d_model * self.heads * (d_k + d_v), 2 * self.d_model * self.d_ff
+        attention = 2 * self.d_model * self.heads * (d_k + d_v)
+        feed_forward = 2 * self.d_model * self.d_ff
         layers = (self.encoder_layers + 2 * self.decoder_layers) * attention
         return 4 * (tables + layers + (self.encoder_layers + self.decoder_layers) * feed_forward)

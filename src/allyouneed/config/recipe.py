@@ -30,7 +30,8 @@ class Recipe(Checked):
     @classmethod
     def read(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
         """A recipe from a TOML file, with `section.key=value` overrides. Lists known keys when refusing one."""
-        tables, changes = read_tables(path), list(overrides)
+        tables = read_tables(path)
+        changes = list(overrides)
         tables = apply_overrides(tables, changes)
         try:
             return cls.from_tables(tables)

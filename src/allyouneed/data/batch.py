@@ -101,7 +101,8 @@ def _repeat_by_weight(pairs: EncodedPairs, rng: np.random.Generator) -> Indices:
     everything = np.arange(len(pairs), dtype=np.int32)
     if all(weight == 1 for _, weight in pairs.weights):
         return everything
-    repeated, begin = [], 0
+    repeated = []
+    begin = 0
     for end, weight in pairs.weights:
         times, rest = divmod(weight, 1)
         repeated += [everything[begin:end]] * int(times)
@@ -114,8 +115,10 @@ def _by_length(pairs: EncodedPairs, chosen: Indices, batch_tokens: int) -> list[
     """Some pairs in batches, from the shortest to the longest; those of equal length keep their order."""
     sizes = np.maximum(pairs.source.lengths(chosen), pairs.target.lengths(chosen))
     order = np.argsort(sizes, kind="stable")
-    chosen, sizes = chosen[order], sizes[order]
-    batches, start = [], 0
+    chosen = chosen[order]
+    sizes = sizes[order]
+    batches = []
+    start = 0
     while start < len(chosen):
         most = min(len(chosen), start + batch_tokens // int(sizes[start]))
         # Lengths grow, so the last pair is the longest of its batch.
@@ -164,7 +167,8 @@ def collate(
     """
     ids: Pairs = pairs
     if pairs.resample:
-        ids, chosen = pairs.resample(chosen, epoch), np.arange(len(chosen), dtype=np.int32)
+        ids = pairs.resample(chosen, epoch)
+        chosen = np.arange(len(chosen), dtype=np.int32)
     source = ids.source.padded(chosen, pad_id)
     target = ids.target.padded(chosen, pad_id if target_pad_id is None else target_pad_id)
     return Batch(torch.from_numpy(source), torch.from_numpy(target))

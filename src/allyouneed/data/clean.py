@@ -54,7 +54,8 @@ def skip_malformed(
     Refuses a source with a larger share of malformed lines than `max_malformed`, and shows the first of them; `name` is
     the source in error messages.
     """
-    before, count = malformed.count, 0
+    before = malformed.count
+    count = 0
     first: list[Fault] = []
     for row in rows:
         if isinstance(row, Fault):
@@ -178,13 +179,17 @@ def read_part(
     Refuses a corpus with more malformed lines than `data.max_malformed` allows, by file, line and reason,
     and an empty one.
     """
-    keys, counts, ends, read = [np.zeros(0, PAIR_KEYS)], report.parts()[part], list[CorpusEnd](), 0
+    keys = [np.zeros(0, PAIR_KEYS)]
+    counts = report.parts()[part]
+    ends = list[CorpusEnd]()
+    read = 0
     limit = {"train": data.max_train_samples, "valid": data.max_valid_samples, "test": 0}[part]
     with writing_pairs(folder, f"{part}.texts") as write, block_map(partial(clean_block, clean=clean), ray) as cleaned:
         for corpus in data.corpora():
             where = getattr(corpus, part)
             if where and not (part == "test" and is_task(where)):  # the test pairs of a task are generated when needed
-                name, malformed = source_name(where), counts.dropped["malformed"]
+                name = source_name(where)
+                malformed = counts.dropped["malformed"]
                 before = counts.read, malformed.count
                 source: Any = {"folder": data.data_dir, "columns": corpus.columns, "sheet": corpus.sheet}
                 rows = open_pairs(where, **source, limit=limit, seed=data.seed)

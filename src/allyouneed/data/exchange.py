@@ -85,7 +85,8 @@ def _in_language(texts: dict[str, str], codes: Sequence[str]) -> str | None:
 
 
 def _is(language: str, prefix: str) -> bool:
-    language, prefix = language.lower().replace("_", "-"), prefix.lower().replace("_", "-")
+    language = language.lower().replace("_", "-")
+    prefix = prefix.lower().replace("_", "-")
     return language == prefix or language.startswith(f"{prefix}-")
 
 
@@ -108,7 +109,8 @@ def read_xliff(path: Path) -> Rows:
 
 
 def _pair(segment: Any) -> Iterator[Pair]:
-    source, target = segment.find("{*}source"), segment.find("{*}target")
+    source = segment.find("{*}source")
+    target = segment.find("{*}target")
     if source is not None:
         is_finished = target is not None and _is_finished(segment, target)
         yield Pair(element_text(source), element_text(target) if is_finished else "")
@@ -116,7 +118,8 @@ def _pair(segment: Any) -> Iterator[Pair]:
 
 def _is_finished(segment: Any, target: Any) -> bool:
     """By the attributes of the unit and its target (1.2), or those of the segment (2.x)."""
-    state, approved = segment.get("state") or target.get("state"), segment.get("approved")
+    state = segment.get("state") or target.get("state")
+    approved = segment.get("approved")
     return approved == "yes" or (state in _FINISHED if state else approved != "no")
 
 
@@ -167,9 +170,11 @@ def iterate_elements(stream: IO[bytes], path: Path, *names: str, remedy: str = "
         for _, element in events:
             yield element
     except etree.XMLSyntaxError as error:
-        line, why = error.lineno, str(error.msg).partition("\n")[0]
+        line = error.lineno
+        why = str(error.msg).partition("\n")[0]
         if not line and events.error_log:  # as with an entity that is not declared
-            line, why = events.error_log[0].line, events.error_log[0].message
+            line = events.error_log[0].line
+            why = events.error_log[0].message
         if why.startswith("Entity") and remedy:
             why += f"; {remedy}"
         raise DataError(f"{path}, line {line or 1} is not XML: {why}") from error

@@ -77,7 +77,8 @@ def select_pairs(
     dropped |= _apply(overlaps.items(), keep, clean, report)
     if 0 < data.max_train_samples < keep.sum():
         drawn = _sample(keep, data.max_train_samples, data.seed)
-        dropped["max_train_samples"], keep = keep & ~drawn, drawn
+        dropped["max_train_samples"] = keep & ~drawn
+        keep = drawn
 
     _report(dropped, train, report.train)
     report.valid.used, report.test.used = map(len, held_out)
@@ -173,7 +174,8 @@ def _sample(mask: Mask, count: int, seed: int) -> Mask:
 
 def _first_shuffled(keys: PairKeys, mask: Mask, data: DataConfig) -> Mask:
     """Of the pairs in `mask` those that come first in the shuffle, as many as one part may hold out."""
-    indices, few = np.flatnonzero(mask), np.zeros_like(mask)
+    indices = np.flatnonzero(mask)
+    few = np.zeros_like(mask)
     order = np.argsort(_shuffle_keys(keys, data.seed)[indices], kind="stable")
     few[indices[order[: data.max_valid_samples or MAX_HELD_OUT]]] = True
     return few

@@ -109,7 +109,8 @@ class _Head:
         It has more text than each row above, which are titles then; or as much, if it is near the top and spells the
         names out, which no pair does.
         """
-        filled, cells = self.filled(), self.cells(row)
+        filled = self.filled()
+        cells = self.cells(row)
         above = max([0, *filled[:row]])
         chosen = (
             [cell for place in places for cell in cells[place : place + 1]] if places else list(filter(None, cells))

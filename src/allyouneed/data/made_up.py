@@ -26,7 +26,8 @@ def making_up(pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) 
     the others, and those with a shorter string, have `<unk>` wherever one letter stands that both sides have. A letter
     is a token of one character, no digit and no mark.
     """
-    source, target = vocabulary.source, vocabulary.target
+    source = vocabulary.source
+    target = vocabulary.target
     of_target = {name: i for i, name in enumerate(target.names())}
     letters = {
         i: of_target[name]
@@ -38,12 +39,14 @@ def making_up(pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) 
     @lru_cache(REMEMBERED)
     def stem(pair: int) -> tuple[int, int, int]:
         """Where the longest string that both sides have begins on each, and the number of letters to replace."""
-        first, second = [letters.get(i) for i in pairs.source[pair]], pairs.target[pair]
+        first = [letters.get(i) for i in pairs.source[pair]]
+        second = pairs.target[pair]
         match = SequenceMatcher(None, first, second, autojunk=False).find_longest_match()
         return match.a, match.b, match.size - ENDING
 
     def made_up(pair: int, random: Random) -> tuple[list[int], list[int]]:
-        read, written = pairs.source[pair], pairs.target[pair]
+        read = pairs.source[pair]
+        written = pairs.target[pair]
         both = sorted(i for i in set(read) if letters.get(i) in written)
         if not both or random.random() >= share:
             return read, written

@@ -117,7 +117,8 @@ class Side:
 
     def padded(self, indices: Indices, pad_id: int) -> NDArray[np.int64]:
         """Some sentences as rows of one array, filled up with `pad_id`; (0, 1) of none."""
-        starts, lengths = self.starts[indices], self.lengths(indices)
+        starts = self.starts[indices]
+        lengths = self.lengths(indices)
         columns = np.arange(lengths.max(initial=0) if len(indices) else 1)
         is_token = columns < lengths[:, None]
         rows = np.full(is_token.shape, pad_id, np.int64)
@@ -228,7 +229,8 @@ def writing_pairs(folder: Path, part: str) -> Iterator[Callable[[Pairs], None]]:
 
     Only the lengths of the sentences are kept in memory.
     """
-    paths, lengths = [folder / f"{part}.source", folder / f"{part}.target"], [array("i"), array("i")]
+    paths = [folder / f"{part}.source", folder / f"{part}.target"]
+    lengths = [array("i"), array("i")]
     with ExitStack() as stack:
         files = [stack.enter_context(path.with_name(f"{path.name}.ids").open("wb")) for path in paths]
 

@@ -161,7 +161,8 @@ def _write_ids(
     begin, rows = 0, array("i")  # the index of each pair that is written
     with writing_pairs(folder, "train") as write, block_map(encoder, ray) as encoded:
         for (end, weight, *_), counts in zip(train.ends, report.sources, strict=True):
-            before, done = len(rows), 0
+            before = len(rows)
+            done = 0
             corpus = indices[slice(*np.searchsorted(indices, [begin, end]))]
             for ids, kept, too_long in encoded(train.chunks(corpus)):
                 write(ids)

@@ -121,7 +121,8 @@ class PreparedData:
         copies = self.train.resample and self.vocabulary.target.is_of_characters
         written = "written only where the source has it" if copies else "never written"
         for name, what in (("source", "read as <unk>"), ("target", written)):
-            tokenizer, texts = getattr(self.vocabulary, name), [getattr(pair, name) for pair in self.valid_pairs]
+            tokenizer = getattr(self.vocabulary, name)
+            texts = [getattr(pair, name) for pair in self.valid_pairs]
             some = [
                 text for text, ids in zip(texts, tokenizer.encode_all(texts), strict=True) if tokenizer.unk_id in ids
             ]
@@ -211,7 +212,9 @@ def _file_fingerprint(path: Path, folder: str) -> str:
 def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> PreparedData:
     """The pairs that are prepared in a folder. Refuses a folder whose files have changed."""
     with _refusing_damage(folder):
-        table, valid, test = _read_table(folder), read_held_out(folder, "valid"), read_held_out(folder, "test")
+        table = _read_table(folder)
+        valid = read_held_out(folder, "valid")
+        test = read_held_out(folder, "test")
         for name, checksum in table["checksums"].items():
             if crc32_checksum(folder / name) != checksum:
                 raise ValueError(f"{name} has changed")
@@ -249,7 +252,8 @@ def _open_training(
         return replace(train, resample=making_up(train, vocabulary, share=data.made_up, seed=data.seed))
     if not data.subword_sampling:
         return train
-    texts, rows = Pairs.open(folder, "train.texts", "uint8"), np.fromfile(folder / "train.rows", np.int32)
+    texts = Pairs.open(folder, "train.texts", "uint8")
+    rows = np.fromfile(folder / "train.rows", np.int32)
 
     def sampler(side: int, texts: Side, tokenizer: Tokenizer) -> Callable[[Indices, int], Side]:
         sampled = tokenizer.with_sampling(strength=data.subword_sampling, seed=data.seed)
@@ -261,7 +265,8 @@ def _open_training(
 
         return lambda indices, epoch: Side.from_sentences(list(sentences(indices, epoch)))
 
-    source, target = sampler(0, texts.source, vocabulary.source), sampler(1, texts.target, vocabulary.target)
+    source = sampler(0, texts.source, vocabulary.source)
+    target = sampler(1, texts.target, vocabulary.target)
     return replace(
         train, resample=lambda chosen, epoch: Pairs(source(rows[chosen], epoch), target(rows[chosen], epoch))
     )

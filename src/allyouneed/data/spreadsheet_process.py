@@ -23,7 +23,8 @@ from .archive import Archive
 from .workbook import WORKBOOK, cell_position, sheet_parts
 
 _BASE_MEMORY, _MEMORY_FOR_A_BYTE = 256 << 20, 24  # bytes; of the file, whose text is packed
-_BASE_SECONDS, _BYTES_IN_A_SECOND = 10, 1 << 20
+_BASE_SECONDS = 10
+_BYTES_IN_A_SECOND = 1 << 20
 MAX_CELLS = 1 << 24  # of the smallest rectangle around all cells, which the library makes
 _CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Za-z]{0,9})(\d{0,12})[^>]*(?<!/)>')  # <c r="B7"/> has a format alone
 _WHOLE_CELL = re.compile(_CELL.pattern + rb".*?</(?:\w+:)?c>", re.DOTALL)
@@ -64,7 +65,9 @@ def _without_far_cells(path: str, sheet: str) -> tuple[str | BytesIO, list[str]]
     part = parts.get(sheet) or next(iter(parts.values()), "")
     if part not in archive.names:
         return path, []
-    letters, numbers, rest = Counter[bytes](), Counter[bytes](), b""
+    letters = Counter[bytes]()
+    numbers = Counter[bytes]()
+    rest = b""
     with archive.open(part) as stream:
         while chunk := stream.read(_CHUNK):
             content = rest + chunk
@@ -76,7 +79,8 @@ def _without_far_cells(path: str, sheet: str) -> tuple[str | BytesIO, list[str]]
     rows = {cell_position(f"A{number.decode()}")[0]: count for number, count in numbers.items()}
     if _extent(columns) * _extent(rows) <= MAX_CELLS:
         return path, []
-    columns, rows = _without_far_places(columns), _without_far_places(rows)
+    columns = _without_far_places(columns)
+    rows = _without_far_places(rows)
     if (size := _extent(columns) * _extent(rows)) > MAX_CELLS:
         raise ValueError(
             f"its cells are so far apart that {size:,} are between the first and the last; at most {MAX_CELLS:,} are "
@@ -118,7 +122,8 @@ def main() -> None:
     """Print the rows of the sheet that the arguments name."""
     path, sheet = sys.argv[1:]
     size = os.stat(path).st_size
-    memory, seconds = _BASE_MEMORY + _MEMORY_FOR_A_BYTE * size, _BASE_SECONDS + size // _BYTES_IN_A_SECOND
+    memory = _BASE_MEMORY + _MEMORY_FOR_A_BYTE * size
+    seconds = _BASE_SECONDS + size // _BYTES_IN_A_SECOND
     with suppress(ValueError, OSError):  # not every system has such limits
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))

@@ -178,7 +178,8 @@ def csv_rows(path: Path) -> Iterator[NumberedCells]:
         unquoted = re.sub(rb'"[^"]*"', b"", first)
         delimiter = ";" if b";" in unquoted and b"," not in unquoted else ","
     while ahead:
-        number, taken = ahead[0][0], 1
+        number = ahead[0][0]
+        taken = 1
         rows = csv.reader((decode(line) + "\n" for _, line in ahead), delimiter=delimiter, strict=True)
         try:
             row = next(rows)

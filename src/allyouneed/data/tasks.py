@@ -31,7 +31,8 @@ MONTHS = (
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
-FIRST, LAST = date(1000, 1, 1).toordinal(), date(2999, 12, 31).toordinal()
+FIRST = date(1000, 1, 1).toordinal()
+LAST = date(2999, 12, 31).toordinal()
 
 
 def date_pair(day: date) -> tuple[str, str]:
@@ -111,7 +112,8 @@ def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
 def _locales(rng: random.Random) -> Iterator[tuple[str, str]]:
     format_date = require_extra("babel.dates", 'the task "locales"', "tasks").format_date
     while True:
-        day, locale = date.fromordinal(rng.randint(FIRST, LAST)), rng.choice(LOCALES)
+        day = date.fromordinal(rng.randint(FIRST, LAST))
+        locale = rng.choice(LOCALES)
         yield f"{locale} {day.isoformat()}", format_date(day, "long", locale=locale.replace("-", "_"))
 
 

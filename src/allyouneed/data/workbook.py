@@ -11,7 +11,8 @@ _RELATIONS = "xl/_rels/workbook.xml.rels"
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _STRICT_ID = "{http://purl.oclc.org/ooxml/officeDocument/relationships}id"
 _CELL = re.compile(r"([A-Z]{1,3})([1-9]\d{0,6})")
-MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
+MOST_ROWS = 1 << 20
+MOST_COLUMNS = 1 << 14
 
 
 def sheet_parts(archive: Archive) -> dict[str, str]:
@@ -45,7 +46,8 @@ def column_index(letters: str) -> int:
 
 def column_letters(index: int) -> str:
     """The letters of a column by its number, counted from 0."""
-    letters, rest = "", index + 1
+    letters = ""
+    rest = index + 1
     while rest:
         rest, last = divmod(rest - 1, 26)
         letters = chr(ord("A") + last) + letters

@@ -26,16 +26,20 @@ def beam_search(step: Step, limits: SearchLimits, options: BeamOptions) -> list[
     """
     ended: list[list[Hypothesis]] = [[] for _ in limits.max_lengths]
     active = {sentence: [Partial([], 0.0)] for sentence in range(limits.sentences)}
-    hypotheses, tokens = list(active), [limits.sos_id] * len(active)
+    hypotheses = list(active)
+    tokens = [limits.sos_id] * len(active)
     for length in count(1):
         step(hypotheses, tokens)
         rows = list(chain.from_iterable(active.values()))
         # At most `beam` of the best 2 · beam end, so at least `beam` stay active.
         best = step.best([partial.total for partial in rows], 2 * options.beam)
-        sentences, active = list(active), {}
-        hypotheses, tokens = [], []
+        sentences = list(active)
+        active = {}
+        hypotheses = []
+        tokens = []
         for sentence, continuations in zip(sentences, best, strict=True):
-            found, max_length = ended[sentence], limits.max_lengths[sentence]
+            found = ended[sentence]
+            max_length = limits.max_lengths[sentence]
             kept: list[Continuation] = []
             for rank, one in enumerate(continuations):
                 if one.token != limits.eos_id and len(kept) < options.beam:

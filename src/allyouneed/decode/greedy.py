@@ -9,11 +9,13 @@ from .step import Hypothesis, SearchLimits, Step
 def write_tokens(step: Step, limits: SearchLimits) -> Iterator[tuple[int, int, float]]:
     """Write B sentences: yield a sentence, its most likely next token, and the log-probability of that."""
     sentences = list(range(limits.sentences))  # each has one hypothesis, and leaves when it ends
-    hypotheses, tokens = sentences, [limits.sos_id] * len(sentences)
+    hypotheses = sentences
+    tokens = [limits.sos_id] * len(sentences)
     for length in count(1):
         step(hypotheses, tokens)
         best = step.best([0.0] * len(sentences), 1)
-        hypotheses, tokens = [], []
+        hypotheses = []
+        tokens = []
         for gain, n, token in chain.from_iterable(best):
             yield sentences[n], token, gain
             is_over = token == limits.eos_id or length == limits.max_lengths[sentences[n]]

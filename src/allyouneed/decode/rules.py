@@ -43,7 +43,8 @@ class EndedStep(WrappedStep):
 
     def __init__(self, step: Step, max_lengths: Sequence[int], *, eos_id: int) -> None:
         super().__init__(step, len(max_lengths))
-        self._max_lengths, self._eos_id = max_lengths, eos_id
+        self._max_lengths = max_lengths
+        self._eos_id = eos_id
         self._length = 0
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:

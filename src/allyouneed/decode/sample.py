@@ -35,7 +35,10 @@ class SampledStep(WrappedStep):
     ) -> None:
         super().__init__(step, len(generators))
         self._generators = generators
-        self._temperature, self._top_k, self._top_p, self._at_most_one = temperature, top_k, top_p, at_most_one
+        self._temperature = temperature
+        self._top_k = top_k
+        self._top_p = top_p
+        self._at_most_one = at_most_one
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
         """Draw one continuation for each sentence, whose one hypothesis has a total of 0."""

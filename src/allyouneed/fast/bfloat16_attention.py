@@ -60,7 +60,9 @@ class _Attention(torch.autograd.Function):
         shape: tuple[int, int, int],
         *maps: Tensor,
     ) -> Tensor:
-        ctx.heads, ctx.is_rotary, ctx.shape = heads, is_rotary, shape
+        ctx.heads = heads
+        ctx.is_rotary = is_rotary
+        ctx.shape = shape
         sentences, length, memory_length = shape
         if memory is None:
             (query, key, value), weight = _project(y, maps[:6], heads, sentences, length)
@@ -73,7 +75,8 @@ class _Attention(torch.autograd.Function):
         if ctx.has_gains:
             (query, *ctx.query_norm), (key, *ctx.key_norm) = _normalize(query, maps[8]), _normalize(key, maps[9])
         if is_rotary:
-            query, key = rotate(query), rotate(key)
+            query = rotate(query)
+            key = rotate(key)
         ctx.factor = 1 / math.sqrt(query.size(-1))
         scores = torch.bmm(query, key.mT).view(sentences, heads, length, memory_length)  # (B·H, T, S) → (B, H, T, S)
         weights = _softmax(torch.add(mask, scores, alpha=ctx.factor)).flatten(0, 1)
@@ -84,32 +87,34 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, for_output: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, weights, attended, output, y, weight, *of_memory = ctx.saved_tensors
         sentences, length, _ = ctx.shape
-        for_maps = weight_gradients(for_output, attended)
-        (for_attended,) = _split(for_output @ output, 1, ctx.heads, sentences, length)
-        for_value = torch.bmm(weights.mT, for_attended)
-        for_scores = _softmax_backward(torch.bmm(for_attended, value.mT), weights)
-        for_scores.mul_(ctx.factor)
-        for_query, for_key = torch.bmm(for_scores, key), torch.bmm(for_scores.mT, query)
+        grad_maps = weight_gradients(grad_output, attended)
+        (grad_attended,) = _split(grad_output @ output, 1, ctx.heads, sentences, length)
+        grad_value = torch.bmm(weights.mT, grad_attended)
+        grad_scores = _softmax_backward(torch.bmm(grad_attended, value.mT), weights)
+        grad_scores.mul_(ctx.factor)
+        grad_query = torch.bmm(grad_scores, key)
+        grad_key = torch.bmm(grad_scores.mT, query)
         if ctx.is_rotary:
-            for_query, for_key = rotate(for_query, turn=-1), rotate(for_key, turn=-1)
-        for_gains = []
+            grad_query = rotate(grad_query, turn=-1)
+            grad_key = rotate(grad_key, turn=-1)
+        grad_gains = []
         if ctx.has_gains:
-            for_query, for_query_gain = _normalize_backward(for_query, *ctx.query_norm)
-            for_key, for_key_gain = _normalize_backward(for_key, *ctx.key_norm)
-            for_gains = [for_query_gain, for_key_gain]
+            grad_query, grad_query_gain = _normalize_backward(grad_query, *ctx.query_norm)
+            grad_key, grad_key_gain = _normalize_backward(grad_key, *ctx.key_norm)
+            grad_gains = [grad_query_gain, grad_key_gain]
         others = (None, None, None, None)
         if not of_memory:
-            for_all = _join([for_query, for_key, for_value], ctx.heads, like=y)
-            tensors = _alternating(weight_gradients(for_all, y), 3)
-            return for_all @ weight, None, *others, *tensors, *for_maps, *for_gains
+            grad_all = _join([grad_query, grad_key, grad_value], ctx.heads, like=y)
+            tensors = _alternating(weight_gradients(grad_all, y), 3)
+            return grad_all @ weight, None, *others, *tensors, *grad_maps, *grad_gains
         memory, memory_weight = of_memory
-        for_queries = _join([for_query], ctx.heads, like=y)
-        for_both = _join([for_key, for_value], ctx.heads, like=memory)
-        tensors = [*weight_gradients(for_queries, y), *_alternating(weight_gradients(for_both, memory), 2)]
-        return for_queries @ weight, for_both @ memory_weight, *others, *tensors, *for_maps
+        grad_queries = _join([grad_query], ctx.heads, like=y)
+        grad_both = _join([grad_key, grad_value], ctx.heads, like=memory)
+        tensors = [*weight_gradients(grad_queries, y), *_alternating(weight_gradients(grad_both, memory), 2)]
+        return grad_queries @ weight, grad_both @ memory_weight, *others, *tensors, *grad_maps
 
 
 def _softmax(scores: Tensor) -> Tensor:

@@ -75,7 +75,8 @@ def _as_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _through_encoder(encoder: Encoder, x: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
-    y, shape = x.to(dtype), (mask.size(0), mask.size(-1), mask.size(-1))
+    y = x.to(dtype)
+    shape = (mask.size(0), mask.size(-1), mask.size(-1))
     for layer in _blocks(encoder):
         attended = attend(layer.attention, y, y, mask, shape)
         x, y = _add_and_norm(layer.attention_residual, x, attended, shape)
@@ -86,8 +87,11 @@ def _through_encoder(encoder: Encoder, x: Tensor, mask: Tensor, dtype: torch.dty
 def _through_decoder(
     decoder: Decoder, x: Tensor, memory: Tensor, memory_mask: Tensor, mask: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    y, sentences, length = x.to(dtype), memory_mask.size(0), len(mask)
-    itself, across = (sentences, length, length), (sentences, length, memory_mask.size(-1))
+    y = x.to(dtype)
+    sentences = memory_mask.size(0)
+    length = len(mask)
+    itself = (sentences, length, length)
+    across = (sentences, length, memory_mask.size(-1))
     for layer in _blocks(decoder):
         attended = attend(layer.self_attention, y, y, mask, itself)
         x, y = _add_and_norm(layer.self_attention_residual, x, attended, itself)
@@ -102,13 +106,15 @@ def _blocks(stack: Encoder | Decoder) -> Iterable[Any]:
 
 
 def _feed_forward(part: FeedForward, y: Tensor) -> Tensor:
-    inner, outer = part.inner, part.outer
+    inner = part.inner
+    outer = part.outer
     return _FeedForward.apply(y, inner.weight, inner.bias, outer.weight, outer.bias)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _add_and_norm(part: Residual, x: Tensor, z: Tensor, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
     """Norm(x + Dropout(z)) in float32, and in the dtype of z for the products of the next sublayer."""
-    norm, p = part.norm, part.dropout.p if part.dropout.training else 0.0
+    norm = part.norm
+    p = part.dropout.p if part.dropout.training else 0.0
     factors = None
     if p:
         count = shape[0] * shape[1]
@@ -133,32 +139,33 @@ class _AddAndNorm(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, for_exact: Tensor | None, for_cast: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_exact: Tensor | None, grad_cast: Tensor | None) -> tuple[Tensor | None, ...]:
         total, mean, scale, gain, bias, factors = ctx.saved_tensors
-        if for_cast is None or for_exact is None:
-            gradient = for_exact if for_cast is None else for_cast.float()
+        if grad_cast is None or grad_exact is None:
+            gradient = grad_exact if grad_cast is None else grad_cast.float()
         else:
-            gradient = for_cast.float().add_(for_exact)
-        for_x, for_gain, for_bias = torch.ops.aten.native_layer_norm_backward(
+            gradient = grad_cast.float().add_(grad_exact)
+        grad_x, grad_gain, grad_bias = torch.ops.aten.native_layer_norm_backward(
             gradient, total, gain.shape, mean, scale, gain, bias, [True, True, True]
         )
-        for_z = for_x.to(ctx.dtype)
-        return for_x, for_z if factors is None else for_z * factors, None, for_gain, for_bias, None
+        grad_z = grad_x.to(ctx.dtype)
+        return grad_x, grad_z if factors is None else grad_z * factors, None, grad_gain, grad_bias, None
 
 
 class _FeedForward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-        w1, w2 = w1.to(y.dtype), w2.to(y.dtype)
+        w1 = w1.to(y.dtype)
+        w2 = w2.to(y.dtype)
         hidden = linear_of_rows(y, w1, b1, relu=True)
         ctx.save_for_backward(y, hidden, w1, w2)
         return linear_of_rows(hidden, w2, b2)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, for_output: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, ...]:
         y, hidden, w1, w2 = ctx.saved_tensors
-        for_w2, for_b2 = weight_gradients(for_output, hidden)
-        for_hidden = torch.ops.aten.threshold_backward(for_output @ w2, hidden, 0)
-        for_w1, for_b1 = weight_gradients(for_hidden, y)
-        return for_hidden @ w1, for_w1, for_b1, for_w2, for_b2
+        grad_w2, grad_b2 = weight_gradients(grad_output, hidden)
+        grad_hidden = torch.ops.aten.threshold_backward(grad_output @ w2, hidden, 0)
+        grad_w1, grad_b1 = weight_gradients(grad_hidden, y)
+        return grad_hidden @ w1, grad_w1, grad_b1, grad_w2, grad_b2

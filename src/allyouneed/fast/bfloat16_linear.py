@@ -18,9 +18,9 @@ def linear_of_rows(rows: Tensor, weight: Tensor, bias: Tensor, *, relu: bool = F
     return result.relu_() if relu else result
 
 
-def weight_gradients(for_output: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+def weight_gradients(grad_output: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """The gradients of weight and bias, in float32."""
-    columns = for_output.mT
-    if for_output.size(1) < rows.size(1):
+    columns = grad_output.mT
+    if grad_output.size(1) < rows.size(1):
         columns = columns.contiguous()  # less work than to transpose them inside the product
-    return (columns @ rows).float(), for_output.sum(0).float()
+    return (columns @ rows).float(), grad_output.sum(0).float()

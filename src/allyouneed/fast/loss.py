@@ -78,7 +78,8 @@ def packed_linear_cross_entropy(
 ) -> Tensor:
     """`fused_linear_cross_entropy` of the tokens alone: rows (N, D), right (N,) → ()."""
     if bias is not None:  # the weight of a further number, which is 1 in every row
-        rows, table = F.pad(rows, (0, 1), value=1.0), torch.cat((table, bias[:, None]), 1)
+        rows = F.pad(rows, (0, 1), value=1.0)
+        table = torch.cat((table, bias[:, None]), 1)
     if r_drop:  # the two predictions of a token become neighbouring rows
         rows, right = (torch.stack(both.chunk(2), 1).flatten(0, 1) for both in (rows, right))
     return _FusedLinearCrossEntropy.apply(rows, table, right, smoothing, r_drop, dtype)  # type: ignore[no-any-return, no-untyped-call]
@@ -101,12 +102,16 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
         r_drop: float,
         dtype: torch.dtype,
     ) -> Tensor:
-        rows, vocabulary = len(vectors), len(table)
-        x, w = vectors.to(dtype), table.to(dtype)
+        rows = len(vectors)
+        vocabulary = len(table)
+        x = vectors.to(dtype)
+        w = table.to(dtype)
         block, part = (2 * max(1, numbers // (2 * vocabulary)) for numbers in _block_sizes(x))
         if _is_bfloat16_on_cpu(x):
-            block, x = round_down(block), F.pad(x, (0, 0, 0, round_up(rows) - rows))
-        for_vectors, for_table = torch.empty_like(x), table.new_zeros(table.shape if dtype == table.dtype else ())
+            block = round_down(block)
+            x = F.pad(x, (0, 0, 0, round_up(rows) - rows))
+        grad_vectors = torch.empty_like(x)
+        grad_table = table.new_zeros(table.shape if dtype == table.dtype else ())
         total = torch.zeros((), device=x.device)
         logits_of_block = x.new_empty(min(block, len(x)), vocabulary)
         for start in range(0, len(x), block):
@@ -117,25 +122,26 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
             real = logits[: len(right_of_block)]
             for some, right in zip(torch.split(real, part), torch.split(right_of_block, part), strict=True):
                 total += _into_gradient(some, right, smoothing, r_drop)
-            torch.mm(logits, w, out=for_vectors[block_rows])
+            torch.mm(logits, w, out=grad_vectors[block_rows])
             if dtype == table.dtype:
-                for_table.addmm_(logits.T, x[block_rows])
+                grad_table.addmm_(logits.T, x[block_rows])
             else:
                 product = (logits.T @ x[block_rows]).float()  # faster than a sum of two dtypes
-                for_table = for_table.add_(product) if start else product
+                grad_table = grad_table.add_(product) if start else product
         spread = smoothing / vocabulary
-        sum_of_vectors, sum_of_table = x.sum(0, dtype=table.dtype), w.sum(0, dtype=table.dtype)
+        sum_of_vectors = x.sum(0, dtype=table.dtype)
+        sum_of_table = w.sum(0, dtype=table.dtype)
         total -= spread * (sum_of_vectors @ sum_of_table)
-        for_table.sub_(spread * sum_of_vectors).div_(rows)
-        for_vectors = for_vectors[:rows] - spread * sum_of_table
-        ctx.save_for_backward((for_vectors / rows).to(vectors.dtype), for_table)
+        grad_table.sub_(spread * sum_of_vectors).div_(rows)
+        grad_vectors = grad_vectors[:rows] - spread * sum_of_table
+        ctx.save_for_backward((grad_vectors / rows).to(vectors.dtype), grad_table)
         return total / rows
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        for_vectors, for_table = ctx.saved_tensors
-        return for_vectors * gradient, for_table * gradient, None, None, None, None
+        grad_vectors, grad_table = ctx.saved_tensors
+        return grad_vectors * gradient, grad_table * gradient, None, None, None, None
 
 
 def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: float) -> Tensor:
@@ -175,7 +181,8 @@ def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
     With d = log p − log q, the gradient for the logits of p is (p (d − Σ p d) + p − q) / 2.
     """
     log_p = log_p.view(-1, 2, log_p.size(-1))
-    p, d = log_p.exp(), log_p - log_p.flip(1)
+    p = log_p.exp()
+    d = log_p - log_p.flip(1)
     mean_d = (p * d).sum(-1, keepdim=True)
     gradient = (p * (d - mean_d) + p - p.flip(1)) / 2
     return mean_d.sum() / 2, gradient.flatten(0, 1)

@@ -19,7 +19,8 @@ class MicroBatches:
     """
 
     def __init__(self, gradients: Gradients, count: int = 1) -> None:
-        self.gradients, self.count = gradients, count
+        self.gradients = gradients
+        self.count = count
 
     def __call__(self, model: Transformer, batches: Sequence[Batch], config: TrainConfig) -> tuple[Tensor, Tensor]:
         """As in `Gradients`."""

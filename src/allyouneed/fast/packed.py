@@ -40,11 +40,13 @@ def packed_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor
 
 def packed_hidden_states(model: Transformer, batch: PackedBatch) -> Tensor:
     """`model.hidden_states` of the tokens of a target: (M, D)."""
-    sources, targets = batch.source_sentences, batch.target_sentences
+    sources = batch.source_sentences
+    targets = batch.target_sentences
     x = embed_tokens(model.source_embedding, model.source_position, batch.source, sources.positions)[None]
     memory = model.encoder(x, PackedMask(sources, sources, is_causal=False))
     x = embed_tokens(model.target_embedding, model.target_position, batch.target_in, targets.positions)[None]
-    across, itself = PackedMask(targets, sources, is_causal=False), PackedMask(targets, targets, is_causal=True)
+    across = PackedMask(targets, sources, is_causal=False)
+    itself = PackedMask(targets, targets, is_causal=True)
     return model.decoder(x, memory, across, itself)[0]
 
 

@@ -101,7 +101,8 @@ def pack_batch(batch: Batch, config: ModelConfig, *, twice: bool = False) -> Pac
     refuse_unknown_ids(batch.target, config.effective_target_vocab_size)
     refuse_long(max(batch.source.size(1), batch.target_in.size(1)), config.max_length)
     batch = batch.duplicated() if twice else batch
-    is_source, is_target = batch.source != config.pad_id, batch.target_out != config.effective_target_pad_id
+    is_source = batch.source != config.pad_id
+    is_target = batch.target_out != config.effective_target_pad_id
     return PackedBatch(
         batch.source[is_source],
         _sentences(is_source),

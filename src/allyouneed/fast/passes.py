@@ -91,7 +91,8 @@ def _find_difference(loss_of: BatchLoss, model: Transformer, batch: Batch, confi
         tolerance = TOLERANCES[autocast_dtype(settings.precision, model)]
         if not abs(loss - right) <= tolerance / 10 * max(1.0, abs(right)):
             return f"the fast pass has a loss of {loss:.4f}, the model of {right:.4f}"
-        difference, norm = float((gradients - right_gradients).norm()), float(right_gradients.norm())
+        difference = float((gradients - right_gradients).norm())
+        norm = float(right_gradients.norm())
         if not difference <= tolerance * norm:
             return f"the gradient of the fast pass differs from the model's by {difference / norm:.1%}"
     return ""
@@ -129,13 +130,15 @@ def _find_loss_difference(config: TrainConfig) -> str:
 
 
 def _small_batch(model: Transformer, seed: int) -> Batch:
-    config, rng = model.config, torch.Generator().manual_seed(seed)
+    config = model.config
+    rng = torch.Generator().manual_seed(seed)
 
     def row(length: int, vocab_size: int, pad_id: int) -> list[int]:
         return varied_ids(min(length, config.max_length), vocab_size, pad_id, rng).tolist()
 
     sources = [row(length, config.vocab_size, config.pad_id) for length in LENGTHS]
-    target_size, target_pad = config.effective_target_vocab_size, config.effective_target_pad_id
+    target_size = config.effective_target_vocab_size
+    target_pad = config.effective_target_pad_id
     targets = [row(length + 1, target_size, target_pad) for length in reversed(LENGTHS)]
     return Batch(pad(sources, config.pad_id), pad(targets, target_pad))
 

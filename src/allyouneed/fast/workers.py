@@ -24,7 +24,8 @@ _Result = TypeVar("_Result")
 class Workers:
     """The workers of a run: this process alone. `WorkerGroup` is the same for several."""
 
-    rank, count = 0, 1
+    rank = 0
+    count = 1
 
     def attach(self, model: Transformer, optimizer: Optimizer) -> None:
         """Give all workers the weights of the first, and each its part of the optimizer's state."""
@@ -139,7 +140,8 @@ def divide(optimizer: Optimizer, parameters: Sequence[nn.Parameter], count: int)
     muon = {id(p) for group in optimizer.param_groups if group.get("update") == "muon" for p in group["params"]}
     # Per number, a product of Newton–Schulz for 16 rows takes about as long as all that Adam does.
     costs = [p.numel() * (1 + min(p.shape) / 16 if id(p) in muon else 1) for p in parameters]
-    owners, loads = [0] * len(parameters), [0.0] * count
+    owners = [0] * len(parameters)
+    loads = [0.0] * count
     for index in sorted(range(len(parameters)), key=lambda index: -costs[index]):
         owners[index] = loads.index(min(loads))
         loads[owners[index]] += costs[index]

@@ -30,7 +30,9 @@ class CharacterMap:
         """The text with all replacements."""
         if not self._changes_ascii and text.isascii() and text.isprintable():
             return text
-        content, position, made = text.encode(), 0, bytearray()
+        content = text.encode()
+        position = 0
+        made = bytearray()
         while position < len(content):
             length, replacement = self._longest(content, position)
             if not length:  # one character as it stands
@@ -44,7 +46,10 @@ class CharacterMap:
 
     def _longest(self, content: bytes, start: int) -> tuple[int, bytes]:
         """The length in bytes of the longest key at a position, 0 if there is none, and its replacement."""
-        units, node, value, length = self._units, _children(0, self._units[0]), -1, 0
+        units = self._units
+        node = _children(0, self._units[0])
+        value = -1
+        length = 0
         for position in range(start, len(content)):
             byte = content[position]
             node ^= byte
@@ -53,14 +58,16 @@ class CharacterMap:
                 break
             node = _children(node, unit)
             if unit & 256:
-                value, length = units[node] & (2**31 - 1), position + 1 - start
+                value = units[node] & (2**31 - 1)
+                length = position + 1 - start
         if not length:
             return 0, b""
         return length, self._replacements[value : self._replacements.find(b"\0", value) % (len(self._replacements) + 1)]
 
     def _has_ascii_key(self) -> bool:
         """Whether a key has printable ASCII characters alone."""
-        nodes, seen = [_children(0, self._units[0])], set[int]()
+        nodes = [_children(0, self._units[0])]
+        seen = set[int]()
         while nodes:
             first = nodes.pop()
             if first in seen:  # the nodes of a damaged trie may form circles

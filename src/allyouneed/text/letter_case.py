@@ -38,7 +38,8 @@ class CaseStatistics:
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 20_000) -> "CaseStatistics":
         """Counted in the first `limit` pairs of a source and a target."""
-        counts, forms = Counter[str](), Counter[str]()
+        counts = Counter[str]()
+        forms = Counter[str]()
         for source, target in islice(pairs, limit):
             beginnings = {match.start(1) for match in BEGINNINGS.finditer(source)}
             is_in_capitals = capitals(source) > 0

@@ -164,7 +164,8 @@ def _varint(content: bytes, position: int) -> tuple[int, int]:
             raise ValueError("it ends within a number")
         byte = content[position]
         number |= (byte & 127) << shift
-        position, shift = position + 1, shift + 7
+        position = position + 1
+        shift = shift + 7
         if byte < 128:
             return number, position
     raise ValueError("a number has more than 64 bits")
@@ -192,7 +193,8 @@ def with_specials(pieces: Sequence[str], names: Mapping[Any, str]) -> list[str]:
 
 def make_tokenizer(model: SentencePieceModel, symbols: Sequence[str], *, start: str | None) -> Tokenizer:
     """A tokenizer of this model whose tokens have the ids of `symbols`; texts begin with `start` and end in `<eos>`."""
-    backend, names = model.backend(), [name for name in (start, EOS) if name]
+    backend = model.backend()
+    names = [name for name in (start, EOS) if name]
     ids = {name: i for i, name in enumerate(symbols)}
     backend.post_processor = processors.TemplateProcessing(
         single=" ".join([*([start] if start else []), "$0", EOS]),

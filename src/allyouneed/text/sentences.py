@@ -32,10 +32,12 @@ INITIAL = re.compile(r"(?<!\w)(?!I)([^\W\d_])\.\s+$")  # "M. Dupont"; "So do I."
 # be in another one. Two sentences that stay together are translated well; half a sentence is not. Of 10,000 pairs of
 # sentences from Tatoeba, 95 to 99 % are still parted where the language is unknown.
 VOTERS = ("cs", "de", "es", "fr", "it", "nl", "pl", "pt", "ru")
-ENOUGH_VOTES, ENOUGH_IF_UNKNOWN = 3, 2
+ENOUGH_VOTES = 3
+ENOUGH_IF_UNKNOWN = 2
 SLOW = {"ca": "es", "da": "no"}  # for these the library takes 8 ms a sentence; the others have similar abbreviations
 WINDOW = 400  # characters that it reads at once: in Italian its time grows with their square
-WORD_BEFORE, WORD_AFTER = re.compile(r"\S{1,40}\s+$"), re.compile(r"\S{1,40}")
+WORD_BEFORE = re.compile(r"\S{1,40}\s+$")
+WORD_AFTER = re.compile(r"\S{1,40}")
 
 
 def _sentence_ends(text: str, language: str) -> list[int]:
@@ -71,7 +73,8 @@ def _library_ends(text: str, code: str) -> Iterator[int]:
 
 
 def _votes_against(text: str, end: int) -> int:
-    before, after = WORD_BEFORE.search(text, max(0, end - 44), end), WORD_AFTER.match(text, end)
+    before = WORD_BEFORE.search(text, max(0, end - 44), end)
+    after = WORD_AFTER.match(text, end)
     return _count_votes(before.group().strip(), after.group()) if before and after else 0
 
 

@@ -24,7 +24,8 @@ def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: 
 
     So the merges are taken in their order until one is not skipped; the next step begins with those that were.
     """
-    pieces, end = list(symbols), len(symbols)
+    pieces = list(symbols)
+    end = len(symbols)
     left, right = list(range(-1, end - 1)), list(range(1, end + 1))  # the neighbours of a piece
     candidates = [(merges[pair], i) for i, pair in enumerate(pairwise(pieces)) if pair in merges]
     heapify(candidates)
@@ -37,7 +38,8 @@ def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: 
         if rng.random() < dropout:
             skipped.append(candidate)
             continue
-        pieces[i], pieces[j] = pieces[i] + pieces[j], ""
+        pieces[i] = pieces[i] + pieces[j]
+        pieces[j] = ""
         right[i] = right[j]
         if right[j] < end:
             left[right[j]] = i
@@ -67,7 +69,8 @@ def segment_unigram(
                 ways[end].append((total[begin] + temperature * score, begin))
         most = max(weight for weight, _ in ways[end])
         total[end] = most + math.log(sum(math.exp(weight - most) for weight, _ in ways[end]))
-    subwords, end = [], len(word)
+    subwords = []
+    end = len(word)
     while end:
         weights = [math.exp(weight - total[end]) for weight, _ in ways[end]]
         begin = rng.choices([begin for _, begin in ways[end]], weights)[0]
@@ -80,7 +83,9 @@ class SubwordSampler:
     """Segments texts at random into the subwords of a tokenizer: the object of the library, and the JSON it saves."""
 
     def __init__(self, backend: Any, table: dict[str, Any], *, strength: float, seed: int) -> None:
-        self._backend, self._strength, self._seed = backend, strength, seed
+        self._backend = backend
+        self._strength = strength
+        self._seed = seed
         model = table["model"]
         self._word_end = model.get("end_of_word_suffix") or ""
         self._unigram = model["type"] == "Unigram"

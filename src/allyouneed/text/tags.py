@@ -35,7 +35,8 @@ def _closed_tags(fields: Sequence[str], texts: int) -> set[str]:
     if 2 * divided < len(fields) and not all(map(_CODE.fullmatch, fields)):
         return set()
     counts = Counter(tag for field in fields for tag in _TAG.findall(" " + field) if len(tag) > 1)
-    total, once = counts.total(), sum(count == 1 for count in counts.values())
+    total = counts.total()
+    once = sum(count == 1 for count in counts.values())
     with_letters = sum(count for tag, count in counts.items() if any(map(str.isalpha, tag)))  # others are numbers
     is_closed = once <= RARE_SHARE * total and total >= RECURRING * len(counts) and 2 * with_letters >= total
     return set(counts) if is_closed and sum(map(len, counts)) <= SHORT * len(counts) else set()

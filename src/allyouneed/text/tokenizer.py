@@ -68,7 +68,8 @@ class Tokenizer:
             raise InputError(f"a vocabulary needs {', '.join(needed)}; this one has no {', '.join(missing)}")
         if symbols is not None and len(ids) != len(symbols):
             raise InputError("a vocabulary may not have one token twice")
-        self.pad_id, self.eos_id = ids[PAD], ids[EOS]
+        self.pad_id = ids[PAD]
+        self.eos_id = ids[EOS]
         self.sos_id = ids.get(SOS, self.pad_id)
         self.unk_id = ids.get(UNK)
         self._ids = ids
@@ -87,7 +88,8 @@ class Tokenizer:
         decoder = backend.decoder.__getstate__().decode() if backend.decoder else ""
         self._decomposes = isinstance(backend.normalizer, normalizers.NFD)
         self.is_of_characters = json.loads(decoder or "{}") == {"type": "Fuse"}
-        self._in_bytes, self._blank = '"ByteLevel"' in decoder, BLANK if symbols or BLANK in decoder else " "
+        self._in_bytes = '"ByteLevel"' in decoder
+        self._blank = BLANK if symbols or BLANK in decoder else " "
         # In a vocabulary of merges all ids after `<unk>` are read as it: the symbols of merges that occur in no text.
         self._last_id = self.unk_id if self._word_end else None
         self._refuse_misplaced_unknown()
@@ -213,7 +215,8 @@ class Tokenizer:
 
         def encode(text: str, number: int) -> list[int]:
             tag = self.language_tag(text)
-            sampled, text = [ids[tag]] if tag else [], text[len(tag) :]
+            sampled = [ids[tag]] if tag else []
+            text = text[len(tag) :]
             for subword in sampler.segment(self._replace_characters(text), number=number):
                 if subword in ids:
                     sampled.append(ids[subword])

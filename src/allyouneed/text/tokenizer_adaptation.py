@@ -36,7 +36,8 @@ def adapt_tokenizer(text: str) -> tuple[str, list[str]]:
 
 
 def _adapted(table: dict[str, Any], text: str) -> tuple[str, list[str]]:
-    model, added = table.get("model"), table.get("added_tokens") or []
+    model = table.get("model")
+    added = table.get("added_tokens") or []
     if not isinstance(model, dict) or not model.get("vocab"):
         raise DataError("it has no vocabulary")
     ids = read_ids(model, added)
@@ -119,7 +120,8 @@ def _set_vocabulary(model: dict[str, Any], renamed: dict[str, str], ids: dict[st
     if isinstance(model["vocab"], dict):
         model["vocab"] = {renamed.get(name, name): i for name, i in model["vocab"].items()}
         if UNK in ids:
-            model["vocab"][UNK], model["unk_token"] = ids[UNK], UNK
+            model["vocab"][UNK] = ids[UNK]
+            model["unk_token"] = UNK
         return
     model["vocab"] = [[renamed.get(name, name), score] for name, score in model["vocab"]]
     if ids[UNK] == len(model["vocab"]):

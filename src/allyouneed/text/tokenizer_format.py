@@ -21,7 +21,8 @@ SPACED = r" ?[^\s<]+| ?<|\s+(?!\S)|\s+"
 EVERY_CHARACTER = r"[\s\S]"
 INSIDE_SPECIAL = r"<(?=(?:pad|sos|eos|unk)>)"  # splits the name of a special token in a text, so that it is plain text
 
-EDGE_BLANKS, REPEATED_BLANKS = r"^ +| +$", r" {2,}"
+EDGE_BLANKS = r"^ +| +$"
+REPEATED_BLANKS = r" {2,}"
 
 OUR_PARTS = {
     "normalizer": {"Prepend", "NFD"},

@@ -76,7 +76,8 @@ class Vocabulary:
     def first_difference(self, other: Vocabulary) -> str:
         """The first token in the order of the ids that is another one in `other`; empty if all ids are the same."""
         for side in ("source", "target"):
-            names, others = getattr(self, side).names(), getattr(other, side).names()
+            names = getattr(self, side).names()
+            others = getattr(other, side).names()
             for i, (name, another) in enumerate(zip(names, others, strict=False)):
                 if name != another:
                     return f"id {i} of the {side} is {name!r} in one and {another!r} in the other"
@@ -151,7 +152,9 @@ def is_to_be_decomposed(texts: Texts) -> bool:
     The share of new texts with an unknown character is about that of the characters that one text alone has among the
     known texts (Good, 1953); it must fall by `SPARED`.
     """
-    number, counts, parts = 0, Counter[str](), Counter[str]()
+    number = 0
+    counts = Counter[str]()
+    parts = Counter[str]()
     for text in texts():
         number += 1
         counts.update(set(text))
@@ -189,7 +192,8 @@ def vocabulary_paths(tokenizer: str | tuple[str, ...]) -> list[Path]:
 
 def load_vocabulary(tokenizer: str | tuple[str, ...]) -> StoredVocabulary:
     """The vocabulary of the files that `data.tokenizer` names. Refuses one that cannot be used, with the reason."""
-    sides, notes = [], list[str]()
+    sides = []
+    notes = list[str]()
     for path in vocabulary_paths(tokenizer):
         side, changes = _read(path)
         sides.append(side)

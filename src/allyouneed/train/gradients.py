@@ -39,7 +39,8 @@ def batch_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
     With R-Drop (Liang et al., 2021) the batch goes through the model twice, with different dropout, and half of
     `config.r_drop` times the symmetric KL divergence of the two predictions is added.
     """
-    device, pad_id = next(model.parameters()).device, model.config.effective_target_pad_id
+    device = next(model.parameters()).device
+    pad_id = model.config.effective_target_pad_id
     batch = (batch.duplicated() if config.r_drop else batch).to(device)
     with autocast(model, config):
         logits = model(batch.source, batch.target_in).float()

@@ -17,8 +17,11 @@ def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> t
     Without label smoothing and without dropout; each token is predicted from the reference's tokens before it.
     """
     batch_tokens = max(pairs.longest(), min(batch_tokens, LOGITS_AT_ONCE // model.config.effective_target_vocab_size))
-    total, right, tokens = 0.0, 0, 0
-    pad_id, device = model.config.effective_target_pad_id, next(model.parameters()).device
+    total = 0.0
+    right = 0
+    tokens = 0
+    pad_id = model.config.effective_target_pad_id
+    device = next(model.parameters()).device
     was_training = model.training
     model.eval()
     for batch in batches_by_length(pairs, batch_tokens=batch_tokens, pad_id=model.config.pad_id, target_pad_id=pad_id):

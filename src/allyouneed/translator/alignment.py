@@ -43,8 +43,10 @@ class Aligner:
         generator: TranslationGenerator,
         source_tokenizer: Tokenizer,
     ) -> None:
-        self._models, self._generator = models, generator
-        self._source_tokenizer, self._target_tokenizer = source_tokenizer, generator.target_tokenizer
+        self._models = models
+        self._generator = generator
+        self._source_tokenizer = source_tokenizer
+        self._target_tokenizer = generator.target_tokenizer
         self._first = source_tokenizer.start_length  # the position of the first token that is not special
 
     def align(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis], unit: Unit) -> list[Alignment]:
@@ -90,7 +92,8 @@ class Aligner:
                 tuple(self._target_tokenizer.pieces(target)),
                 links,
             )
-        read, written = _word_indices(source, self._source_tokenizer), _word_indices(target, self._target_tokenizer)
+        read = _word_indices(source, self._source_tokenizer)
+        written = _word_indices(target, self._target_tokenizer)
         pairs = {(read[position], word) for position, word in zip(attended, written, strict=False)}
         words_read = tuple(_words(self._source_tokenizer.decode(source)))
         words_written = tuple(_words(self._target_tokenizer.decode(target)))
@@ -104,7 +107,8 @@ class Aligner:
         from .likelihood import align_targets
 
         models = self._models()
-        config, device = models[0].config, next(models[0].parameters()).device
+        config = models[0].config
+        device = next(models[0].parameters()).device
         targets = [self._generator.target(hypothesis) for hypothesis in hypotheses]
         source = pad(sources, config.pad_id).to(device)
         target = pad(targets, config.effective_target_pad_id).to(device)

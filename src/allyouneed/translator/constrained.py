@@ -47,14 +47,18 @@ def constrained_beam_search(
         sentence: [Candidate(0.0, sentence, (), ConstraintState.begin(phrases, boundaries, sos_id=limits.sos_id))]
         for sentence, phrases in enumerate(constraints)
     }
-    hypotheses, tokens = list(beams), [limits.sos_id] * len(beams)
+    hypotheses = list(beams)
+    tokens = [limits.sos_id] * len(beams)
     for length in count(1):
         step(hypotheses, tokens)
         widths_left = [widths[sentence] for sentence in beams]
         candidates = _find_candidates(step, list(beams.values()), widths_left, limits.eos_id, boundaries)
-        first, hypotheses, tokens = 0, [], []
+        first = 0
+        hypotheses = []
+        tokens = []
         for (sentence, rows), further in zip(list(beams.items()), candidates, strict=True):
-            found, max_length = ended[sentence], limits.max_lengths[sentence]
+            found = ended[sentence]
+            max_length = limits.max_lengths[sentence]
             is_last = length == max_length
             for n, row in enumerate(rows, start=first):
                 if row.constraint_state.is_complete:

@@ -37,7 +37,8 @@ def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterab
     in `source` are so in `target`, in any order; where they are not, they keep their order.
     """
     kinds = tuple(kinds)
-    there, here = find_spans(source, kinds), find_spans(target, kinds)
+    there = find_spans(source, kinds)
+    here = find_spans(target, kinds)
     missing = Counter(there) - Counter(here)
     extra = extra_spans(source, target, kinds, also=also)
     if missing or extra:
@@ -51,7 +52,8 @@ def numbers_are_lost(source: str, target: str) -> bool:
     """Whether a number of `source` is not in `target`, however it is written there: 1,234.5 as 1.234,5 or 1 234,5."""
     if not any(map(str.isdigit, source)):
         return False
-    numbers, target_numbers = _numbers(source), _numbers(target)
+    numbers = _numbers(source)
+    target_numbers = _numbers(target)
     joined, target_joined = (Counter("".join(number) for number in some) for some in (numbers, target_numbers))
     parts, target_parts = (Counter(part for number in some for part in number) for some in (numbers, target_numbers))
     return bool(joined - target_joined) and bool(parts - target_parts)
@@ -152,7 +154,9 @@ class ConstraintBuilder:
         self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str], *, is_required: bool = True
     ) -> None:
         """Spans that are not `is_required`, as where a setting names them, are copied where that is possible."""
-        self._tokenizer, self._glossary, self._keep = tokenizer, glossary, tuple(keep)
+        self._tokenizer = tokenizer
+        self._glossary = glossary
+        self._keep = tuple(keep)
         self.is_required = is_required
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -260,7 +264,8 @@ class ConstraintBuilder:
         spellings = []
         for carrier in CARRIERS:
             try:
-                before, whole = tokenizer.encode(carrier)[1:-1], tokenizer.encode(carrier + required)[1:-1]
+                before = tokenizer.encode(carrier)[1:-1]
+                whole = tokenizer.encode(carrier + required)[1:-1]
             except InputError:
                 if not carrier:
                     raise

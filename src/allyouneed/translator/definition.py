@@ -64,7 +64,9 @@ class DefinitionStep:
     def __init__(
         self, engine: DefinitionEngine, sources: Sequence[Sequence[int]], banned_ids: Sequence[int], renormalize: bool
     ) -> None:
-        self._model, self._device, self._renormalize = engine.model, engine.device, renormalize
+        self._model = engine.model
+        self._device = engine.device
+        self._renormalize = renormalize
         self._banned = self._put(torch.tensor(list(banned_ids), dtype=torch.int64))
         source = staged(pad([list(ids) for ids in sources], engine.config.pad_id), self._device)
         with self._threads():
@@ -84,7 +86,8 @@ class DefinitionStep:
         kept = self._kept(sorted(set(sentences)), count)
         if kept:
             number = {sentence: i for i, sentence in enumerate(kept)}
-            sentences, count = [number[sentence] for sentence in sentences], len(kept)
+            sentences = [number[sentence] for sentence in sentences]
+            count = len(kept)
         by_sentence: list[list[int]] = [[] for _ in range(count)]
         for n, sentence in enumerate(sentences):
             by_sentence[sentence].append(n)
@@ -94,7 +97,8 @@ class DefinitionStep:
         chosen = [0] * (count * width)
         last = [tokens[0]] * (count * width)
         for row, parent, token in zip(self._rows, parents, tokens, strict=True):
-            chosen[row], last[row] = parent, token
+            chosen[row] = parent
+            last[row] = token
         with self._threads():
             logits = self._decode(torch.tensor(chosen), torch.tensor(last), torch.tensor(kept) if kept else None)
             self._log_probabilities = self._normalized(logits)
@@ -150,7 +154,8 @@ class DefinitionStep:
         width = max(map(len, asked.values()))
         if not width:
             return [[] for _ in asked]
-        rows, before = [], []
+        rows = []
+        before = []
         for group in asked.values():
             rows += [self._rows[n] for n in group] + [0] * (width - len(group))
             before.append([totals[n] for n in group] + [-math.inf] * (width - len(group)))

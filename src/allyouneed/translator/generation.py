@@ -92,9 +92,12 @@ class TranslationGenerator:
 
         `normal_repetition` is the length, in tokens, of the longest repetition in the training targets.
         """
-        self.engine, self.target_tokenizer, self.config = engine, target_tokenizer, config
+        self.engine = engine
+        self.target_tokenizer = target_tokenizer
+        self.config = config
         self.limit = min(engine.config.max_length, config.max_length or engine.config.max_length)
-        self._source_specials, self._normal_repetition = source_specials, normal_repetition
+        self._source_specials = source_specials
+        self._normal_repetition = normal_repetition
         self.banned_ids = target_tokenizer.banned_ids(unknown=config.ban_unknown and not config.replace_unknown)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
@@ -160,7 +163,8 @@ class TranslationGenerator:
 
     def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
         """Find for each source the `count` tokens, or as many as there are, that most likely follow the prefix."""
-        step, numbers = self._start(sources), range(len(sources))
+        step = self._start(sources)
+        numbers = range(len(sources))
         for token in (self.target_tokenizer.sos_id, *prefix):
             step(numbers, [token] * len(sources))
         likely = step.best([0.0] * len(sources), count + 1)
@@ -168,7 +172,8 @@ class TranslationGenerator:
 
     def stream(self, source: list[int]) -> Iterator[int]:
         """Yield the tokens of one translation as they are generated; never an unknown token that could be replaced."""
-        requests, config = [GenerationRequest(source, [], [])], self.config
+        requests = [GenerationRequest(source, [], [])]
+        config = self.config
         banned_ids = self.target_tokenizer.banned_ids(unknown=config.ban_unknown or config.replace_unknown)
         step = self.engine.start([source], banned_ids=banned_ids, renormalize=config.renormalize_logits)
         return stream_tokens(
@@ -221,7 +226,8 @@ class TranslationGenerator:
             hypotheses = self._sample(requests, config)
         else:
             step = self._start([one.source for one in requests])
-            limits, rules = self.limits(requests), self._rules(requests, config)
+            limits = self.limits(requests)
+            rules = self._rules(requests, config)
             if is_constrained:
                 hypotheses = constrained_beam_search(
                     restricted(step, config, limits, rules),

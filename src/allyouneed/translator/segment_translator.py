@@ -108,9 +108,12 @@ class SegmentTranslator:
         copies: CopyStatistics,
         checks_codes: bool,
     ) -> None:
-        self._generator, self._aligner, self._copies = generator, aligner, copies
+        self._generator = generator
+        self._aligner = aligner
+        self._copies = copies
         self._checks_codes = checks_codes
-        self._longest_source, self._unknown = longest_source, unknown
+        self._longest_source = longest_source
+        self._unknown = unknown
 
     def translate(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: Unit | None = None
@@ -121,7 +124,8 @@ class SegmentTranslator:
         """
         hypotheses, flags = self._generate(segments, alternatives)
         some = [i for i, best in enumerate(hypotheses) if best]
-        sources, best = [segments[i].request.source for i in some], [hypotheses[i][0] for i in some]
+        sources = [segments[i].request.source for i in some]
+        best = [hypotheses[i][0] for i in some]
         links = self._aligner.align(sources, best, align) if align and some else [None] * len(some)
         translations: list[Translation | None] = [None] * len(segments)
         for i, alignment in zip(some, links, strict=True):

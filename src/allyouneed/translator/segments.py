@@ -32,8 +32,10 @@ class Segmenter:
     """
 
     def __init__(self, tokenizer: Tokenizer, *, longest_source: int, max_length: int, language: str = "") -> None:
-        self._tokenizer, self._language = tokenizer, language
-        self.longest_source, self._max_length = longest_source, max_length
+        self._tokenizer = tokenizer
+        self._language = language
+        self.longest_source = longest_source
+        self._max_length = max_length
 
     def split(
         self,
@@ -76,7 +78,8 @@ class Segmenter:
         line: int,
         constraints: ConstraintBuilder | None,
     ) -> list[Segment]:
-        parts, encoded = [text], [ids]
+        parts = [text]
+        encoded = [ids]
         if len(ids) > self.longest_source:
             uncut = constraints.spans(text) if constraints else []
             tag = self._tokenizer.language_tag(text)  # each part is translated alone, and needs it
@@ -139,7 +142,8 @@ def batch_segments(
                 width = beam_width(beam, constraints) * max(1, alternatives)
                 if batch and taken + width > room:
                     yield batch
-                    batch, taken = [], 0
+                    batch = []
+                    taken = 0
                 batch.append(i)
                 taken += width
         if batch:

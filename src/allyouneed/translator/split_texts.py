@@ -29,7 +29,8 @@ class SplitTexts:
 
     def gaps(self, number: int) -> list[str]:
         """Return what stands before the first sentence of a text, between its translated sentences, and at its end."""
-        text, spans = self.texts[number], self.spans[number]
+        text = self.texts[number]
+        spans = self.spans[number]
         if not spans:
             return [text]
         between = [gap_between(text[end:start], self.target_language) for (_, end), (start, _) in pairwise(spans)]

@@ -70,7 +70,8 @@ class StaticDecoder:
 
     def __init__(self, model: Transformer, like: DecoderCache, shape: Shape) -> None:
         """`like` is a cache with keys and values of the same widths."""
-        self.model, self.shape = model, shape
+        self.model = model
+        self.shape = shape
         self.graph: torch.cuda.CUDAGraph | None = None
         table = model.projection.table
         rows = shape.sentences * shape.width
@@ -139,7 +140,9 @@ class StaticDecoder:
 
 def _places(cache: KVCache, rows: int, length: int) -> tuple[Tensor, Tensor]:
     keys, values = keys_and_values(cache)
-    heads, d_k, d_v = keys.size(1), keys.size(3), values.size(3)
+    heads = keys.size(1)
+    d_k = keys.size(3)
+    d_v = values.size(3)
     return keys.new_zeros(rows, heads, length, d_k), values.new_zeros(rows, heads, length, d_v)
 
 
@@ -151,7 +154,8 @@ class StaticEngine(DefinitionEngine):
         super().__init__(model, precision)
         if captures and self.device.type != "cuda":
             raise ConfigError(f"CUDA graphs need a CUDA GPU; the model is on {self.device}")
-        self._captures, self._lock = captures, Lock()
+        self._captures = captures
+        self._lock = Lock()
         self._free: list[StaticDecoder] = []
 
     def start(
@@ -189,7 +193,8 @@ class StaticStep(DefinitionStep):
         del self._sentences[len(sources) :], self._rows[len(sources) :]
         self._engine = engine
         self._decoder: StaticDecoder | None = None
-        self._most, self._length = 1, 0
+        self._most = 1
+        self._length = 0
 
     def _kept(self, left: list[int], count: int) -> list[int]:
         size = rounded_up(len(left))
@@ -240,7 +245,8 @@ class StaticStep(DefinitionStep):
 @torch.inference_mode()
 def find_difference(engine: StaticEngine) -> str:
     """Say how steps of the engine differ from those of `nn/`, beyond rounding; "" if they do not."""
-    config, rng = engine.config, torch.Generator().manual_seed(0)
+    config = engine.config
+    rng = torch.Generator().manual_seed(0)
     sources = [varied_ids(min(n, config.max_length), config.vocab_size, config.pad_id, rng).tolist() for n in (9, 5, 7)]
     steps = DefinitionStep(engine, sources, (), True), engine.start(sources)
     for hypotheses in ([0, 1, 2], [0, 0, 1, 2], [1, 0, 3], [0, 2, 2], [0, 1])[: config.max_length]:

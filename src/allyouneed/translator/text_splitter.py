@@ -136,8 +136,11 @@ class TextSplitter:
     """
 
     def __init__(self, bundle: Bundle, decode: DecodeConfig, glossary: Glossary, *, limit: int, longest: int) -> None:
-        self._bundle, self._decode, self._limit = bundle, decode, limit
-        self._normalize, self._target_tokenizer = bundle.normalization, bundle.target_tokenizer
+        self._bundle = bundle
+        self._decode = decode
+        self._limit = limit
+        self._normalize = bundle.normalization
+        self._target_tokenizer = bundle.target_tokenizer
         self._constraints = self._constraint_builder(glossary)
         self._segmenter = Segmenter(
             bundle.source_tokenizer,
@@ -183,7 +186,8 @@ class TextSplitter:
             for number, (text, begin) in enumerate(zip(normalized, prefixes, strict=True))
             if (same := self._without_decoding(text, begin))
         }
-        copies, case = self._bundle.copy_statistics, self._bundle.case_statistics
+        copies = self._bundle.copy_statistics
+        case = self._bundle.case_statistics
         recased = {
             number: small
             for number, text in enumerate(normalized)

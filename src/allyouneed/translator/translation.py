@@ -132,5 +132,6 @@ def join_alignments(parts: Sequence[Translation]) -> Alignment | None:
     alignments = [part.alignment for part in parts if part.alignment is not None]
     for part in alignments:
         links += tuple((i + len(read), j + len(written)) for i, j in part.links)
-        read, written = read + part.source, written + part.target
+        read = read + part.source
+        written = written + part.target
     return Alignment(read, written, links) if alignments else None

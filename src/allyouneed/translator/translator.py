@@ -62,14 +62,16 @@ class Translator:
         `cuda_graphs` lets a CUDA GPU launch each step of a search at once; it has never been tried on one.
         Refuses `others` with another vocabulary or other languages.
         """
-        self.bundle, self.bundles = bundle, (bundle, *others)
+        self.bundle = bundle
+        self.bundles = (bundle, *others)
         for one in self.bundles:
             if not isinstance(one, Bundle):
                 raise ConfigError(
                     f'a translator is made of bundles, or of a folder by Translator.load("runs/mine"); got {one!r:.60}'
                 )
         require_one_vocabulary(self.bundles, [f"model {number + 1}" for number in range(len(self.bundles))])
-        self.source_tokenizer, self.target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
+        self.source_tokenizer = bundle.source_tokenizer
+        self.target_tokenizer = bundle.target_tokenizer
         self.decode = decode or bundle.decode
         warn_of_another_definition(self.bundles)
         self.engine: Engine = make_engine(self.bundles, precision, cuda_graphs=cuda_graphs)
@@ -213,10 +215,10 @@ class Translator:
         are too long are split. A model of strings splits none (see `splits_sentences`).
 
         The texts are read, and held in memory, a window of 32 batches at a time. Every translation begins with
-        `prefix`, or with the prefix of its text, if `prefix` is a list with one for each (an empty one is none); with
-        `alternatives` it continues with each of this many most likely next tokens, and the best translation of each is
-        an alternative of the others. `glossary` replaces that of the translator. `align` asks for alignments of "words"
-        or "tokens". `on_progress` gets the number of texts that each batch finished, and first of those that need none.
+        `prefix`, or its own of a list with one for each text; with `alternatives` it continues with each of this many
+        most likely next tokens, and the best translation of each is an alternative of the others. `glossary` replaces
+        the translator's. `align` asks for alignments of "words" or "tokens". `on_progress` gets the number of texts
+        that each batch finished, and first of those that need none.
 
         Refuses a character outside the vocabulary and a word longer than the model's `max_length`, before any text of
         its window is translated; the error's `line` says which text, the first being number `first_line`. With
@@ -232,7 +234,8 @@ class Translator:
         texts = checked_texts(texts, first=first_line)
         if not isinstance(prefix, str):
             known = list(texts)
-            prefix, texts = checked_prefixes(prefix, len(known)), iter(known)
+            texts = iter(known)
+            prefix = checked_prefixes(prefix, len(known))
         done = 0
         while window := list(islice(texts, WINDOW * self.decode.batch_size)):
             split = self.split(
@@ -244,11 +247,9 @@ class Translator:
                 is_cancelled=partial(lambda first, number: is_cancelled(first + number), done),
                 split_sentences=split_sentences,
             )
+            counting = split.counting_texts(on_progress)
             translations = self._segment_translator.translate_in_batches(
-                split.segments,
-                alternatives=alternatives,
-                align=cast(Unit | None, align),
-                on_translated=split.counting_texts(on_progress),
+                split.segments, alternatives=alternatives, align=cast(Unit | None, align), on_translated=counting
             )
             yield from self.join(split, translations, first_line=first_line + done, on_refused=on_refused)
             done += len(window)
@@ -352,7 +353,8 @@ class Translator:
                     raise self._splitter.refusal(segment, 1)
                 yield translation.text
                 continue
-            ids, previous = [], ""
+            ids = []
+            previous = ""
             for token in self._generator.stream(segment.request.source):
                 ids.append(token)
                 # The bytes of a letter may be spread over tokens; until it is whole it shows as U+FFFD.
@@ -370,7 +372,8 @@ class Translator:
         `replace_unknown` is set.
         """
         self._refuse_changed_weights()
-        pairs, longest = checked_pairs(pairs), self.engine.config.max_length
+        pairs = checked_pairs(pairs)
+        longest = self.engine.config.max_length
         first = 1
         while batch := list(islice(pairs, self.decode.batch_size)):
             sources = encode_texts(

@@ -23,9 +23,12 @@ def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
     Number i of the first half and number i of the second half are a pair; of an odd width the last number stays.
     Shapes: (…, L, K), the positions from `start` on → the same.
     """
-    end, half = start + x.size(-2), x.size(-1) // 2
+    end = start + x.size(-2)
+    half = x.size(-1) // 2
     cosines, sines = (table.narrow(0, start, x.size(-2)) for table in turns(end, x.size(-1), x.device))
-    first, second, last = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    first = x[..., :half]
+    second = x[..., half : 2 * half]
+    last = x[..., 2 * half :]
     partners = torch.cat((second, first, last), -1)
     return torch.addcmul(x * cosines, partners, turn * sines).to(x.dtype)
 
@@ -40,7 +43,9 @@ def _tables(length: int, width: int, device: torch.device) -> tuple[Tensor, Tens
     """Computed once, since every layer of every update needs them."""
     with torch.inference_mode(False):  # a later training may use what a translation has computed
         table = sinusoids(length, width - width % 2)
-        sine, cosine, last = table[:, 0::2], table[:, 1::2], table.new_ones(length, width % 2)
+        sine = table[:, 0::2]
+        cosine = table[:, 1::2]
+        last = table.new_ones(length, width % 2)
         return torch.cat((cosine, cosine, last), -1).to(device), torch.cat((-sine, sine, 0 * last), -1).to(device)
 
 
