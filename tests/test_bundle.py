@@ -358,3 +358,7 @@ def test_a_model_of_a_users_own_function_is_trained_and_loaded_with_that_functio
         assert torch.equal(before, after)
     translator = Translator.load(folder, build_model=build_plainly)
     assert translator("zz") == Translator(made)("zz")
+    starting = replace(runs.TINY, train=replace(runs.TINY.train, init_from=str(folder)))
+    assert fit(starting, tmp_path / "next", build_model=build_plainly).builder == made.builder
+    with pytest.raises(BundleError, match=made.builder):
+        fit(starting, tmp_path / "without")
