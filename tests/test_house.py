@@ -258,7 +258,7 @@ def test_every_test_file_has_its_file_in_the_house() -> None:
     tests = Path(__file__).parent
     of_the_house = {
         "test_bench_gpu.py", "test_bench_speedrun.py",
-        "test_house.py", "test_names.py", "test_examples.py", "test_docs.py", "test_makefile.py",
+        "test_house.py", "test_names.py", "test_examples.py", "test_micro.py", "test_docs.py", "test_makefile.py",
         "test_measurements.py",
         "test_localization.py", "test_walk.py", "test_site.py", "test_edits.py", "test_release.py",
         "test_clients.py", "test_openapi.py", "test_commands.py", "test_fuzz.py", "test_deploy.py", "test_threads.py",

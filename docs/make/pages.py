@@ -1,7 +1,7 @@
 """What pages of the docs take from records and code, written into them: python docs/make/pages.py
 
 A table is between `<!-- table: NAME -->` and `<!-- end -->`; the text between these lines is replaced. So is a file of
-our source, or one class of it, between `<!-- file: nn/attention.py [Class] -->` and `<!-- end -->`. Its notes are the
+our source, or a part of it, between `<!-- file: nn/attention.py [Class] -->` and `<!-- end -->`. Its notes are the
 numbered list that follows: a note begins with the code that it is about, and that line of the file gets its number.
 """
 
@@ -23,7 +23,7 @@ TASKS = ("dates", "reverse", "sort", "locales", "numbers")
 SOURCE = HERE.parent.parent / "src/allyouneed"
 CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩"
 _TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
-_FILE = re.compile(r"(<!-- file: (\S+)(?: (\w+))? -->\n).*?(<!-- end -->\n)\n?((?:\d+\. [^\n]+\n)*)", re.DOTALL)
+_FILE = re.compile(r"(<!-- file: (\S+)(?: ([\w.]+))? -->\n).*?(<!-- end -->\n)\n?((?:\d+\. [^\n]+\n)*)", re.DOTALL)
 _NOTE = re.compile(r"^\d+\. (?:`` (.+?) ``|`(.+?)`)", re.MULTILINE)
 
 
@@ -147,12 +147,14 @@ def filled(page: str) -> str:
 
 
 def source_code(name: str, part: str | None = None) -> str:
-    """A file of ours, or one class or function of it."""
+    """Return a file of ours, one class or function of it, or from one to another: `first..last`."""
     text = (SOURCE / name).read_text(encoding="utf-8")
     if part is None:
         return text
-    (node,) = (node for node in ast.parse(text).body if getattr(node, "name", None) == part)
-    return f"{ast.get_source_segment(text, node, padded=True)}\n"
+    first, _, last = part.partition("..")
+    nodes = {str(getattr(node, "name", "")): node for node in ast.parse(text).body}
+    end = nodes[last or first].end_lineno
+    return "\n".join(text.splitlines()[nodes[first].lineno - 1 : end]) + "\n"
 
 
 def numbered(code: str, notes: Sequence[str]) -> str:
