@@ -4,12 +4,15 @@ import io
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from allyouneed.apps import cli
 from allyouneed.apps.cli.standard import set_encodings
+from allyouneed.errors import SlowerEngineWarning
 from shell import ENVIRONMENT, run_here
 from waiting import PATIENCE
 
@@ -138,3 +141,13 @@ def test_whatever_the_streams_are_there_is_an_exit_code_and_at_most_one_line(sav
         assert "Traceback" not in message, case
         if code:
             assert len(message.splitlines()) == (case.code == 2 and case.stderr == "err"), (case, message)
+
+
+def test_a_warning_is_shown_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python forgets what it has shown whenever something leaves `catch_warnings`."""
+    monkeypatch.setattr(warnings, "showwarning", cli._show_warning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        for _ in range(3):
+            warnings.warn("a test of one line", SlowerEngineWarning, stacklevel=1)
+    assert capsys.readouterr().err.splitlines() == ["allyouneed: a test of one line"]

@@ -1,8 +1,14 @@
-"""What a translation imports."""
+"""What a translation imports, and what it says of an engine that computes otherwise."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from allyouneed.errors import SlowerEngineWarning
+from allyouneed.nn.feedforward import FeedForward
+from untrained import spaced
 
 PROGRAM = """
 import math, sys
@@ -31,3 +37,13 @@ assert "torch" not in sys.modules, "PyTorch was imported"
 def test_translating_by_an_engine_without_torch_imports_no_torch(saved: Path) -> None:
     tests = Path(__file__).parents[1]
     subprocess.run([sys.executable, "-c", PROGRAM, str(saved)], check=True, cwd=tests)
+
+
+def test_after_an_edit_the_same_is_said_of_every_model_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python shows a warning once for each text, and a run makes an engine at every validation."""
+    forward = FeedForward.forward
+    monkeypatch.setattr(FeedForward, "forward", lambda self, x: 2 * forward(self, x))
+    with pytest.warns(SlowerEngineWarning) as said:
+        translators = [spaced() for _ in range(2)]
+    assert len(said) == len(translators)
+    assert len({str(one.message) for one in said}) == 1

@@ -166,6 +166,7 @@ class Validator:
                     warnings.simplefilter("ignore", category)
                 bundle = self._bundle(model)
                 evaluation = self._evaluate(bundle, self._affordable(pairs, state, partial(self._evaluate, bundle)))
+            self.expect_slower_engines()  # this validation has said it
             model.train()
         return Validation(
             state.step, loss, learning_rate, valid_loss, accuracy, evaluation.scores, self._seconds(), state.skipped,

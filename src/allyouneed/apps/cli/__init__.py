@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -132,11 +133,17 @@ def _leave_misused(error: Any) -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    """A warning for the user is one line, without the place in the program."""
+    """A warning for the user is one line, without the place in the program, and is shown once."""
     if issubclass(category, UserWarning):
-        print(f"allyouneed: {message}", file=sys.stderr)
+        _show_once(f"allyouneed: {message}")
     else:
         _show_anywhere(message, category, *where, **more)
+
+
+@cache
+def _show_once(line: str) -> None:
+    """Print a line to standard error, the first time. Python shows a warning again after any `catch_warnings`."""
+    print(line, file=sys.stderr)
 
 
 def _command_words(context: Any) -> list[str]:
