@@ -194,6 +194,20 @@ def test_all_errors_are_one_family() -> None:
         assert kind.__name__ in (errors.__doc__ or "")
 
 
+def test_no_two_scripts_of_one_page_have_a_function_of_one_name() -> None:
+    """Pages join the scripts of the engine and those that explain, and the later function would replace the other."""
+    folders = (HOUSE / "apps/convert/web", HOUSE / "apps/explain/web")
+    names = [
+        name
+        for folder in folders
+        for file in folder.glob("*.js")
+        if file.name != "page.js"  # of the exported page, which explains nothing
+        for name in re.findall(r"^(?:async )?function (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(names) > 50
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
 def prose(pattern: str) -> list[str]:
     """The words of a pattern that are no names, numbers, options or quoted, and so may be put better some day."""
     text = re.sub(r"\\(\W)", r"\1", pattern)

@@ -125,13 +125,13 @@ function codesDiffer(source, target) {
   const runs = (text) => countOf([...text.matchAll(RULES.codeRun)].map(([run]) => strippedAtEnd(run, RULES.around)));
   const times = (text, sign) => text.split(sign).length;
   if (isMissing(runs(source), runs(target)) || [...RULES.codeSigns].some((sign) => times(source, sign) !== times(target, sign))) return true;
-  const [numbers, targetNumbers] = [source, target].map(numbersOf);
+  const [numbers, targetNumbers] = [source, target].map(numberParts);
   const isLost = (read) => isMissing(countOf(numbers.flatMap(read)), countOf(targetNumbers.flatMap(read)));
   return isLost((parts) => [parts.join("")]) && isLost((parts) => parts);
 }
 
 // The numbers outside of other spans, in figures of ASCII, in the parts between their signs.
-function numbersOf(text) {
+function numberParts(text) {
   const numbers = findSpans(text, RULES.kinds).filter(({ kind }) => kind === "numbers");
   return numbers.map((span) => span.text.match(/\p{Nd}+/gu).map((part) => [...part].map(figureOf).join("")));
 }
