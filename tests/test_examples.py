@@ -112,6 +112,7 @@ def test_ray_serve(saved: Path, tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
-def test_every_example_is_run_here() -> None:
+def test_every_example_is_run() -> None:
     tested = {name.removeprefix("test_") + ".py" for name in globals() if name.startswith("test_")}
+    tested |= {path.name.removeprefix("test_") for path in EXAMPLES.parent.glob("tests/test_*.py")}  # by its own tests
     assert {path.name for path in EXAMPLES.glob("*.py")} <= tested
