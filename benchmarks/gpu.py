@@ -128,7 +128,7 @@ def time_updates(done: Iterator[object], count: int) -> float:
 
 @cache
 def stored_batches(size: str, batch_tokens: int, *, narrow: bool) -> list[tuple[Any, Any]]:
-    """The batches of a size, made once; narrow ones are some of ten times as many, as a corpus has."""
+    """Make the batches of a size once; narrow ones are drawn from ten times as many pairs, as in a corpus."""
     config = paper_model(size)
     pairs = random_pairs(config.vocab_size, BATCHES * batch_tokens // 20 * (10 if narrow else 1))
     if narrow:
@@ -156,7 +156,7 @@ def measure(size: str, system: str, *, batch_tokens: int, updates: int) -> Row:
 
 
 def checks(size: str, batch_tokens: int) -> Iterator[str]:
-    """What has to be known before any speed: a line each."""
+    """Yield what has to be known before any speed, a line each."""
     setup: dict[str, Any] = {"model": asdict(paper_model(size)), "device": default_device().type}
     stored = stored_batches(size, batch_tokens, narrow=False)
     for padded in (False, True):
@@ -178,7 +178,7 @@ def checks(size: str, batch_tokens: int) -> Iterator[str]:
 
 
 def systems(*, compiles: bool) -> list[str]:
-    """What can be measured here, the most telling first."""
+    """List what can be measured here, the most telling first."""
     has_peers = find_spec("transformers") is not None
     return [
         *(name for name, options in OURS.items() if compiles or not options.get("compiled")),
