@@ -1,8 +1,8 @@
 """The most likely sentence, within a beam (§6.1).
 
 At every step each of a sentence's `beam` hypotheses is continued with every token of the vocabulary, and the best
-`beam` of all these continuations stay active. One that ends among the best is put aside. Hypotheses are ranked by
-their total log-probability, ended ones by their score (beam_options.py).
+`beam` of all these continuations stay active. If one of the best ends, it is put aside. Active hypotheses are ranked
+by their total log-probability, ended ones by their score (beam_options.py).
 """
 
 from itertools import chain, count
@@ -22,7 +22,7 @@ class Partial(NamedTuple):
 def beam_search(step: Step, limits: SearchLimits, options: BeamOptions) -> list[list[Hypothesis]]:
     """Find for each of B sentences the `options.nbest` best hypotheses within the beam, the best first.
 
-    A beam of 1 is greedy search; one as wide as the space of all sentences finds the best of them.
+    A beam of 1 is greedy search; a beam as wide as the space of all sentences finds the best of them.
     """
     ended: list[list[Hypothesis]] = [[] for _ in limits.max_lengths]
     active = {sentence: [Partial([], 0.0)] for sentence in range(limits.sentences)}
@@ -47,7 +47,7 @@ def beam_search(step: Step, limits: SearchLimits, options: BeamOptions) -> list[
                 elif one.token == limits.eos_id and rank < options.beam:
                     found.append(options.hypothesis(rows[one.hypothesis].ids, one.total, length))
             after = [Partial([*rows[one.hypothesis].ids, one.token], one.total) for one in kept]
-            if length == max_length:  # what is cut off counts only if too few have ended
+            if length == max_length:  # a hypothesis cut off here counts only if too few have ended
                 missing = max(0, options.nbest - len(found))
                 found += [options.hypothesis(one.ids, one.total, length, finished=False) for one in after[:missing]]
                 continue

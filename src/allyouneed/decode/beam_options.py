@@ -1,4 +1,4 @@
-"""What a beam search is asked for: how many hypotheses, by which score they are ranked, when it stops (§6.1).
+"""Options of a beam search: how many hypotheses, which score ranks them, when it stops (§6.1).
 
 The probability of a sentence is a product of one factor per token, so a longer sentence is less probable. The length
 penalty of Wu et al. (2016) makes up for that: the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, the end token
@@ -54,12 +54,12 @@ class BeamOptions:
         return total / self.penalty(length, alpha=self.alpha)
 
     def is_decided(self, ended: Sequence[Hypothesis], best_total: float, length: int, max_length: int) -> bool:
-        """Return whether no active hypothesis is likely to get among the `nbest` best of those that have ended.
+        """Return True if no active hypothesis is likely to get among the `nbest` best of the ended ones.
 
         `best_total` is the highest log-probability of the active hypotheses, which have `length` tokens. A total only
-        falls, so the best score that an active hypothesis can reach is that of ending at the limit. Once `beam` ·
-        `patience` hypotheses have ended, that of ending at the next step is enough. Counting alone would keep a bad one
-        that ended early, however good those still active are.
+        falls, so an active hypothesis scores highest if it ends at the limit with the total it has now. Once `beam` ·
+        `patience` hypotheses have ended, only an ending at the next step is considered. Counting ended hypotheses would
+        not do: a bad one that ended early would stay, however good the active ones are.
         """
         if self.wait_for_beam:  # the rule of Hugging Face transformers with early_stopping=False
             return self._are_worse(ended, self.beam, best_total, length)
@@ -67,6 +67,6 @@ class BeamOptions:
         return self._are_worse(ended, self.nbest, best_total, length + 1 if enough else max_length)
 
     def _are_worse(self, ended: Sequence[Hypothesis], count: int, total: float, length: int) -> bool:
-        """Return whether `count` hypotheses have ended, each with at least the score of this total and length."""
+        """Return True if `count` hypotheses have ended, each with at least the score of this total and length."""
         worst_first = sorted(nlargest(count, (hypothesis.score for hypothesis in ended)))
         return len(worst_first) == count and worst_first[0] >= self.score(total, length)

@@ -1,7 +1,7 @@
 """Rules about the next token, for any search.
 
-A rule says what may come next in a hypothesis, by the tokens it has so far. `RuledStep` tells it to a `Step`: searches
-need no code for rules, and one without rules loses no time. `EndedStep` likewise is for models that must end.
+A rule reads the tokens of a hypothesis and says which may come next. `RuledStep` applies rules to a `Step`: searches
+need no code for rules, and a search without rules loses no time. `EndedStep` does the same for models that must end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Rule = Callable[[int, Sequence[int]], Restriction | None]
 class RuledStep(WrappedStep):
     """A `Step` that follows rules, one after the other.
 
-    A rule that would leave nothing is ignored for that hypothesis at that step.
+    A rule that would leave no token is ignored for that hypothesis at that step.
     """
 
     def __init__(self, step: Step, rules: Sequence[Rule], sentences: int) -> None:
@@ -117,7 +117,7 @@ Limit = tuple[Mapping[int, int], int]
 
 
 def at_most(limits: Sequence[Sequence[Limit]]) -> Rule:
-    """Let sentence b keep every limit of `limits[b]`: a token that would exceed one is banned."""
+    """Keep each limit of `limits[b]` in sentence b: a token that would exceed it is banned."""
 
     def rule(sentence: int, written: Sequence[int]) -> Restriction | None:
         banned: set[int] = set()
@@ -135,7 +135,7 @@ Order = Sequence[Sequence[Spelling]]
 
 
 def in_order(orders: Sequence[Sequence[Order]]) -> Rule:
-    """Let sentence b complete no phrase of an order before those that come earlier there."""
+    """Let sentence b complete no phrase of an order before the phrases that come earlier there."""
 
     def rule(sentence: int, written: Sequence[int]) -> Restriction | None:
         banned: set[int] = set()
@@ -150,7 +150,7 @@ def in_order(orders: Sequence[Sequence[Order]]) -> Rule:
 
 
 def _seen_phrases(order: Order, ids: Sequence[int]) -> int:
-    """How many phrases of an order, from its first on, occur in `ids` one after the other."""
+    """Count the phrases of an order, from its first on, that occur in `ids` one after the other."""
     count = 0
     for end in range(1, len(ids) + 1):
         if count < len(order) and any(_ends_with(ids[:end], spelling) for spelling in order[count]):
@@ -159,7 +159,7 @@ def _seen_phrases(order: Order, ids: Sequence[int]) -> int:
 
 
 def _is_next(spelling: Spelling, ids: Sequence[int]) -> bool:
-    """Whether one more token can complete this spelling."""
+    """Return True if one more token can complete this spelling."""
     return _ends_with(ids, spelling[:-1])
 
 

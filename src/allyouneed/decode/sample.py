@@ -19,8 +19,8 @@ class SampledStep(WrappedStep):
     """A `Step` whose best next token is drawn: greedy search over it writes samples.
 
     Each sentence has its own generator, so that its sample does not depend on the other sentences. A `top_k` of 0 and a
-    `top_p` of 1 leave no token out. The log-probability is that of the model at a temperature of 1. `at_most_one` says
-    that the probabilities of all tokens have no larger sum, so that the likely ones are enough to draw by.
+    `top_p` of 1 leave no token out. Log-probabilities are the model's, at a temperature of 1. `at_most_one` says that
+    the probabilities of all tokens sum to at most 1, so that the likely tokens are enough to draw from.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class SampledStep(WrappedStep):
         self._at_most_one = at_most_one
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
-        """Draw one continuation for each sentence, whose one hypothesis has a total of 0."""
+        """Draw one continuation for each sentence, whose only hypothesis has a total of 0."""
         numbers = [self._generators[sentence].random() for sentence in self._sentences]
         chosen: list[list[Continuation]] = [[] for _ in numbers]
         open_rows = set(range(len(numbers)))
-        count = self._top_k or FIRST_COUNT  # to look at; what is asked for is one
+        count = self._top_k or FIRST_COUNT  # tokens to look at; one is drawn
         while open_rows:
             asked = [total if n in open_rows else -math.inf for n, total in enumerate(totals)]
             for n, likely in enumerate(super().best(asked, count)):
@@ -113,7 +113,7 @@ def _weights(gains: Sequence[float], temperature: float) -> list[float]:
 
 
 def _unseen_weight(gains: Sequence[float], temperature: float) -> float:
-    """The most that the tokens after these can weigh together, relative to the first."""
+    """Bound the weight of all tokens after these, relative to the first."""
     if temperature > 1:
         return math.inf
     rest = max(0.0, 1 - sum(map(math.exp, gains))) + ROUNDING

@@ -24,10 +24,10 @@ def search(
     rules: Sequence[Rule] = (),
     generators: Sequence[Random] = (),
 ) -> list[list[Hypothesis]]:
-    """Find for each of B sentences at most `config.nbest` hypotheses, the best first; none of a cancelled sentence.
+    """Find for each of B sentences at most `config.nbest` hypotheses, the best first; none for a cancelled sentence.
 
-    The caller computes `limits` from the lengths of `config` and of the sources. Sampling needs `generators`, one for
-    each sentence, and finds one hypothesis: for several samples a sentence takes part several times.
+    The caller computes `limits` from `config` and the lengths of the sources. Sampling needs `generators`, one for
+    each sentence, and finds one hypothesis: to draw several samples, list the sentence several times.
     """
     step = _prepared(step, config, limits, rules, generators)
     if config.beam == 1 or config.sample:
@@ -65,7 +65,7 @@ def restricted(step: Step, config: DecodeConfig, limits: SearchLimits, rules: Se
 def _prepared(
     step: Step, config: DecodeConfig, limits: SearchLimits, rules: Sequence[Rule], generators: Sequence[Random]
 ) -> Step:
-    """Return the same, whose next token is drawn if `config` says so."""
+    """Return `step` with the rules applied, and with a drawn next token if `config` says so."""
     step = restricted(step, config, limits, rules)
     if not config.sample:
         return step
@@ -75,12 +75,12 @@ def _prepared(
         temperature=config.temperature,
         top_k=config.top_k,
         top_p=config.top_p,
-        at_most_one=config.repetition_penalty >= 1,  # a lower one adds probability
+        at_most_one=config.repetition_penalty >= 1,  # a lower penalty adds probability
     )
 
 
 def beam_options(config: DecodeConfig) -> BeamOptions:
-    """Return what the settings ask of a beam search."""
+    """Return the part of the settings that beam search needs."""
     return BeamOptions(
         beam=config.beam,
         alpha=config.alpha,

@@ -1,4 +1,4 @@
-"""What a search knows of a model, and where its sentences begin and end."""
+"""`Step`, all that a search knows of a model; and where its sentences begin and end."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Continuation(NamedTuple):
 
 
 class Restriction(NamedTuple):
-    """What may come next in a hypothesis, beyond what the model says.
+    """A limit on the next token of a hypothesis, beyond the model's probabilities.
 
-    Log-probabilities of `penalized` tokens are multiplied by `penalty`. With `forced` all other tokens become
-    impossible, then those that are `banned`; unless nothing would be left.
+    Log-probabilities of `penalized` tokens are multiplied by `penalty`. With `forced`, all other tokens become
+    impossible; then the `banned` tokens do, unless none would be left.
     """
 
     banned: Collection[int] = ()
@@ -30,26 +30,26 @@ class Restriction(NamedTuple):
 
 
 class Step(Protocol):
-    """A model that writes N hypotheses of B sentences, one token a step; those of a sentence are side by side.
+    """A model that writes N hypotheses of B sentences, one token a step; a sentence's hypotheses are neighbours.
 
     Before the first step there is one, empty hypothesis for each sentence. A step is made for one search.
     """
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
-        """Compute what may come next in new hypotheses.
+        """Compute the probabilities of the next token for new hypotheses.
 
         Hypothesis n is hypothesis `hypotheses[n]` of the step before, continued with `tokens[n]`. A hypothesis that
         is not named is dropped, and a sentence without hypotheses leaves the batch; sentences stay in order.
         """
 
     def restrict(self, hypothesis: int, restriction: Restriction) -> None:
-        """Change what may come next in one hypothesis."""
+        """Restrict the next token of one hypothesis."""
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
         """Find the `count` most likely continuations of each sentence, or as many as are possible, best first.
 
-        `totals` are the log-probabilities of the hypotheses so far. Of equal ones, those of lower hypotheses come
-        first, then lower tokens.
+        `totals` are the log-probabilities of the hypotheses so far. Equally likely continuations are ordered by
+        hypothesis, then by token.
         """
         ...
 
@@ -59,7 +59,7 @@ class Step(Protocol):
 
 
 class WrappedStep:
-    """A `Step` of `sentences` sentences that does what another one does, but for what a subclass changes."""
+    """A `Step` of `sentences` sentences that passes everything on to another step, except what a subclass changes."""
 
     def __init__(self, step: Step, sentences: int) -> None:
         self._step = step
@@ -93,8 +93,8 @@ class SearchLimits:
     """Where the B sentences of a search begin and end.
 
     They begin with the token `sos_id` and end with `eos_id`, or are cut off at `max_lengths[b]` tokens, the end token
-    counted. `is_cancelled` is called with the index of a sentence after each step; one for which it is true leaves the
-    batch before the next step, and has no hypotheses in the end. Once true for a sentence it must stay true.
+    counted. `is_cancelled` is called with the index of a sentence after each step; if it returns True, the sentence
+    leaves the batch before the next step and gets no hypotheses. Once True for a sentence it must stay True.
     """
 
     sos_id: int
@@ -137,7 +137,7 @@ class Hypothesis(NamedTuple):
 
     @property
     def is_sure(self) -> bool:
-        """Whether the model ended it by itself, with a confidence of at least `SURE`."""
+        """True if the model ended it by itself, with a confidence of at least `SURE`."""
         return self.finished and self.confidence >= SURE
 
 

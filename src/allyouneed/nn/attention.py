@@ -59,7 +59,7 @@ class KVCache:
         return self.kept[0].size(2) if self.kept else 0
 
     def update(self, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Return all keys and values, with those that `project` computes for new positions at the end."""
+        """Return all keys and values, with the new positions' keys and values from `project` at the end."""
         if self.kept is None:
             self.kept = project()
         elif self.grows:

@@ -17,7 +17,9 @@ from .residual import closing_norm
 
 @dataclass(slots=True)
 class BlockCache:
-    """The KV caches of one block: of the tokens, a row for each hypothesis; of the memory, one for each sentence."""
+    """The KV caches of one block: of the target tokens, a row for each hypothesis; of the memory, a row for each
+    sentence.
+    """
 
     tokens: KVCache = field(default_factory=KVCache)
     memory: KVCache = field(default_factory=lambda: KVCache(grows=False))
@@ -72,7 +74,7 @@ class DecoderBlock(Module):
 
 
 class Decoder(Module):
-    """`config.decoder_layers` blocks, whose self-attention is of class `attention`."""
+    """`config.decoder_layers` blocks; `attention` is the class of their self-attention."""
 
     def __init__(self, config: ModelConfig, attention: type[MultiHeadAttention] = MultiHeadAttention) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Dropout (§5.4): in training each number is set to 0 with probability p, and the others are divided by 1 − p.
 
-As `torch.nn.Dropout`, which on a CPU draws one random number for each number and spends more time on that than
-the rest of a small layer takes. Here one draw of 64 bits decides for four numbers.
+`torch.nn.Dropout` on a CPU draws one random number for each number, which takes longer than the rest of a small
+layer. Here one draw of 64 bits decides for four numbers.
 """
 
 import torch

@@ -25,7 +25,7 @@ class EncoderBlock(Module):
 
 
 class Encoder(Module):
-    """`config.encoder_layers` blocks, whose self-attention is of class `attention`.
+    """`config.encoder_layers` blocks; `attention` is the class of their self-attention.
 
     Shapes: (B, S, D) → the memory, (B, S, D).
     """

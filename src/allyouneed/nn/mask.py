@@ -10,8 +10,8 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
 
 
 def causal_mask(length: int, past: int = 0, *, device: torch.device | None = None) -> Tensor:
-    """Let each of `length` tokens attend to itself, to earlier ones and to `past` cached ones. Returns (L, past + L).
+    """Let each of `length` tokens attend to itself, to earlier tokens and to `past` cached ones. Returns (L, past + L).
 
-    Padding comes after the tokens, so this mask hides it from them, too.
+    Padding comes after the tokens, so this mask hides it as well.
     """
     return torch.ones(length, past + length, dtype=torch.bool, device=device).tril(past)

@@ -1,4 +1,4 @@
-"""PyTorch's modules with types: a call of one returns a tensor."""
+"""PyTorch's modules with types: calling a module returns a tensor."""
 
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar

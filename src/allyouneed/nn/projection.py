@@ -1,4 +1,4 @@
-"""Projection (§3.4): vectors → logits over the vocabulary, with its own table or that of an embedding."""
+"""Projection (§3.4): vectors → logits over the vocabulary, with its own table or an embedding's."""
 
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,7 @@
 """Residual connection and layer norm around every sublayer (§3.1, "Add & Norm"), with dropout (§5.4).
 
 The paper normalizes after adding ("post"). Normalizing before the sublayer ("pre") trains deep stacks more stably,
-but leaves the last sum unnormalized, so the stack then ends in one more norm.
+but leaves the last sum unnormalized, so the stack then ends in another norm.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The whole of Figure 1: ids of a source and of a target so far → logits of what comes next."""
+"""The whole of Figure 1: ids of a source and of the target so far → logits of the next token."""
 
 from typing import Any, NamedTuple
 
@@ -34,11 +34,11 @@ class Memory(NamedTuple):
 class Transformer(Module):
     """The encoder-decoder Transformer.
 
-    `model(source, target)` gives logits (B, T, V) for ids (B, S) and (B, T): those at position t are
+    `model(source, target)` gives logits (B, T, V) for ids (B, S) and (B, T): the logits at position t are
     for the token after `target[:, t]`. Padding is at the end of a row. Refuses ids outside the
-    vocabulary and sequences longer than `config.max_length`. Ids may be on the CPU, whatever the device of the model.
+    vocabulary and sequences longer than `config.max_length`. Ids may be on the CPU, whatever the model's device.
 
-    `attention` is the class of its self-attention, `position` that of its positions; by default those of the paper.
+    `attention` is the class of its self-attention, `position` the class of its positions; by default the paper's.
     `allyouneed.younger.build_model` hands in the parts that a config names.
     """
 
@@ -114,6 +114,6 @@ class Transformer(Module):
 
 
 def require_rows(name: str, ids: Tensor) -> None:
-    """Refuse ids that are not one row for each sentence."""
+    """Refuse ids that do not have one row for each sentence."""
     if ids.dim() != 2 or ids.size(1) == 0:
         raise InputError(f"{name} must be ids of shape (sentences, length); got shape {tuple(ids.shape)}")

@@ -31,7 +31,7 @@ def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
 
 
 def require_shapes(model: Transformer, shapes: Mapping[str, Sequence[int]]) -> None:
-    """Refuse tensors whose names or shapes are not those of `weights(model)`."""
+    """Refuse tensors whose names or shapes differ from `weights(model)`."""
     parameters = dict(model.named_parameters())
     if parameters.keys() != shapes.keys():
         different = sorted(parameters.keys() ^ shapes.keys())

@@ -11,7 +11,7 @@ from ..nn import Transformer
 
 
 def copy_weights(model: Transformer) -> dict[str, Tensor]:
-    """A copy of the model's parameters by name, on its device."""
+    """Copy the model's parameters, by name, on its device."""
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
 
@@ -30,7 +30,7 @@ def update_ema(ema: Mapping[str, Tensor], model: Transformer, *, decay: float, s
 
 @contextmanager
 def swapped_weights(model: Transformer, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """The model with other weights inside the block; afterwards its previous weights are restored."""
+    """Give the model other weights inside the block, and restore its own afterwards."""
     before = {name: parameter.data for name, parameter in model.named_parameters()}
     try:
         for name, parameter in model.named_parameters():
@@ -42,7 +42,7 @@ def swapped_weights(model: Transformer, tensors: Mapping[str, Tensor]) -> Iterat
 
 
 def average_weights(models: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of tensors of the same names and shapes, summed in double precision, in float32."""
+    """Average tensors of the same names and shapes: summed in double precision, returned in float32."""
     total: dict[str, Tensor] = {}
     count = 0
     for tensors in models:

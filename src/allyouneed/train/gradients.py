@@ -1,4 +1,4 @@
-"""The gradients of an update: those of the mean loss (§5.4) over the target tokens of its batches.
+"""The gradients of an update: of the mean loss (§5.4) over the target tokens of its batches.
 
 `batch_loss` is the definition of the loss; `fast/` computes the same number in less time.
 """
@@ -23,7 +23,7 @@ WIDE = 128  # from this d_model on, products in bfloat16 gain more time than the
 
 
 class Gradients(Protocol):
-    """What the training loop asks: add the gradients of some batches to the model's.
+    """The training loop's request: add the gradients of some batches to the model's.
 
     Returns the mean loss over their target tokens, in nats per token, and the norm of the gradients.
     """
@@ -34,7 +34,7 @@ class Gradients(Protocol):
 
 
 def batch_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
-    """The mean loss over the target tokens of a batch, in nats per token, with label smoothing.
+    """Compute the mean loss over the target tokens of a batch, in nats per token, with label smoothing.
 
     With R-Drop (Liang et al., 2021) the batch goes through the model twice, with different dropout, and half of
     `config.r_drop` times the symmetric KL divergence of the two predictions is added.
@@ -55,7 +55,7 @@ def batch_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
 def add_gradients(
     model: Transformer, batches: Sequence[Batch], config: TrainConfig, loss_of: BatchLoss = batch_loss
 ) -> tuple[Tensor, Tensor]:
-    """Add the gradients of the mean loss of some batches, by `loss_of`, to those of the model: see `Gradients`."""
+    """Add the gradients of the batches' mean loss, computed by `loss_of`, to the model's gradients: see `Gradients`."""
     counts = [batch.count_tokens(model.config.effective_target_pad_id) for batch in batches]
     total = torch.zeros((), device=next(model.parameters()).device)
     for batch, tokens in zip(batches, counts, strict=True):
@@ -67,13 +67,13 @@ def add_gradients(
 
 
 def autocast(model: Transformer, config: TrainConfig) -> AbstractContextManager[object]:
-    """A block in which the products have the dtype of `config.precision`; weights and sums are always float32."""
+    """Make a block in which products have the dtype of `config.precision`; weights and sums are always float32."""
     dtype = autocast_dtype(config.precision, model)
     return nullcontext() if dtype == torch.float32 else torch.autocast(next(model.parameters()).device.type, dtype)
 
 
 def autocast_dtype(precision: str, model: Transformer, device: torch.device | None = None) -> torch.dtype:
-    """The dtype of the products in `model`, on its device or on `device`; weights and sums are always float32.
+    """Return the dtype of the products in `model`, on its device or on `device`; weights and sums are always float32.
 
     "auto" is bfloat16 where the device has fast instructions for it and the products are large enough to gain.
     """

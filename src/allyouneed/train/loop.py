@@ -47,9 +47,9 @@ def updates(
 ) -> Iterator[Update]:
     """Fit `model` (§5): make update number `first` and the following ones, and yield each when it is done.
 
-    The last is number `config.steps`, unless the batches end before; with a time budget, the caller ends them.
-    `learning_rate` is that of an update by its number; by default the schedule of `config`. `gradients` computes the
-    gradients of the batches of an update.
+    The last is number `config.steps`, unless the batches end before; with a time budget, the caller stops.
+    `learning_rate` maps an update's number to its rate; by default it is the schedule of `config`. `gradients` computes
+    the gradients of the batches of an update.
     """
     feed = iter(batches)
     model.train()

@@ -26,7 +26,7 @@ def make_optimizer(model: Transformer, config: TrainConfig) -> Optimizer:
 
 
 def step_if(is_finite: Tensor, optimizer: Optimizer) -> None:
-    """One step of `optimizer` if `is_finite`, which a GPU decides without the program waiting for it."""
+    """Step `optimizer` if `is_finite`, which a GPU decides without the program waiting for it."""
     # The attribute is PyTorch's sign that a step honours `found_inf`, as `torch.amp.GradScaler` sets it.
     if runs_ahead(is_finite.device) and getattr(optimizer, "_step_supports_amp_scaling", False):
         optimizer.found_inf = (~is_finite).float()  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ def paper_learning_rate(step: float, *, d_model: int, warmup: int) -> float:
 
 
 def cooldown_factor(step: float, *, steps: int, cooldown: int) -> float:
-    """The factor that takes the learning rate linearly to zero over the last `cooldown` of `steps` updates.
+    """Return the factor that takes the learning rate linearly to zero over the last `cooldown` of `steps` updates.
 
     The paper has no cooldown; a short run gains from one.
     """
@@ -19,15 +19,15 @@ def cooldown_factor(step: float, *, steps: int, cooldown: int) -> float:
 
 
 def learning_rate_at(step: float, config: TrainConfig, *, d_model: int) -> float:
-    """The learning rate of update number `step`, counted from 1, by `config.schedule`.
+    """Return the learning rate of update number `step`, counted from 1, by `config.schedule`.
 
     It rises linearly to `config.learning_rate` within `config.warmup` updates. Then "paper"
     and "inverse-sqrt" fall with 1/√step, "cosine" falls along half a cosine to zero (Loshchilov and
     Hutter, 2017), and "constant" stays. "paper" is equation 3, scaled so that its peak is
     `config.learning_rate`; 0 means equation 3 itself. A cooldown multiplies any of them.
 
-    With a time budget `step` is a position in the schedule, between two updates as a rule; the learning rate then
-    always ends at zero: without a cooldown it falls from the end of the warmup on.
+    With a time budget `step` is a position in the schedule, usually between two updates; the learning rate then
+    always ends at zero: without a cooldown it falls from the end of the warmup.
     """
     rising = min(1.0, step / config.warmup)
     since = (step - config.warmup) / max(1, config.steps - config.warmup + 1)

@@ -1,6 +1,6 @@
 """Parts that the paper does not have: subclasses of the parts in `nn/`, handed to `Transformer`.
 
-`docs/since-2017.md` has their equations and what they gave.
+`docs/since-2017.md` has their equations and what each of them gained.
 """
 
 from ..config import ModelConfig
@@ -18,14 +18,14 @@ __all__ = [
     "build_model",
 ]
 
-# What is added to the embeddings.
+# The position vectors that are added to the embeddings.
 POSITIONS = {"rotary": NoPositions, "sinusoidal-rotary": PositionalEncoding}
 
 
 def build_model(config: ModelConfig) -> Transformer:
     """Make the Transformer of `config`, with the parts younger than the paper that the config names.
 
-    Refuses one whose weights do not fit in the memory of this machine.
+    Refuses a model whose weights do not fit in this machine's memory.
     """
     require_memory("the weights of this model", config.weight_bytes)
     if config.query_key_norm:

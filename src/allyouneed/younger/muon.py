@@ -17,7 +17,7 @@ from ..train.optimizer import BETAS, EPS, make_optimizer
 
 
 def build_optimizer(model: Transformer, config: TrainConfig) -> Optimizer:
-    """The optimizer that `config.optimizer` names, over the parameters of `model`."""
+    """Make the optimizer that `config.optimizer` names, over the parameters of `model`."""
     if config.optimizer == "muon":
         return Muon(model, weight_decay=config.weight_decay)
     return make_optimizer(model, config)
@@ -49,7 +49,7 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update of every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         if closure is not None:
             raise NotImplementedError("Muon does not call a closure; compute the gradients before step()")
         for group in self.param_groups:
@@ -110,7 +110,7 @@ class Muon(Optimizer):
 
 
 def orthogonalize(matrices: list[Tensor]) -> list[Tensor]:
-    """Some matrices of one shape with all singular values made about equal."""
+    """Make all singular values of each matrix about equal. The matrices have one shape."""
     dtype = matrices[0].dtype
     fast = torch.bfloat16 if has_fast_bfloat16(matrices[0].device) else dtype
     stacked = torch.stack([matrix.to(fast) for matrix in matrices])

@@ -19,7 +19,7 @@ EPS = 1e-5
 
 
 class QueryKeyNormAttention(MultiHeadAttention):
-    """Self-attention with query-key norm, whose gains all heads share; otherwise as `MultiHeadAttention`."""
+    """Self-attention with query-key norm, whose gains all heads share; otherwise the same as `MultiHeadAttention`."""
 
     def __init__(self, *, heads: int, **sizes: Any) -> None:
         super().__init__(heads=heads, **sizes)

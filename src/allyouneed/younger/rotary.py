@@ -2,8 +2,8 @@
 
     ⟨rotate(q, m), rotate(k, n)⟩ depends on q, k and m − n alone
 
-Each pair of numbers of a query or key at position m is rotated by m times a frequency, those of the sines and cosines
-of `position.py`. The paper's model does not use it.
+At position m, each pair of numbers of a query or key is rotated by m times a frequency; the frequencies are the ones
+in `position.py`. The paper's model does not use it.
 """
 
 from functools import lru_cache
@@ -34,14 +34,14 @@ def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
 
 
 def turns(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The factors of each number of a vector and of its partner, at `length` positions or more: (≥ L, K) each."""
+    """Return the factors of each number of a vector and of its partner, at `length` or more positions: (≥ L, K)."""
     return _tables(-(-length // TABLE_ROWS) * TABLE_ROWS, width, device)
 
 
 @lru_cache(maxsize=16)
 def _tables(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Computed once, since every layer of every update needs them."""
-    with torch.inference_mode(False):  # a later training may use what a translation has computed
+    """Compute the tables once, since every layer of every update needs them."""
+    with torch.inference_mode(False):  # training may later use these tables
         table = sinusoids(length, width - width % 2)
         sine = table[:, 0::2]
         cosine = table[:, 1::2]
@@ -50,7 +50,7 @@ def _tables(length: int, width: int, device: torch.device) -> tuple[Tensor, Tens
 
 
 class RotaryAttention(MultiHeadAttention):
-    """Self-attention whose queries and keys are rotated; otherwise as `MultiHeadAttention`."""
+    """Self-attention whose queries and keys are rotated; otherwise the same as `MultiHeadAttention`."""
 
     def project(
         self, query: Tensor, key: Tensor, value: Tensor, cache: KVCache | None = None
