@@ -1,4 +1,4 @@
-"""Alignments: which words or tokens of the source those of the translation come from."""
+"""Alignments: which words or tokens of the source the words or tokens of the translation come from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Link = tuple[int, int]
 class Alignment(NamedTuple):
     """The units of a source and of its translation, and a link (i, j) for each aligned pair.
 
-    Words are separated by blanks; tokens are those of the vocabulary. Both are counted from 0.
+    Units are words, separated by blanks, or tokens of the vocabulary; i and j count from 0.
     """
 
     source: tuple[str, ...]
@@ -61,8 +61,8 @@ class Aligner:
     def replace_unknown(self, text: str, source: str, ids: list[int], best: Hypothesis) -> str:
         """Replace each `<unk>` of a translation by the source word that it attends to most (Luong et al., 2015).
 
-        In a vocabulary of characters it is replaced by the unknown character of the source, the second by the second,
-        and what is left by the last.
+        In a vocabulary of characters, the first `<unk>` is replaced by the first unknown character of the source, the
+        second by the second, and any that are left by the last.
         """
         unknown = self._target_tokenizer.unk_id
         if unknown is None or unknown not in best.ids:
@@ -83,7 +83,7 @@ class Aligner:
         return re.sub(rf"\s*{re.escape(UNK)}", lambda _: f" {next(attended_words, UNK)}", text).strip()
 
     def _align_pair(self, source: list[int], target: list[int], attended: list[int], unit: Unit) -> Alignment:
-        if not self._source_tokenizer.content(source):  # invisible characters alone
+        if not self._source_tokenizer.content(source):  # only invisible characters
             attended = []
         if unit == "tokens":  # without the start and end tokens
             links = tuple((position - self._first, j) for j, position in enumerate(attended[: len(target)]))

@@ -1,4 +1,4 @@
-"""A `Step` whose log-probabilities are an array of NumPy: what ensembles and exported models share."""
+"""A `Step` whose log-probabilities are a NumPy array: shared by ensembles and exported models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ArrayStep:
         self._rows: Rows = np.empty((0, 0), np.float32)
 
     def compute(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> Rows:
-        """Return the log-probabilities of what may come next in new hypotheses; see `Step`."""
+        """Return the log-probabilities of the next token in new hypotheses; see `Step`."""
         raise NotImplementedError
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
@@ -66,5 +66,5 @@ class ArrayStep:
         return float(self._rows[hypothesis, token])
 
     def log_probabilities(self) -> Rows:
-        """Return the log-probabilities of what may come next, (N, V)."""
+        """Return the log-probabilities of the next token, (N, V)."""
         return self._rows.copy()

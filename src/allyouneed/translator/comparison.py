@@ -18,10 +18,10 @@ from ..native.engine import NativeEngine
 from ..nn import Transformer
 from .likelihood import eval_copy
 
-SOURCE_LENGTHS = (66, 3)  # tokens: one longer than a column of keys, one short
+SOURCE_LENGTHS = (66, 3)  # tokens: more than a column of keys has, and few
 TARGET_LENGTH = 70
 FLOAT_TOLERANCE = 1e-3  # of the standard deviation: far above rounding, far below an edit
-INT8_TOLERANCE = 0.25  # the same in int8, whose rounding is a few percent, as a mean
+INT8_TOLERANCE = 0.25  # the same in int8, whose rounding is a few percent on average
 NEGLIGIBLE = 1e-5  # nats: log-probabilities that are all alike but for rounding differ by more than their deviation
 
 

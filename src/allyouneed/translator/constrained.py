@@ -36,7 +36,7 @@ def constrained_beam_search(
     constraints: Sequence[Sequence[PhraseConstraint]],
     boundaries: WordBoundaries,
 ) -> list[list[Hypothesis]]:
-    """As `beam_search`, but every hypothesis of sentence b contains all phrases of `constraints[b]`.
+    """Search like `beam_search`, but let every hypothesis of sentence b contain all phrases of `constraints[b]`.
 
     The beam is widened by `beam` for every phrase, up to `WIDEST`, so that each can come early or late. A sentence
     whose limit is too low for its phrases gets no hypothesis; `max_constrained_length` tokens are always enough.
@@ -68,7 +68,7 @@ def constrained_beam_search(
             first += len(rows)
             rows = _share_out(further, widths[sentence])
             complete = [row for row in rows if row.constraint_state.is_complete]
-            if is_last:  # what is cut off counts only if too few have ended
+            if is_last:  # a hypothesis cut off here counts only if too few have ended
                 missing = max(0, options.nbest - len(found))
                 found += [
                     options.hypothesis(list(row.ids), row.total, length, finished=False) for row in complete[:missing]
@@ -96,7 +96,7 @@ def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
 def _find_candidates(
     step: Step, beams: Sequence[list[Candidate]], widths: Sequence[int], eos_id: int, boundaries: WordBoundaries
 ) -> list[list[Candidate]]:
-    """Return for each sentence its most likely continuations, those of each row, and all that advance a phrase."""
+    """Find continuations of each sentence: its most likely, each row's most likely, and all that advance a phrase."""
     rows = list(chain.from_iterable(beams))
     further = [row.constraint_state.next_tokens() for row in rows]
     ends = frozenset((eos_id,))
@@ -134,7 +134,7 @@ def _rank_tokens(
     likely: Sequence[Sequence[Continuation]],
     excluded: Sequence[Sequence[Collection[int]]],
 ) -> list[list[Continuation]]:
-    """Return the best continuations of each row: as many as it takes for one outside each set of excluded tokens."""
+    """Return the best continuations of each row: enough to have one outside each set of excluded tokens."""
     ranked: list[list[Continuation]] = [[] for _ in totals]
     for one in chain.from_iterable(likely):
         ranked[one.hypothesis].append(one)
@@ -143,7 +143,7 @@ def _rank_tokens(
     missing = {n for n in range(len(totals)) if len(_first_allowed(ranked[n], excluded[n])) < len(excluded[n])}
     wanted = 8
     while missing:
-        # One row of each sentence at a time: the best of several rows may all be of one.
+        # One row of each sentence at a time: a single row may have all the best of several.
         for turn in zip_longest(*([n for n in rows if n in missing] for rows in rows_by_sentence)):
             asked = [total if n in turn else -math.inf for n, total in enumerate(totals)]
             for best in filter(None, step.best(asked, wanted)):
@@ -163,7 +163,7 @@ def _first_allowed(ranked: Sequence[Continuation], excluded: Sequence[Collection
 
 
 def _share_out(candidates: list[Candidate], width: int) -> list[Candidate]:
-    """The best of each bank, the furthest bank first; then the second best of each; until the beam is full."""
+    """Fill the beam with the best candidate of each bank, the furthest bank first; then the second best; and so on."""
     banks: dict[tuple[int, int, bool], list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda candidate: -candidate.total):
         banks[candidate.constraint_state.rank].append(candidate)

@@ -1,9 +1,9 @@
 """Lexical constraints of a sentence, and how much of them a hypothesis has written.
 
-A phrase is complete when one of its spellings stands in the sentence as whole words: between word boundaries. Phrases
-do not overlap. Before its end a sentence can be read in several ways (is this "York" a phrase of its own, or the end of
-the phrase "New York"?), so the state is a set of readings. A reading that can never do better than another one of the
-set is left out; otherwise every complete phrase would double their number.
+A phrase is complete when the sentence has one of its spellings as whole words, between word boundaries. Phrases do
+not overlap. Before its end a sentence can be read in several ways (is this "York" a phrase of its own, or the end of
+the phrase "New York"?), so the state is a set of readings. A reading that can never do better than another is left
+out; otherwise every complete phrase would double their number.
 """
 
 from collections.abc import Sequence
@@ -16,25 +16,25 @@ from ..decode import Spelling
 
 
 class PhraseConstraint(NamedTuple):
-    """A phrase in one of several spellings, each a sequence of ids, that must occur so many `times`."""
+    """A phrase that must occur `times` times, in any of several spellings; each is a sequence of ids."""
 
     spellings: tuple[Spelling, ...]
     times: int = 1
 
 
 class WordBoundaries(NamedTuple):
-    """Between a token that `ends_in_word` and one that `starts_in_word` there is no word boundary."""
+    """Where words end: not between a token that `ends_in_word` and a next token that `starts_in_word`."""
 
     starts_in_word: frozenset[int] = frozenset()
     ends_in_word: frozenset[int] = frozenset()
 
     def same_word(self, before: int, after: int) -> bool:
-        """Return whether there is no word boundary between two tokens."""
+        """Return True if there is no word boundary between two tokens."""
         return before in self.ends_in_word and after in self.starts_in_word
 
 
 class Reading(NamedTuple):
-    """How often each phrase is still missing, and which one is in progress: phrase, spelling, tokens so far."""
+    """How often each phrase is still missing, and the phrase in progress: its number, spelling and tokens so far."""
 
     remaining: tuple[int, ...]
     in_progress: tuple[int, int, int] | None = None
@@ -43,7 +43,7 @@ class Reading(NamedTuple):
 class NextTokens(NamedTuple):
     """The tokens that advance a hypothesis.
 
-    With `any_new_word`, any token that begins after a word boundary does, too; with `any_word_end`, any token after
+    With `any_new_word`, so does any token that begins after a word boundary; with `any_word_end`, any token after
     which a word may begin.
     """
 
@@ -54,7 +54,7 @@ class NextTokens(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConstraintState:
-    """The readings of the tokens of a hypothesis, without those that can never be better than another."""
+    """The readings of a hypothesis's tokens, without readings that can never be better than another."""
 
     phrases: tuple[PhraseConstraint, ...]
     boundaries: WordBoundaries
@@ -92,7 +92,7 @@ class ConstraintState:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the sentence may end here."""
+        """True if the sentence may end here."""
         return any(not any(self._missing(reading)) for reading in self.readings)
 
     @property
@@ -145,12 +145,12 @@ class ConstraintState:
 
 
 def _undominated(readings: set[Reading]) -> frozenset[Reading]:
-    """The readings without those for which another one is in the same progress, and misses no phrase more often.
+    """Drop readings that another reading dominates: it is in the same progress, and misses no phrase more often.
 
-    Any continuation that completes the left-out reading completes the other one, too.
+    Any continuation that completes the dropped reading completes the other.
     """
     kept: dict[tuple[int, int, int] | None, list[Reading]] = {}
-    for reading in sorted(readings, key=lambda reading: sum(reading.remaining)):  # none is dominated by one after it
+    for reading in sorted(readings, key=lambda reading: sum(reading.remaining)):  # none is dominated by a later one
         better = kept.setdefault(reading.in_progress, [])
         if not any(all(map(le, other.remaining, reading.remaining)) for other in better):
             better.append(reading)

@@ -1,4 +1,4 @@
-"""What the translation of a text must contain (translations of glossary terms, copied spans), and whether it does."""
+"""What a translation must contain (translations of glossary terms, copied spans), and checks that it does."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -17,10 +17,10 @@ from .constraint_state import PhraseConstraint
 BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$|\w+%|#@)|\{[}:!]")
 OF_SIGNS = ("tags", "placeholders")
 SIGNS = frozenset("%{}<>")
-# What a placeholder of a kind that is not known is made of, and hardly a sentence.
+# Signs of unknown kinds of placeholders, which hardly any sentence has.
 CODE_SIGNS = "%{}<>$@\\|^=_[]#~`*"
-# «Name», which a merge fills in; also a quotation, which may get other signs. And a word with a sign of sentences where
-# none has it: /etc/passwd, .bashrc, --help; %%name%%, std::list; open(), Ctrl+C. A dash may begin what somebody says.
+# «Name», which a merge fills in; also a quotation, which may get other signs. And a word with a sign where sentences
+# have none: /etc/passwd, .bashrc, --help; %%name%%, std::list; open(), Ctrl+C. A dash may begin direct speech.
 CODE_RUN = re.compile(
     r"[«‹]\w++[»›]|(?<!\S)(?:-{2,}|[/.:;!=+&])(?=[^\W\d_])\S++|(?<!\S)[^\s/:%=+&]*+(?://|::|%%|==|\+\+|&&)(?=\w)\S++"
     r"|(?<!\S)\w[\w.]*+\(\)|(?<!\S)[^\W\d_]++\+[^\W_]\S*+"
@@ -30,11 +30,11 @@ UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
 
 def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> bool:
-    """Whether the spans of these kinds in `target` are other ones than in `source`, or in an order that breaks them.
+    """Return True if `target` has other spans of these kinds than `source`, or has them in an order that breaks them.
 
-    Each span must stand there as often as in `source`; those of the texts `also` may stand there besides.
+    Each span must occur as often as in `source`; spans of the texts `also` may be added.
     Arguments without a name or a number (`%s … %d`, `{}`) keep their order. Tags that are paired and nested
-    in `source` are so in `target`, in any order; where they are not, they keep their order.
+    in `source` stay so in `target`, in any order; otherwise they keep their order.
     """
     kinds = tuple(kinds)
     there = find_spans(source, kinds)
@@ -49,7 +49,7 @@ def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterab
 
 
 def numbers_are_lost(source: str, target: str) -> bool:
-    """Whether a number of `source` is not in `target`, however it is written there: 1,234.5 as 1.234,5 or 1 234,5."""
+    """Return True if `target` lacks a number of `source`, however it may be written: 1,234.5, 1.234,5 or 1 234,5."""
     if not any(map(str.isdigit, source)):
         return False
     numbers = _numbers(source)
@@ -60,15 +60,15 @@ def numbers_are_lost(source: str, target: str) -> bool:
 
 
 def _numbers(text: str) -> list[list[str]]:
-    """The numbers outside of other spans, in figures of ASCII, in the parts between their signs."""
+    """Find the numbers outside other spans, as ASCII digits, each in the parts between its signs."""
     numbers = [span for kind, span in find_spans(text) if kind == "numbers"]
     return [["".join(str(int(figure)) for figure in part) for part in re.findall(r"\d+", one)] for one in numbers]
 
 
 def codes_differ(source: str, target: str) -> bool:
-    """Whether `target` has lost a number or a word that is a code, or has a sign of codes more or less often.
+    """Return True if `target` lost a number or a word that is a code, or has a sign of codes more or less often.
 
-    Those are signs that codes are made of, and hardly a sentence: `[`, `<`, `#`.
+    Signs of codes are those that hardly any sentence has: `[`, `<`, `#`.
     """
     lost = Counter(_code_runs(source)) - Counter(_code_runs(target))
     signs_differ = any(source.count(sign) != target.count(sign) for sign in CODE_SIGNS)
@@ -80,10 +80,10 @@ def _code_runs(text: str) -> list[str]:
 
 
 def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> list[tuple[int, int]]:
-    """Where in `target` stand spans that `source`, with the texts `also`, has not, or not as often: (start, end).
+    """Find the spans of `target` that `source` and the texts `also` do not have, or not as often: (start, end).
 
-    A sign that spans of `source` are made of, such as the `%` of `%s`, counts alone too: whoever reads `% s`
-    after `%s` takes both for arguments.
+    A sign that spans of `source` are made of, such as the `%` of `%s`, counts by itself as well: a program that reads
+    `% s` after `%s` takes both for arguments.
     """
     kinds = tuple(kinds)
     left = Counter[str]()
@@ -101,18 +101,18 @@ def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterabl
 
 
 def span_signs(text: str, kinds: Iterable[str]) -> set[str]:
-    """The marker characters (`%{}<>`) that the placeholders and tags of a text are made of."""
+    """Return the marker characters (`%{}<>`) in the placeholders and tags of a text."""
     return {sign for kind, span in find_spans(text, kinds) if kind in OF_SIGNS for sign in span} & SIGNS
 
 
 def stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
-    """The marker characters outside of all spans, with their indices."""
+    """Find the marker characters outside all spans, with their indices."""
     inside = {index for span in iter_spans(text, kinds) for index in range(*span.bounds)}
     return [(index, sign) for index, sign in enumerate(text) if sign in SIGNS and index not in inside]
 
 
 def ordered_spans(text: str, kinds: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The spans whose order has a meaning: arguments without a name or a number, and tags."""
+    """Find the spans whose order has a meaning: arguments without a name or a number, and tags."""
     spans = find_spans(text, kinds)
     arguments = [span for kind, span in spans if kind == "placeholders" and BY_PLACE.match(span)]
     return arguments, [span for kind, span in spans if kind == "tags"]
@@ -140,7 +140,7 @@ def copied_kinds(statistics: CopyStatistics) -> tuple[str, ...]:
     return tuple(kind for kind in _COPIED if statistics.is_copied_inside(kind))
 
 
-CARRIERS = ("", "\n", "(", "a ")  # what may stand before a phrase, and change its first token
+CARRIERS = ("", "\n", "(", "a ")  # texts before a phrase that can change its first token
 
 
 class ConstraintBuilder:
@@ -164,7 +164,7 @@ class ConstraintBuilder:
         return [span.bounds for span in iter_spans(text, self._keep)] + self._glossary.spans(text)
 
     def required_texts(self, text: str) -> list[tuple[str, ...]]:
-        """For each term and copied span of `text`, the texts of which the translation must contain one."""
+        """List the texts for each term and copied span of `text`; a translation must contain at least one of each."""
         spans = self._copied(text)
         return [(span.text,) for span in spans] + self._terms(text, spans)
 
@@ -176,7 +176,7 @@ class ConstraintBuilder:
         return [translations for _, translations in self._glossary.find(rest)]
 
     def _without_terms(self, text: str) -> str:
-        """The text with line feeds in place of terms that contain numbers: their translations replace these, too."""
+        """Replace terms that contain numbers by line feeds: their translations replace the numbers as well."""
         spans = list(iter_spans(text, self._keep))
 
         def absorbs(start: int, end: int) -> bool:
@@ -190,11 +190,11 @@ class ConstraintBuilder:
         return _blanked(text, [term for term in self._glossary.spans(text) if absorbs(*term)])
 
     def spans_differ(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> bool:
-        """Whether a translation has other kept spans than its source, or in an order that breaks them."""
+        """Return True if a translation has other kept spans than its source, or an order that breaks them."""
         return spans_differ(self._without_terms(source), target, self._keep, also=self._also(source, prefix))
 
     def extra_spans(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> list[tuple[int, int]]:
-        """Where in a translation kept spans stand that its source does not have, or not as often: (start, end)."""
+        """Find the kept spans of a translation that its source does not have, or not as often: (start, end)."""
         return extra_spans(self._without_terms(source), target, self._keep, also=self._also(source, prefix))
 
     def sign_limits(self, source: str, extra: str, *, prefix: Sequence[int] = ()) -> list[Limit]:
@@ -217,7 +217,7 @@ class ConstraintBuilder:
         return {i: piece for i, piece in pieces if i not in special and SIGNS & set(piece)}
 
     def orders(self, source: str) -> list[Order]:
-        """The spans whose order is that of the source, as ids."""
+        """Return the spans that must keep the source's order, as ids."""
         return [
             [tuple(self._spellings(span)) for span in spans]
             for spans in ordered_spans(source, self._keep)
@@ -225,14 +225,14 @@ class ConstraintBuilder:
         ]
 
     def _also(self, source: str, prefix: Sequence[int]) -> list[str]:
-        """The texts that may add spans to a translation: translations of glossary terms, and the prefix."""
+        """Return the texts that may add spans to a translation: translations of glossary terms, and the prefix."""
         terms = [text for _, translations in self._glossary.find(source) for text in translations]
         return [*terms, self._tokenizer.decode(prefix)]
 
     def build(self, text: str, *, terms_only: bool = False) -> list[PhraseConstraint]:
-        """What `required_texts` names, as phrases of ids, or the terms alone.
+        """Turn `required_texts`, or only the terms, into phrases of ids.
 
-        Refuses what the vocabulary cannot spell, but leaves out such a span that need not be copied.
+        Refuses text that the vocabulary cannot spell, but leaves out such a span if it need not be copied.
         """
         spans = self._copied(text)
         required = self._terms(text, spans)
@@ -252,7 +252,9 @@ class ConstraintBuilder:
         return True
 
     def _spellings(self, required: str) -> list[tuple[int, ...]]:
-        """The ids of a text, as the vocabulary writes it, after a blank, and directly after a newline or a bracket."""
+        """Return the ids of a text as the vocabulary writes it after a blank, and directly after a newline or a
+        bracket.
+        """
         tokenizer = self._tokenizer
         try:
             ids = tokenizer.encode(required)[1:-1]
@@ -277,7 +279,7 @@ class ConstraintBuilder:
 
 
 def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with line feeds in these places, as many as the characters there; the places may overlap."""
+    """Replace the characters in these places by as many line feeds; the places may overlap."""
     parts: list[str] = []
     position = 0
     for start, end in sorted(spans):

@@ -1,4 +1,4 @@
-"""`nn/` as an engine: what translates on a GPU, and wherever a model is not what its config says."""
+"""`nn/` as an engine: it translates on a GPU, and wherever a model is not what its config says."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class DefinitionEngine:
 class DefinitionStep:
     """One search of a `DefinitionEngine`.
 
-    Its tensors have the same number of rows for each sentence: a sentence with fewer hypotheses than another one has
-    rows that nobody reads, and a sentence that has left stays among them until an eighth of all has.
+    Its tensors have the same number of rows for each sentence: a sentence with fewer hypotheses than another has rows
+    that nobody reads, and a sentence that has left keeps its rows until an eighth of all sentences has left.
     """
 
     @torch.inference_mode()
@@ -105,11 +105,13 @@ class DefinitionStep:
         self._restrictions = []
 
     def _kept(self, left: list[int], count: int) -> list[int]:
-        """Of `count` rows of the memory, those to keep when only these sentences are left; none: all."""
+        """Choose which of the memory's `count` rows to keep when only these sentences are left; an empty result keeps
+        all.
+        """
         return left if len(left) <= FEW * count else []
 
     def _width(self, most: int) -> int:
-        """The number of rows for each sentence, when a sentence has at most `most` hypotheses."""
+        """Return the number of rows for each sentence, when a sentence has at most `most` hypotheses."""
         return most
 
     def _decode(self, parents: Tensor, newest: Tensor, kept: Tensor | None) -> Tensor:
@@ -125,11 +127,11 @@ class DefinitionStep:
         self._cache.select(self._put(parents), sentences)
 
     def _put(self, tensor: Tensor) -> Tensor:
-        """A tensor of the CPU on the device; the program does not wait for a CUDA GPU to take it."""
+        """Move a tensor from the CPU to the device, without waiting for a CUDA GPU to take it."""
         return move(staged(tensor, self._device), self._device)
 
     def _threads(self) -> AbstractContextManager[None]:
-        """One thread on a CPU: one that waits for its share of a small product keeps a core busy."""
+        """Use one thread on a CPU: a thread that waits for its share of a small product keeps a core busy."""
         return using_threads(1 if self._device.type == "cpu" else 0)
 
     def _normalized(self, logits: Tensor) -> Tensor:
@@ -186,13 +188,13 @@ class DefinitionStep:
 
     @torch.inference_mode()
     def log_probabilities(self) -> Tensor:
-        """Return a copy of the log-probabilities of what may come next, (N, V), on the CPU."""
+        """Return a copy of the log-probabilities of the next token, (N, V), on the CPU."""
         self._apply_restrictions()
         return self._log_probabilities[self._put(torch.tensor(self._rows))].cpu()
 
     @torch.inference_mode()
     def _apply_restrictions(self) -> None:
-        """Apply what `restrict` was told: of each row the first restriction, all rows at once; then the second; …"""
+        """Apply the restrictions from `restrict`: the first of every row, all rows at once; then the second; …"""
         while self._restrictions:
             now: dict[int, Restriction] = {}
             later = []
@@ -235,7 +237,7 @@ def top_continuations(
 ) -> tuple[list[list[float]], list[list[float]]]:
     """Find the best of all continuations: their totals, and their places in (N · V), `count` for each sentence.
 
-    Each number of a long vocabulary is read once: the row of each hypothesis is folded into 16 short ones, and only
+    Each number of a long vocabulary is read once: the row of each hypothesis is folded into 16 short rows, and only
     columns whose highest number is among the best can hold the best of all. Shapes: totals before (B, N), in float64
     where the device has it, log-probabilities (B, N, V).
     """
@@ -259,6 +261,6 @@ def top_continuations(
 
 @lru_cache(8)
 def _unfolding(hypotheses: int, vocabulary: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The indices of the tokens of a column, relative to its first; and the indices of tokens that are in no column."""
+    """Return the indices of a column's tokens, relative to its first; and the indices of tokens in no column."""
     indices = torch.arange(hypotheses * vocabulary, device=device).view(hypotheses, vocabulary)
     return indices[0, : FOLDS * width : width], indices[:, FOLDS * width :].flatten()

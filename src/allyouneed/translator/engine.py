@@ -1,4 +1,4 @@
-"""What a translator needs of a model, `Engine`; and which engine a model gets."""
+"""`Engine`, a translator's interface to a model; and the choice of an engine for a model."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class EngineStep(Step, Protocol):
     """The `Step` of a search with an engine."""
 
     def log_probabilities(self) -> Any:
-        """Return log-probabilities of what may come next, (N, V), which `numpy.asarray` takes."""
+        """Return log-probabilities of the next token, (N, V), as an object that `numpy.asarray` takes."""
         ...
 
 
 class Engine(Protocol):
     """A model, or several as an ensemble, ready to translate; several threads may use it at once.
 
-    `config` is that of the model; of an ensemble the first one's, with the smallest `max_length`.
+    `config` is the model's; an ensemble has the first model's, with the smallest `max_length`.
     """
 
     @property
@@ -45,7 +45,7 @@ class Engine(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many searches to run at once: one for each core, or 1 where one search uses the whole device."""
+        """The number of searches to run at once: one for each core, or 1 where one search uses the whole device."""
         ...
 
     def start(
@@ -53,7 +53,7 @@ class Engine(Protocol):
     ) -> EngineStep:
         """Encode sources, and return the step of one search.
 
-        `banned_ids` have a probability of 0; with `renormalize` the others share what they had.
+        `banned_ids` have a probability of 0; with `renormalize` the other tokens share it.
         """
         ...
 
@@ -61,12 +61,14 @@ class Engine(Protocol):
 def make_engine(
     models: Sequence[Bundle | Transformer], precision: str = "auto", *, cuda_graphs: bool = False
 ) -> Engine:
-    """Prepare a model for translating, or several as an ensemble.
+    """Prepare a model, or several as an ensemble, for translating.
 
-    On a CPU the engine in C translates, on a GPU `nn/` does. `precision` is that of the weights; "auto" is int8 for a
-    large vocabulary on a CPU, bfloat16 on a GPU that computes with it, else float32. If the engine differs from `nn/`,
-    because somebody has edited that, `nn/` itself translates, and a warning says so. With `cuda_graphs` a CUDA GPU
-    replays each step of `nn/` as a graph; that has never run on one.
+    On a CPU the engine in C translates, on a GPU `nn/` does. `precision` is the type of the weights; "auto" is int8 for
+    a large vocabulary on a CPU, bfloat16 on a GPU that computes with it, else float32. If the engine differs from
+    `nn/`,
+    because somebody has edited `nn/`, then `nn/` itself translates, and a warning says so. With `cuda_graphs` a CUDA
+    GPU
+    replays each step of `nn/` as a graph; this has never run on a GPU.
     """
     if precision not in ("auto", *get_args(Precision)):
         known = ", ".join(f'"{name}"' for name in ("auto", *get_args(Precision)))
@@ -87,7 +89,7 @@ The model alone decides, so that a model translates with the same weights on eve
 
 
 def pick_precision(config: ModelConfig) -> Literal["float32", "int8"]:
-    """Return what "auto" means for a model of these sizes on a CPU."""
+    """Return the precision that "auto" means for a model of these sizes on a CPU."""
     is_large = config.effective_target_vocab_size * config.d_model >= INT8_MIN_PROJECTION
     return "int8" if is_large and fits_int8(config) else "float32"
 

@@ -1,4 +1,4 @@
-"""Several models as one engine: the probability of the next token is the mean of those that the models give."""
+"""Several models as one engine: the probability of the next token is the mean over the models."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ NEARLY = 1.25  # times its mean log-probability: the least of another output tha
 
 
 class GenerationRequest(NamedTuple):
-    """A source, and what its translation must have: a prefix, phrases, limits on its tokens, phrases in order.
+    """A source, and the demands on its translation: a prefix, phrases, limits on its tokens, phrases in order.
 
-    `fewer` are phrases to search with where no translation has all `constraints`; with None there is none then.
+    `fewer` are the phrases to search with where no translation has all `constraints`; None means no second search.
     `is_cancelled` returns True as soon as the translation is no longer needed; several threads may call it.
     """
 
@@ -69,14 +69,14 @@ class GenerationRequest(NamedTuple):
 
     @property
     def is_free(self) -> bool:
-        """Whether only the length limits restrict its translation."""
+        """True if only the length limits restrict its translation."""
         return not (self.prefix or self.constraints or self.at_most or self.orders)
 
 
 class TranslationGenerator:
     """An engine, and how to search with it.
 
-    It keeps nothing between calls but what never changes, so several threads may use it at once.
+    Nothing in it changes between calls, so several threads may use it at once.
     """
 
     def __init__(
@@ -103,8 +103,9 @@ class TranslationGenerator:
     def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """Return the hypotheses of each request, the best first, and whether the first search gave a repetitive one.
 
-        There are none where the required phrases do not fit within the limit, or where the request was cancelled. What
-        the model is sure of is its answer. Another repetitive output is searched again without repeated n-grams, and
+        A request has no hypotheses if its required phrases do not fit within the limit, or if it was cancelled. An
+        output
+        that the model is sure of is final. Another repetitive output is searched again without repeated n-grams, and
         replaced if the model finds the result nearly as likely.
         """
         hypotheses = self._search_all(requests, self.config)
@@ -129,14 +130,14 @@ class TranslationGenerator:
         return hypotheses, repetitive
 
     def _search_all(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
-        """Search for those with constraints and for the others, where the required phrases fit."""
+        """Search for requests with constraints, if these fit within the limit, and separately for the others."""
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         for constrained in (False, True):
             numbers = [
                 b
                 for b, one in enumerate(requests)
                 if bool(one.constraints) == constrained
-                and min_constrained_length(one.constraints) <= self.limit  # what does not fit would have a wide beam
+                and min_constrained_length(one.constraints) <= self.limit  # others would only widen it
                 and not one.is_cancelled()
             ]
             if numbers:
@@ -151,7 +152,7 @@ class TranslationGenerator:
         return is_repetitive(hypotheses[0].ids, request.source, normal=normal, is_word=self._is_word)
 
     def _is_word(self, token: int) -> bool:
-        """Whether a token that stands in a row with itself is a word of letters each time."""
+        """Return True if a token, repeated directly after itself, is a whole word of letters each time."""
         several = self.target_tokenizer.decode([token, token]).split()
         return len(several) == 2 and len(several[0]) > 1 and several[0].isalpha()
 
@@ -204,7 +205,7 @@ class TranslationGenerator:
         return [min(max(1, *pair), self.limit) for pair in zip(longest, needs, strict=True)]
 
     def _length(self, request: GenerationRequest) -> int:
-        """The tokens of a source without special ones."""
+        """Count the tokens of a source without special ones."""
         return len(request.source) - self._source_specials
 
     def target(self, hypothesis: Hypothesis) -> list[int]:
@@ -255,9 +256,9 @@ class TranslationGenerator:
         return [best_first([one for found in samples[i : i + config.nbest] for one in found]) for i in starts]
 
     def _generator(self, one: GenerationRequest, number: int = 0) -> Random:
-        """The random generator of a sample: of the seed, the text and the number of the sample.
+        """Make the random generator of a sample from the seed, the text and the sample's number.
 
-        So the batch and the line of the text do not matter.
+        So a sample does not depend on the batch, or on the line of the text.
         """
         digest = sha256(repr((self.config.seed, one.source, one.prefix, number)).encode()).digest()
         return Random(int.from_bytes(digest, "big"))
@@ -279,7 +280,7 @@ class TranslationGenerator:
     def _score_again(
         self, requests: Sequence[GenerationRequest], hypotheses_by_request: list[list[Hypothesis]], config: DecodeConfig
     ) -> list[list[Hypothesis]]:
-        """The hypotheses with the log-probabilities of the model, which a rule had changed, and ordered by these."""
+        """Give the hypotheses the model's own log-probabilities, which a rule had changed, and order them by these."""
         if not any(hypotheses_by_request):
             return hypotheses_by_request
         pairs = zip(requests, hypotheses_by_request, strict=True)

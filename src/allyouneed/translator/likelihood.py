@@ -24,7 +24,7 @@ def eval_copy(model: _Module) -> _Module:
 
 
 def _copy(part: _Module, copies: dict[nn.Module, nn.Module]) -> _Module:
-    if part not in copies:  # two parts of a model may be one module, as tied embeddings are
+    if part not in copies:  # two parts of a model may be the same module, as tied embeddings are
         copy = copies[part] = object.__new__(type(part))
         hooks = {name: getattr(part, name).copy() for name in _HOOKS}
         copy.__dict__.update(vars(part), **hooks, training=False)
@@ -38,7 +38,7 @@ def target_log_probabilities(
 ) -> Tensor:
     """Compute the log-probability, in nats, of every token of a target except the first, given all before it.
 
-    `banned_ids` have a probability of 0, as in a search; with `renormalize` the others share what they had. Shapes:
+    `banned_ids` have a probability of 0, as in a search; with `renormalize` the other tokens share it. Shapes:
     target (B, T + 1), padded at the end → (B, T), 0 where there is padding.
     """
     logits = model.decode(target[:, :-1], memory)
@@ -63,7 +63,7 @@ def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor,
 
 
 def _mean_attention(model: Transformer, source: Tensor, target_in: Tensor) -> Tensor:
-    """The cross-attention weights of the alignment layer, the mean over its heads: (B, T, S)."""
+    """Compute the cross-attention weights of the alignment layer, averaged over its heads: (B, T, S)."""
     layer = alignment_layer(model.config.decoder_layers)
     return cross_attention(model, source, target_in, layer=layer).mean(1)
 
@@ -71,7 +71,7 @@ def _mean_attention(model: Transformer, source: Tensor, target_in: Tensor) -> Te
 def alignment_layer(layers: int) -> int:
     """Choose the layer of a decoder, counted from 0, that aligns best.
 
-    Of six or more it is the last but one (Garg et al., 2019), in shallow models the last.
+    With six layers or more it is the last but one (Garg et al., 2019), in shallower models the last.
     """
     return layers - 2 if layers >= 6 else layers - 1
 

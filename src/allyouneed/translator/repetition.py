@@ -13,8 +13,8 @@ class Repetition(NamedTuple):
 
 
 LONGEST_PERIOD = 12
-WORTH_MENTIONING = 8  # tokens; shorter repetitions are no loops: "no, no, no", the year 1111
-WORDS_IN_A_ROW = 4  # of one word, nothing between them
+WORTH_MENTIONING = 8  # tokens; shorter repetitions are not loops: "no, no, no", the year 1111
+WORDS_IN_A_ROW = 4  # repetitions of a word, with nothing between them
 
 
 def longest_repetition(ids: Sequence[int]) -> Repetition:
@@ -32,10 +32,10 @@ def longest_repetition(ids: Sequence[int]) -> Repetition:
 def is_repetitive(
     ids: Sequence[int], source: Sequence[int], *, normal: int = 0, is_word: Callable[[int], bool] = lambda _: False
 ) -> bool:
-    """Return whether a translation repeats itself much more than its source does, and more than is normal.
+    """Return True if a translation repeats itself much more than its source does, and more than is normal.
 
     `normal` is the longest repetition of the training targets, in tokens. `is_word` says whether a token is a whole
-    word, of which fewer in a row are too many.
+    word; fewer words than other tokens in a row are too many.
     """
     length = longest_repetition(ids).length
     runs = ((token, len(list(run))) for token, run in groupby(ids))

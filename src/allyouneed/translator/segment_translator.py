@@ -1,4 +1,4 @@
-"""Segments → translations: one batch through the search, and what makes of its hypotheses translations with flags."""
+"""Segments → translations: send one batch through the search, and make translations with flags of its hypotheses."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,12 +29,12 @@ def search_for_spans(
     *,
     prefix: list[int],
 ) -> list[Hypothesis]:
-    """As many hypotheses as were given; those with other spans than `source` replaced by what wider beams find.
+    """Search again with wider beams for each hypothesis with other spans than `source`.
 
-    In each try, the signs that placeholders and tags are made of, and one token of every span that was too much, may
-    occur only as often as the constraints need them, and spans that have an order keep that of the source. `prefix` is
-    what the caller asked for; that of `request` may have more tokens. Those with the right spans come first, then the
-    wrong ones for which no try found a better one.
+    Returns as many hypotheses as were given: first all with the right spans, then the wrong ones that no try replaced.
+    In each try, the signs of placeholders and tags, and one token of every surplus span, may occur only as often as the
+    constraints need them, and ordered spans keep the source's order. `prefix` is the caller's; the request's prefix may
+    have more tokens.
     """
     tokenizer = generator.target_tokenizer
 
@@ -69,7 +69,7 @@ def search_for_spans(
 
 
 def _markers(tokenizer: Tokenizer, ids: list[int], extra: list[tuple[int, int]]) -> set[int]:
-    """For every surplus span, the first of its tokens with a character that is no letter, or its first token."""
+    """For every surplus span, pick its first token with a character that is not a letter, or else its first token."""
     starts = [len(tokenizer.decode(ids[:end])) for end in range(len(ids) + 1)]
     pieces = tokenizer.pieces(ids)
     markers: set[int] = set()
@@ -81,7 +81,7 @@ def _markers(tokenizer: Tokenizer, ids: list[int], extra: list[tuple[int, int]])
 
 
 def _needed(request: GenerationRequest, prefix: list[int], i: int) -> int:
-    """How often an id stands in the prefix and in all phrases that the translation must have."""
+    """Count how often an id occurs in the prefix and in all phrases that the translation must have."""
     required = sum(
         phrase.times * max(spelling.count(i) for spelling in phrase.spellings) for phrase in request.constraints
     )
@@ -89,13 +89,13 @@ def _needed(request: GenerationRequest, prefix: list[int], i: int) -> int:
 
 
 class SegmentTranslator:
-    """Translates segments. One of a source longer than `longest_source` tokens is flagged `long`.
+    """Translates segments, and flags doubtful translations.
 
-    One with what the vocabulary does not have is flagged `unknown`. One that lacks a run of its source whose signs are
-    not of the language (`CopyStatistics.foreign_runs`) is flagged `wrong_spans`, and with `checks_codes` one that lacks
-    a code or a number.
+    `long`: the source has more than `longest_source` tokens. `unknown`: the source has text outside the vocabulary.
+    `wrong_spans`: the translation lacks a run of the source whose signs are foreign to the language
+    (`CopyStatistics.foreign_runs`) or, with `checks_codes`, a code or a number.
 
-    It keeps nothing between calls, so several threads may use it at once.
+    Nothing in it changes between calls, so several threads may use it at once.
     """
 
     def __init__(
@@ -118,9 +118,9 @@ class SegmentTranslator:
     def translate(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: Unit | None = None
     ) -> list[Translation | None]:
-        """The translation of each segment, all in one batch; None where there is no hypothesis.
+        """Translate all segments in one batch; None where there is no hypothesis.
 
-        There is none for a segment that was cancelled, or whose constraints do not fit within the limit.
+        A segment has no hypothesis if it was cancelled, or if its constraints do not fit within the limit.
         """
         hypotheses, flags = self._generate(segments, alternatives)
         some = [i for i, best in enumerate(hypotheses) if best]
@@ -140,9 +140,9 @@ class SegmentTranslator:
         align: Unit | None = None,
         on_translated: Callable[[list[int]], None] = lambda _: None,
     ) -> list[Translation | None]:
-        """As `translate`, but in batches of similar length, as many at a time as there are threads.
+        """Translate like `translate`, but in batches of similar length, as many at a time as there are threads.
 
-        A search has one thread, so what would be one batch is divided among the threads, if there is enough of it.
+        A search has one thread, so a batch that is large enough is divided among the threads.
         `on_translated` gets the indices of the segments of each batch when it is translated.
         """
         config = self._generator.config
@@ -151,7 +151,7 @@ class SegmentTranslator:
         def work(batch: list[int]) -> list[Translation | None]:
             return self.translate([segments[i] for i in batch], alternatives=alternatives, align=align)
 
-        # Alignments are computed by the model itself, not by the engine, with all threads for one batch.
+        # The model computes alignments, not the engine, and uses all threads for one batch.
         threads = 1 if config.replace_unknown or align else self._generator.engine.workers
         least_share = LEAST_SHARE if threads > 1 else 1
         batch_size = min(config.batch_size, max(least_share, ceil(len(segments) / threads)))
@@ -166,7 +166,7 @@ class SegmentTranslator:
     def _generate(
         self, segments: Sequence[Segment], alternatives: int
     ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
-        """The hypotheses of each segment, the best first, and its flags."""
+        """Find the hypotheses of each segment, the best first, and its flags."""
         requests = [[segment.request] for segment in segments]
         if alternatives:
             requests = self._continue_prefixes([segment.request for segment in segments], alternatives)

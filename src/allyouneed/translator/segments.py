@@ -1,4 +1,4 @@
-"""Texts → segments: what is translated at once, with its tokens and constraints; and segments → batches."""
+"""Texts → segments, the units of translation, with their tokens and constraints; and segments → batches."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,10 +12,10 @@ from .generation import GenerationRequest
 
 
 class Segment(NamedTuple):
-    """What is translated at once: the text with this index in its window, or a part of it.
+    """A unit of translation: the text with this index in its window, or a part of it.
 
-    `constraints` checks the glossary terms and kept spans of the translation; None if there are none to check. The
-    segments `as_is` are those of a text that is also copied or translated in small letters.
+    `constraints` checks the glossary terms and kept spans of the translation; None if there is nothing to check.
+    Segments `as_is` belong to a text that is also copied or translated in small letters.
     """
 
     number: int
@@ -26,7 +26,7 @@ class Segment(NamedTuple):
 
 
 class Segmenter:
-    """Encodes texts, and cuts those of more than `longest_source` tokens at the ends of sentences.
+    """Encodes texts, and cuts texts of more than `longest_source` tokens at the ends of sentences.
 
     A segment that cannot be cut may have at most `max_length` tokens.
     """
@@ -45,10 +45,10 @@ class Segmenter:
         constraints: ConstraintBuilder | None = None,
         on_refused: Callable[[InputError], None] | None = None,
     ) -> list[Segment]:
-        """The segments of some texts, of which an empty one has none; the first segment of each begins with its prefix.
+        """Cut texts into segments; an empty text has none, and the first segment of each text begins with its prefix.
 
         Refuses a text that cannot be encoded or cut, by its line; the first text is line `first`. With `on_refused`
-        that is called with the error, and the text has no segments.
+        the error is passed to that instead, and the text has no segments.
         """
         segments: list[Segment] = []
         try:
@@ -82,7 +82,7 @@ class Segmenter:
         encoded = [ids]
         if len(ids) > self.longest_source:
             uncut = constraints.spans(text) if constraints else []
-            tag = self._tokenizer.language_tag(text)  # each part is translated alone, and needs it
+            tag = self._tokenizer.language_tag(text)  # each part is translated by itself, and needs it
             longest = self.longest_source - (len(self._tokenizer.encode(tag)) if tag else 0)
             parts = cut(
                 text,
@@ -118,7 +118,7 @@ class Segmenter:
 
 
 def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], first: int) -> list[list[int]]:
-    """The ids of some texts. Refuses, by its line, one that the vocabulary cannot spell; the first is line `first`."""
+    """Encode texts. Refuses, by its line, a text that the vocabulary cannot spell; the first is line `first`."""
     try:
         return tokenizer.encode_all(texts)
     except InputError as error:
@@ -128,7 +128,7 @@ def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], first: int) -> list
 def batch_segments(
     segments: Sequence[Segment], *, batch_size: int, beam: int, alternatives: int
 ) -> Iterator[list[int]]:
-    """The indices of segments of similar length, those with constraints apart: they have wider beams.
+    """Group the indices of segments by similar length, and apart if they have constraints, which widen beams.
 
     A batch has as many hypotheses as `batch_size` segments without constraints have.
     """

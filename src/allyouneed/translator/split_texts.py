@@ -1,4 +1,4 @@
-"""Texts → sentences → segments, and back: the one way that a text takes, whoever asks for its translation."""
+"""Texts → sentences → segments, and back: every translation takes this way, whoever asks for it."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,21 +14,21 @@ from .translation import Translation, join_sentences
 
 @dataclass(frozen=True, slots=True)
 class SplitTexts:
-    """Some texts, their sentences, and the segments of these. What is translated as a whole is one sentence."""
+    """Some texts, their sentences, and the segments of these. A text that is translated whole has one sentence."""
 
     texts: Sequence[str]
-    spans: Sequence[Sequence[CharSpan]]  # of the sentences of each text; none of a blank one
+    spans: Sequence[Sequence[CharSpan]]  # of the sentences of each text; a blank text has none
     sentences: SplitSentences
     target_language: str = ""
-    refused: frozenset[int] = frozenset()  # the texts of which a sentence cannot be read
+    refused: frozenset[int] = frozenset()  # texts with a sentence that cannot be read
 
     @property
     def segments(self) -> list[Segment]:
-        """What is to be translated."""
+        """The segments to translate."""
         return self.sentences.segments
 
     def gaps(self, number: int) -> list[str]:
-        """Return what stands before the first sentence of a text, between its translated sentences, and at its end."""
+        """Return the blanks before the first sentence of a text, between its translated sentences, and at its end."""
         text = self.texts[number]
         spans = self.spans[number]
         if not spans:
@@ -60,7 +60,7 @@ class SplitTexts:
         refuse: Callable[[Segment, int], InputError],
         on_refused: Callable[[InputError], None] | None = None,
     ) -> list[Translation]:
-        """Join the translations of the segments to one for each text; None is a segment without one.
+        """Join the translations of the segments to one for each text; None is a segment without a translation.
 
         If its text was cancelled, the translation of the text is empty and flagged so. Otherwise the error that
         `refuse` makes of the segment and the index of its text is raised, or `on_refused` is called with it, once for a
@@ -127,7 +127,7 @@ def split_texts(
         number = number_of[(error.line or 1) - 1]
         refuse(InputError(str(error), line=first_line + number), number)
 
-    tags = [splitter.language_tag(text) for text in texts]  # each sentence is translated alone, and needs it
+    tags = [splitter.language_tag(text) for text in texts]  # each sentence is translated by itself, and needs it
     sentences = [
         f"{tag} {text[start:end]}" if tag and start != some[0][0] else text[start:end]
         for text, some, tag in zip(texts, spans, tags, strict=True)

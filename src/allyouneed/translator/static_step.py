@@ -1,9 +1,9 @@
-"""`nn/` as an engine whose steps a CUDA GPU replays as a graph; not yet run on one, so it is off by default.
+"""`nn/` as an engine whose steps a CUDA GPU replays as a graph; it has never run on a GPU, so it is off by default.
 
-A step is some hundred kernels, which Python launches more slowly than a GPU computes them; a graph is one launch. It
-needs a step that always has the same shapes and the same memory. So the KV caches are as long as they may become, and
-the newest token of each hypothesis is in the last place, as `nn/` and rotary positions expect: every step moves the
-older ones up by a place, and a mask hides the places that nothing is in. The blocks are those of the model.
+A step is about a hundred kernels, which Python launches more slowly than a GPU computes them; a graph is one launch.
+It needs a step that always has the same shapes and the same memory. So the KV caches are as long as they may become,
+and the newest token of each hypothesis is in the last place, as `nn/` and rotary positions expect: every step moves
+older tokens up by a place, and a mask hides the empty places. The blocks are the model's own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class StaticKVCache(KVCache):
     rows: Tensor | None = None
 
     def update(self, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """As in `KVCache`: move all up by a place, and put those that `project` computes into the last one."""
+        """Move all keys and values up by a place, and put the result of `project` into the last place."""
         assert self.rows is not None
         kept = keys_and_values(self)
         for places, newest in zip(kept, project(), strict=True):
@@ -60,13 +60,13 @@ class StaticKVCache(KVCache):
 
 
 def keys_and_values(cache: KVCache) -> tuple[Tensor, Tensor]:
-    """Return those of a cache that is not empty."""
+    """Return the keys and values of a cache that is not empty."""
     assert cache.kept is not None
     return cache.kept
 
 
 class StaticDecoder:
-    """All that a step reads and writes, in places that stay the same, for searches of one shape."""
+    """Everything that a step reads and writes, in places that stay the same, for searches of one shape."""
 
     def __init__(self, model: Transformer, like: DecoderCache, shape: Shape) -> None:
         """`like` is a cache with keys and values of the same widths."""
@@ -109,7 +109,7 @@ class StaticDecoder:
         return cache
 
     def run(self) -> None:
-        """Compute the logits of what follows the newest tokens; the host decides nothing on the way."""
+        """Compute the logits of the tokens after the newest ones; the host decides nothing on the way."""
         if self.graph is None:
             self._step()
         else:
@@ -150,7 +150,7 @@ class StaticEngine(DefinitionEngine):
     """A `DefinitionEngine` with `StaticDecoder`s, which it keeps for the next searches of their shapes."""
 
     def __init__(self, model: Transformer, precision: str = "auto", *, captures: bool = True) -> None:
-        """`captures` makes graphs, which needs a CUDA GPU."""
+        """Prepare the model; `captures` makes graphs, which needs a CUDA GPU."""
         super().__init__(model, precision)
         if captures and self.device.type != "cuda":
             raise ConfigError(f"CUDA graphs need a CUDA GPU; the model is on {self.device}")
@@ -183,7 +183,7 @@ class StaticEngine(DefinitionEngine):
 
 
 class StaticStep(DefinitionStep):
-    """One search of a `StaticEngine`. Its first step is that of `nn/`, which also projects the memory."""
+    """One search of a `StaticEngine`. `nn/` computes its first step, which also projects the memory."""
 
     def __init__(
         self, engine: StaticEngine, sources: Sequence[Sequence[int]], banned_ids: Sequence[int], renormalize: bool
@@ -219,7 +219,7 @@ class StaticStep(DefinitionStep):
         return logits
 
     def _placed(self, parents: Tensor, kept: Tensor | None) -> StaticDecoder:
-        """Return the decoder with these hypotheses: another one if the shape has changed."""
+        """Return the decoder with these hypotheses: another decoder if the shape has changed."""
         sentences = len(self._memory.attn_mask if kept is None else kept)
         source_length = self._memory.attn_mask.size(-1)
         shape = Shape(
@@ -244,7 +244,7 @@ class StaticStep(DefinitionStep):
 
 @torch.inference_mode()
 def find_difference(engine: StaticEngine) -> str:
-    """Say how steps of the engine differ from those of `nn/`, beyond rounding; "" if they do not."""
+    """Say how steps of the engine differ from steps of `nn/`, beyond rounding; "" if they do not."""
     config = engine.config
     rng = torch.Generator().manual_seed(0)
     sources = [varied_ids(min(n, config.max_length), config.vocab_size, config.pad_id, rng).tolist() for n in (9, 5, 7)]

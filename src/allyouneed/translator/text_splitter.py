@@ -20,15 +20,15 @@ from .translation import Translation, join_translations
 
 @dataclass(frozen=True, slots=True)
 class SplitSentences:
-    """Some sentences, the translations of those that need no decoding, and the segments of the others.
+    """Some sentences, the translations of the ones that need no decoding, and the segments of the others.
 
-    A sentence that is copied or recased may have segments `as_is` besides: what the model is sure of is its answer.
+    A sentence that is copied or recased may also have segments `as_is`; their translation is used if the model is sure.
     """
 
     texts: Sequence[str]
     ready: dict[int, Translation]  # by the index of the sentence
     segments: list[Segment]
-    recased: frozenset[int] = frozenset()  # the sentences whose translations are to be written in capitals
+    recased: frozenset[int] = frozenset()  # sentences to translate into capitals
     blank: str = " "  # between the translations of the segments of a sentence
 
     def without(self, numbers: Iterable[int]) -> "SplitSentences":
@@ -47,7 +47,7 @@ class SplitSentences:
         )
 
     def join(self, translations: Sequence[Translation | None], refuse: Callable[[Segment], None]) -> list[Translation]:
-        """Join the translations of the segments to one for each sentence; None is a segment without one.
+        """Join the translations of the segments to one for each sentence; None is a segment without a translation.
 
         If it was cancelled, the translation of the sentence is empty and flagged so. Otherwise `refuse` is called with
         the segment, and if that raises nothing, the translation is empty.
@@ -84,7 +84,7 @@ class SplitSentences:
         ]
 
     def _answers(self, translations: Sequence[Translation | None]) -> dict[int, Translation]:
-        """The translations, of texts as they are, that the model is sure of."""
+        """Collect the translations of texts as they are, where the model is sure of them."""
         parts = defaultdict[int, list[tuple[Segment, Translation | None]]](list)
         for segment, translation in zip(self.segments, translations, strict=True):
             if segment.as_is:
@@ -101,7 +101,7 @@ class SplitSentences:
 
 
 def _in_capitals(translation: Translation) -> Translation:
-    """A translation in capitals, with its alternatives and the words of its alignment."""
+    """Write a translation in capitals, with its alternatives and the words of its alignment."""
     aligned = translation.alignment
     return replace(
         translation,
@@ -115,7 +115,7 @@ def _in_capitals(translation: Translation) -> Translation:
 
 
 def _checked(translation: Translation, parts: Sequence[Segment]) -> Translation:
-    """A joined translation, flagged if its spans are wrong as a whole: a stray `%` may do no harm in its part alone."""
+    """Flag a joined translation whose spans are wrong as a whole: a stray `%` may be harmless in its own part."""
     if "split" not in translation.flags or not parts[0].constraints:
         return translation
     source = " ".join(segment.text for segment in parts)
@@ -125,7 +125,7 @@ def _checked(translation: Translation, parts: Sequence[Segment]) -> Translation:
 
 
 MOST_CHARACTERS = 100_000  # of a text: thousands of sentences, or seconds of work
-BYTE_ORDER_MARK = "\ufeff"  # what may be left of one at the start of a text, which no model knows
+BYTE_ORDER_MARK = "\ufeff"  # sometimes left at the start of a text; no model knows it
 Terms = Glossary | Mapping[str, str | Iterable[str]]
 
 
@@ -160,11 +160,13 @@ class TextSplitter:
         return self._bundle.languages
 
     def language_tag(self, text: str) -> str:
-        """Return the tag of the target language that a text begins with, where the model takes one; else ""."""
+        """Return the tag of the target language at the start of a text, if the model uses tags; else ""."""
         return self._bundle.source_tokenizer.language_tag(text)
 
     def constraints(self, glossary: Terms | None) -> ConstraintBuilder | None:
-        """What finds copied spans, and the terms of a glossary or that of the translator; None if there are neither."""
+        """Return the builder of constraints from copied spans and from this glossary or the translator's; None if
+        neither.
+        """
         return self._constraints if glossary is None else self._constraint_builder(as_glossary(glossary))
 
     def split(
@@ -178,7 +180,7 @@ class TextSplitter:
     ) -> SplitSentences:
         """Split sentences into segments; the first segment of each begins with the ids of its prefix.
 
-        `on_refused` gets the error of one that cannot be read; its `line` counts the sentences from 1.
+        `on_refused` gets the error of a sentence that cannot be read; its `line` counts the sentences from 1.
         """
         normalized = [self._normalize(text.removeprefix(BYTE_ORDER_MARK)) for text in texts]
         ready = {
@@ -215,14 +217,14 @@ class TextSplitter:
     def _segments_as_is(
         self, texts: Sequence[str], prefix_ids: Sequence[list[int]], constraints: ConstraintBuilder | None
     ) -> list[Segment]:
-        """The segments of those texts that the model can read: it has no answer to what is unknown to it."""
+        """Make segments of the texts that the model can read: it has no answer to text with unknown characters."""
         unknown = self._bundle.source_tokenizer.unk_id
         segments = self._segmenter.split(texts, prefix_ids, 1, constraints, lambda _: None)
         unread = {segment.number for segment in segments if unknown in segment.request.source}
         return [segment._replace(as_is=True) for segment in segments if segment.number not in unread]
 
     def refusal(self, segment: Segment, line: int) -> InputError:
-        """The error of a segment of a text, on some line, for which the search found no hypothesis."""
+        """Make the error of a segment of a text, on some line, for which the search found no hypothesis."""
         if not segment.request.constraints:
             return InputError(
                 f"the search found no translation of {segment.text!r}, because the model's log-probabilities are not "
@@ -244,7 +246,7 @@ class TextSplitter:
         )
 
     def encode_prefixes(self, prefix: str | Sequence[str], count: int, first_line: int) -> list[list[int]]:
-        """Encode the prefixes of texts, one for all or one for each. One of several that is refused is so by line."""
+        """Encode the prefixes of texts, one for all or one for each. If there are several, an error names the line."""
         known: dict[str, list[int]] = {}
         prefixes = checked_prefixes(prefix, count)
         for number, one in enumerate(prefixes):
@@ -280,7 +282,7 @@ class TextSplitter:
 
 
 def length_refusal(text: str, line: int) -> InputError | None:
-    """The error of a text that is too long to be split, before any work on it."""
+    """Make the error of a text that is too long to be split, before any work on it; None if it is not."""
     if len(text) <= MOST_CHARACTERS:
         return None
     return InputError(
@@ -291,7 +293,7 @@ def length_refusal(text: str, line: int) -> InputError | None:
 
 
 def as_glossary(terms: Terms) -> Glossary:
-    """The glossary of some terms."""
+    """Make a glossary of terms."""
     if isinstance(terms, Glossary):
         return terms
     if not isinstance(terms, Mapping):

@@ -6,7 +6,7 @@ from ..errors import InputError
 
 
 def checked_texts(texts: Iterable[str], *, first: int = 1) -> Iterator[str]:
-    """The same texts, the first being number `first`. Refuses one string in place of several, and what is no string."""
+    """Yield the texts, the first being number `first`. Refuses a single string, and texts that are not strings."""
     _refuse_one_string(texts, "texts", "['…', '…']")
     for number, text in enumerate(texts, start=first):
         if not isinstance(text, str):
@@ -15,7 +15,7 @@ def checked_texts(texts: Iterable[str], *, first: int = 1) -> Iterator[str]:
 
 
 def checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The same pairs. Refuses a string in place of pairs, and anything that is not a source and a target."""
+    """Yield the pairs. Refuses a string in place of pairs, and anything that is not a source and a target."""
     _refuse_one_string(pairs, "pairs", "[('source', 'target'), …]")
     for number, pair in enumerate(pairs, start=1):
         if (
@@ -29,7 +29,9 @@ def checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]
 
 
 def checked_references(pairs: Iterable[tuple[str, str | Sequence[str]]]) -> Iterator[tuple[str, Sequence[str]]]:
-    """The source and the references of each pair, whose target is one or several. Refuses as `checked_pairs` does."""
+    """Yield the source and the references of each pair, whose target is one or several. Refuses as `checked_pairs`
+    does.
+    """
     _refuse_one_string(pairs, "pairs", "[('source', 'target'), …]")
     for number, pair in enumerate(pairs, start=1):
         match pair:
@@ -45,7 +47,7 @@ def checked_references(pairs: Iterable[tuple[str, str | Sequence[str]]]) -> Iter
 
 
 def checked_prefixes(prefix: str | Sequence[str], texts: int) -> list[str]:
-    """The prefix of each of so many texts: one string for all, or one for each. Refuses anything else."""
+    """Return the prefix of each text: one string for all, or one for each. Refuses anything else."""
     if isinstance(prefix, str):
         return [prefix] * texts
     if not isinstance(prefix, Sequence) or isinstance(prefix, bytes):

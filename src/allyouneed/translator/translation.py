@@ -27,7 +27,7 @@ FLAGS: tuple[Flag, ...] = get_args(Flag)
 class Translation:
     """The translation of `source`.
 
-    `log_probability` is in nats, of `tokens` tokens (the end token is one); both are 0 where nothing
+    `log_probability` is the sum over its `tokens` tokens, in nats, the end token counted; both are 0 if nothing
     was decoded. `alternatives` are the next best, without alternatives of their own. `alignment`
     is None unless it was requested.
     """
@@ -47,11 +47,11 @@ class Translation:
 
     @property
     def is_sure(self) -> bool:
-        """Whether it was decoded, and the model ended it by itself, with a confidence of at least `SURE`."""
+        """True if it was decoded, and the model ended it by itself, with a confidence of at least `SURE`."""
         return self.tokens > 0 and "unfinished" not in self.flags and self.confidence >= SURE
 
     def flagged(self, flag: Flag) -> "Translation":
-        """The same with one flag more, if it is not there."""
+        """Add a flag, unless it is already there."""
         return replace(self, flags=ordered_flags((*self.flags, flag)))
 
 
@@ -70,12 +70,12 @@ class Scored(NamedTuple):
 
 
 def ordered_flags(flags: Collection[str]) -> tuple[Flag, ...]:
-    """These flags, each once, in the order of `Flag`."""
+    """Return these flags, each once, in the order of `Flag`."""
     return tuple(flag for flag in FLAGS if flag in flags)
 
 
 def join_translations(source: str, parts: Sequence[Translation], blank: str = " ") -> Translation:
-    """Join the translations of a text's segments with `blank`. That of several segments has no alternatives."""
+    """Join the translations of a text's segments with `blank`. Several segments leave no alternatives."""
     if len(parts) == 1:
         return replace(parts[0], source=source)
     flags = {flag for part in parts for flag in part.flags} - {"copied"} | ({"split"} if parts else set())
@@ -90,10 +90,10 @@ def join_translations(source: str, parts: Sequence[Translation], blank: str = " 
 
 
 def join_sentences(source: str, gaps: Sequence[str], parts: Sequence[Translation]) -> Translation:
-    """Join the translations of a text's sentences, between its `gaps`; the first and the last are around it.
+    """Join the translations of a text's sentences, with its `gaps` before, between and after them.
 
-    The n-th alternative joins the n-th of each sentence, or its translation where it has not so many. A text of which a
-    sentence was cancelled has an empty translation, flagged so.
+    The n-th alternative joins the n-th of each sentence, or its translation if it has fewer. A text with a cancelled
+    sentence has an empty translation, flagged so.
     """
     if any("cancelled" in part.flags for part in parts):
         return Translation(source, "", flags=("cancelled",))
@@ -125,7 +125,7 @@ def _joined(source: str, gaps: Sequence[str], parts: Sequence[Translation]) -> T
 
 
 def join_alignments(parts: Sequence[Translation]) -> Alignment | None:
-    """The alignments of parts that follow one another as one; None if no part has one."""
+    """Join the alignments of consecutive parts; None if no part has one."""
     read: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()

@@ -42,11 +42,13 @@ class Translator:
     """A bundle at work: `Translator.load("runs/dates")("1845-01-05")` gives `January 5, 1845`.
 
     Several bundles of one vocabulary are an ensemble: `Translator.load("runs/a", "runs/b")`. The probability of a token
-    is then the mean of those that the models give. Everything else is that of the first bundle: settings of the search,
-    languages, normalization of texts, and what is copied.
+    is then the mean over the models. Everything else is taken from the first bundle: settings of the search, languages,
+    normalization of texts, and what is copied.
 
-    Several threads may use one translator, and what `using` makes of it, at the same time. It has the weights that the
-    model had when it was made, and refuses to translate once they have changed: make another after more training.
+    Several threads may use one translator, and the translators that `using` makes of it, at the same time. It has the
+    weights that the model had when it was made, and refuses to translate once they have changed: make another after
+    more
+    training.
     """
 
     def __init__(
@@ -57,9 +59,9 @@ class Translator:
         precision: str = "auto",
         cuda_graphs: bool = False,
     ) -> None:
-        """`precision` is that of the weights: "float32", "int8", "bfloat16", or "auto" (see `make_engine`).
+        """Prepare the engine. `precision` of the weights: "float32", "int8", "bfloat16", or "auto" (see `make_engine`).
 
-        `cuda_graphs` lets a CUDA GPU launch each step of a search at once; it has never been tried on one.
+        `cuda_graphs` lets a CUDA GPU launch each step of a search at once; it has never been tried on a GPU.
         Refuses `others` with another vocabulary or other languages.
         """
         self.bundle = bundle
@@ -92,15 +94,15 @@ class Translator:
 
     @property
     def splits_sentences(self) -> bool:
-        """Whether texts are translated sentence by sentence: not by a model of strings, such as dates.
+        """True if texts are translated sentence by sentence. A model of strings, such as dates, does not.
 
-        That is one of characters that names no languages.
+        A model of strings is a model of characters that names no languages.
         """
         return self.splits_sentences_of(self.bundle)
 
     @staticmethod
     def splits_sentences_of(bundle: Bundle) -> bool:
-        """The same of the model of a bundle."""
+        """Return `splits_sentences` of a bundle's model."""
         return all(bundle.languages) or not bundle.source_tokenizer.is_of_characters
 
     @property
@@ -140,10 +142,11 @@ class Translator:
         return cls(*bundles, precision=precision, cuda_graphs=cuda_graphs).using(glossary=glossary, **decode)
 
     def using(self, *, glossary: Terms | None = None, **decode: SearchSetting) -> Self:
-        """The same model with other settings of the search: `translator.using(beam=8, nbest=3)`.
+        """Return the same model with other settings of the search: `translator.using(beam=8, nbest=3)`.
 
-        None leaves a setting as it is. `glossary` maps terms to their translations, `{"term": "translation"}`; of
-        several translations any one may be used.
+        None leaves a setting as it is. `glossary` maps terms to their translations, `{"term": "translation"}`; if a
+        term has
+        several translations, any of them may be used.
         """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)  # the engine and its weights are shared
@@ -154,7 +157,7 @@ class Translator:
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The bundles and the settings, for a pickle; the process that reads it prepares the engine again."""
+        """Pickle the bundles and the settings; the process that reads them prepares the engine again."""
         return _restored, (type(self), self.bundles, self.decode, self.precision, self._glossary)
 
     def _prepare(self) -> None:
@@ -187,11 +190,11 @@ class Translator:
             raise InputError("the weights of the model have changed since its engine was made; make a new Translator")
 
     def __call__(self, text: str) -> str:
-        """The translation of one text; an empty one stays empty."""
+        """Translate one text; an empty text stays empty."""
         return self.translate([text])[0]
 
     def translate(self, texts: Sequence[str], *, on_progress: Callable[[int], None] = lambda _: None) -> list[str]:
-        """The translations of many texts, in their order, as strings; `translations` returns scores and flags, too."""
+        """Translate many texts, in order, to strings; `translations` also returns scores and flags."""
         return [translation.text for translation in self.translations(texts, on_progress=on_progress)]
 
     def translations(
@@ -211,18 +214,20 @@ class Translator:
         """Translate each text, in order; a blank text stays as it is.
 
         A text is translated sentence by sentence and line by line, as the source language ends them; line breaks
-        between them stay, and blanks where the target language has them. With `split_sentences` off, only texts that
+        between them stay, and so do blanks if the target language has them. With `split_sentences` off, only texts that
         are too long are split. A model of strings splits none (see `splits_sentences`).
 
         The texts are read, and held in memory, a window of 32 batches at a time. Every translation begins with
-        `prefix`, or its own of a list with one for each text; with `alternatives` it continues with each of this many
-        most likely next tokens, and the best translation of each is an alternative of the others. `glossary` replaces
-        the translator's. `align` asks for alignments of "words" or "tokens". `on_progress` gets the number of texts
-        that each batch finished, and first of those that need none.
+        `prefix`, or with its own if there is a list with one for each text; with `alternatives` it continues with each
+        of
+        this many most likely next tokens, and the best translation of each is an alternative of the others. `glossary`
+        replaces the translator's. `align` asks for alignments of "words" or "tokens". `on_progress` gets the number of
+        texts
+        that each batch finished, and first of the texts that need no batch.
 
         Refuses a character outside the vocabulary and a word longer than the model's `max_length`, before any text of
         its window is translated; the error's `line` says which text, the first being number `first_line`. With
-        `on_refused` such a text is no error: it is called with the error, and the translation is empty.
+        `on_refused` the error is passed to that instead, and the translation is empty.
 
         `is_cancelled` is called with the index of a text, from 0, before its batch and after each step of the search.
         A text for which it returns True leaves the batch before the next step; its translation is empty and flagged
@@ -255,7 +260,7 @@ class Translator:
             done += len(window)
 
     def alternatives(self, text: str, *, after: str = "", count: int = 5) -> list[Translation]:
-        """Translations that begin with `after` and continue with each of the `count` most likely next tokens."""
+        """Return a translation for each of the `count` most likely next tokens after `after`, with which all begin."""
         require_whole("count", count)
         (best,) = self.translations([text], prefix=after, alternatives=count)
         return [replace(best, alternatives=()), *best.alternatives]
@@ -271,9 +276,9 @@ class Translator:
         is_cancelled: Callable[[int], bool] = never_cancelled,
         split_sentences: bool = True,
     ) -> SplitTexts:
-        """The segments of some texts, for a caller that makes the batches: `translate_segments`, then `join`.
+        """Split texts into segments, for a caller that makes the batches: `translate_segments`, then `join`.
 
-        Arguments are those of `translations`, and the same is refused. A segment keeps its prefix, its glossary and
+        Arguments and refusals are the same as in `translations`. A segment keeps its prefix, its glossary and
         `is_cancelled` (called with the index of its text in `texts`), so segments of several calls may share a batch.
         """
         self._refuse_changed_weights()
@@ -291,9 +296,9 @@ class Translator:
     def translate_segments(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: Unit | None = None
     ) -> list[Translation | None]:
-        """The translations of segments, of one text or of several, in one batch.
+        """Translate segments, of one text or of several, in one batch.
 
-        None for a segment that was cancelled, or whose glossary and kept spans do not fit within the longest
+        Returns None for a segment that was cancelled, or whose glossary and kept spans do not fit within the longest
         translation; `join` tells them apart.
         """
         return self._segment_translator.translate(segments, alternatives=alternatives, align=align)
@@ -306,9 +311,9 @@ class Translator:
         first_line: int = 1,
         on_refused: Callable[[InputError], None] | None = None,
     ) -> list[Translation]:
-        """The translation of each text, from those of all its segments.
+        """Join the translations of segments to a translation of each text.
 
-        A text of which a segment was cancelled has an empty translation, flagged `cancelled`; any other segment
+        A text with a cancelled segment has an empty translation, flagged `cancelled`; any other segment
         without a translation is refused.
         """
         return split.join(
@@ -316,10 +321,11 @@ class Translator:
         )
 
     def stream(self, text: str) -> Iterator[str]:
-        """The translation piece by piece as the model writes it: greedy, or sampled if `sample` is set.
+        """Yield the translation piece by piece as the model writes it: greedy, or sampled if `sample` is set.
 
         The pieces together are the translation. Written pieces are never taken back: a repetitive sentence is not
-        searched again, and a sentence with constraints (of a glossary or `copy_spans`) comes as a whole when its search
+        searched again, and a sentence with constraints (from a glossary or `copy_spans`) comes as a whole when its
+        search
         has ended. Unknown tokens are never written.
         """
         split = self.split([*checked_texts([text])])

@@ -1,4 +1,4 @@
-"""A bundle whose model is not made: what a process needs that translates without PyTorch."""
+"""A bundle whose model is not made, for a process that translates without PyTorch."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NOT_MADE: Any = None
 
 
 class UnreadBundle(Bundle):
-    """A bundle without its model, for a process that translates without PyTorch.
+    """A bundle that makes its model only if something asks for it.
 
-    `load` reads and verifies the weights, which the first `weights()` hands over. The `model` is made if something asks
-    for it; a folder whose weights have changed by then is refused.
+    `load` reads and verifies the weights, which the first `weights()` hands over. The model is read from the folder
+    later; a folder whose weights have changed by then is refused.
     """
 
     folder: Path
@@ -60,7 +60,7 @@ class UnreadBundle(Bundle):
         return stored
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The folder, for a pickle; the process that reads it loads the same bundle again."""
+        """Pickle the folder; the process that reads it loads the same bundle again."""
         return _load_again, (self.folder, self.weights_digest)
 
     def _require_unchanged(self) -> None:
