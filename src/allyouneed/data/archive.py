@@ -13,9 +13,9 @@ from .safe_xml import Element, parse_xml
 
 MAX_PARTS = 10_000
 MAX_SIZE = 512 << 20  # bytes of all parts unpacked
-MAX_RATIO = 200  # unpacked bytes for one packed; text and markup come to 10 to 30
+MAX_RATIO = 200  # unpacked bytes for each packed byte; text and markup come to 10 to 30
 ALWAYS_ALLOWED = 2 << 20  # bytes unpacked that are allowed whatever the ratio
-METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # those of office files; others cannot be unpacked in pieces
+METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # the methods of office files; others cannot be unpacked in pieces
 
 _BROKEN = (
     zipfile.BadZipFile, zlib.error, StructError, EOFError, OSError, ValueError, NotImplementedError, RuntimeError,
@@ -23,9 +23,9 @@ _BROKEN = (
 
 
 class Archive:
-    """A zip archive in memory. Refuses, as a `DocumentError`, what is none, or would be too large unpacked.
+    """A zip archive in memory. Refuses, as a `DocumentError`, other files, and archives too large to unpack.
 
-    The sizes are those that the archive itself states; no part is unpacked further than the size stated for it.
+    The sizes are the ones that the archive itself states; no part is unpacked further than its stated size.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -48,7 +48,7 @@ class Archive:
         self.names = frozenset(names)
 
     def read(self, name: str) -> bytes:
-        """A part unpacked. Refuses one that is not there, damaged, or encrypted."""
+        """Unpack a part. Refuses a part that is missing, damaged or encrypted."""
         if name not in self.names:
             raise DocumentError(f"has no part {name}, which a file of its format has")
         try:
@@ -59,15 +59,15 @@ class Archive:
             raise DocumentError(f"is damaged: {name}: {error}") from error
 
     def open(self, name: str) -> IO[bytes]:
-        """A part as a stream, which ends at the size that the archive states for it."""
+        """Open a part as a stream, which ends at the size that the archive states for it."""
         return self._zip.open(name)
 
     def read_xml(self, name: str) -> Element:
-        """The root of a part."""
+        """Parse a part and return its root."""
         return parse_xml(self.read(name), part=name)
 
     def replaced(self, parts: Mapping[str, bytes]) -> bytes:
-        """The archive with these parts replaced; all others, their order and their times stay."""
+        """Write the archive with these parts replaced; all others, their order and their times stay."""
         if not parts:
             return self._data
         output = io.BytesIO()

@@ -25,7 +25,7 @@ SORT_WINDOW = 2**18  # pairs that are sorted by length together
 
 
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
-    """Rows of ids as one tensor, padded with `pad_id`. Returns (B, L), int64; (0, 1) of no rows."""
+    """Pad rows of ids with `pad_id` to one tensor. Returns (B, L), int64; (0, 1) without rows."""
     longest = max(map(len, rows), default=1)
     return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], dtype=torch.int64).view(-1, longest)
 
@@ -48,19 +48,19 @@ class Batch:
         return self.target[:, 1:]
 
     def count_tokens(self, target_pad_id: int) -> int:
-        """The number of tokens to predict, without padding."""
+        """Count the tokens to predict, without padding."""
         return int((self.target_out != target_pad_id).sum())
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch on another device."""
+        """Return the same batch on another device."""
         return Batch(move(self.source, device), move(self.target, device))
 
     def duplicated(self) -> Batch:
-        """The batch repeated: all its pairs, then all of them again."""
+        """Repeat the batch: all its pairs, then all of them again."""
         return Batch(torch.cat([self.source, self.source]), torch.cat([self.target, self.target]))
 
     def split(self, count: int) -> list[Batch]:
-        """The same pairs as at most `count` batches of nearly equal size; none if there is no pair."""
+        """Split the pairs into at most `count` batches of nearly equal size; no batch if there is no pair."""
         if len(self.source) == 0:
             return []
         if count == 1:
@@ -69,10 +69,10 @@ class Batch:
 
 
 def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch: int) -> Iterator[Indices]:
-    """The pairs of one epoch, each in one batch of at most `batch_tokens` tokens a side, padding included.
+    """Yield the pairs of one epoch in batches of at most `batch_tokens` tokens a side, padding included.
 
-    A pair of weight 2 occurs twice, one of weight 0.5 in every other epoch on average. Refuses a pair that
-    alone is longer than a batch. Needs 4 bytes of memory a pair.
+    A pair of weight 2 occurs twice, a pair of weight 0.5 in every other epoch on average. Refuses a pair that
+    by itself is longer than a batch. Needs 4 bytes of memory a pair.
     """
     require_large_batches(pairs, batch_tokens)
     rng = np.random.default_rng((seed, epoch))
@@ -86,7 +86,7 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
 
 
 def require_large_batches(pairs: EncodedPairs, batch_tokens: int) -> None:
-    """Refuse no pairs, weights that leave an epoch none, and a pair that alone is longer than `batch_tokens`."""
+    """Refuse an empty corpus, weights that leave an epoch empty, and a pair longer than `batch_tokens`."""
     if len(pairs) == 0:
         raise ConfigError("there is no pair to train on")
     ends, weights = zip(*pairs.weights or ((len(pairs), 1.0),), strict=True)
@@ -97,7 +97,7 @@ def require_large_batches(pairs: EncodedPairs, batch_tokens: int) -> None:
 
 
 def _repeat_by_weight(pairs: EncodedPairs, rng: np.random.Generator) -> Indices:
-    """The index of each pair, as often as it occurs in an epoch."""
+    """Return the index of each pair, as often as it occurs in an epoch."""
     everything = np.arange(len(pairs), dtype=np.int32)
     if all(weight == 1 for _, weight in pairs.weights):
         return everything
@@ -112,7 +112,7 @@ def _repeat_by_weight(pairs: EncodedPairs, rng: np.random.Generator) -> Indices:
 
 
 def _by_length(pairs: EncodedPairs, chosen: Indices, batch_tokens: int) -> list[Indices]:
-    """Some pairs in batches, from the shortest to the longest; those of equal length keep their order."""
+    """Group pairs into batches, from the shortest to the longest; pairs of equal length keep their order."""
     sizes = np.maximum(pairs.source.lengths(chosen), pairs.target.lengths(chosen))
     order = np.argsort(sizes, kind="stable")
     chosen = chosen[order]
@@ -152,7 +152,7 @@ def batches(
 def batches_by_length(
     pairs: EncodedPairs, *, batch_tokens: int, pad_id: int, target_pad_id: int | None = None
 ) -> Iterator[Batch]:
-    """Every pair once, the short ones first: for validation."""
+    """Yield every pair once, the short ones first: for validation."""
     for chosen in _by_length(pairs, np.arange(len(pairs), dtype=np.int32), batch_tokens):
         yield collate(pairs, chosen, pad_id=pad_id, target_pad_id=target_pad_id)
 
@@ -160,7 +160,7 @@ def batches_by_length(
 def collate(
     pairs: EncodedPairs, chosen: Indices, *, pad_id: int, target_pad_id: int | None = None, epoch: int = 0
 ) -> Batch:
-    """These pairs as one batch, with subword sampling if `pairs` resample.
+    """Make one batch of these pairs, with subword sampling if `pairs` resample.
 
     Batches are planned with the lengths without sampling. Sampling makes sentences about a fifth longer if a tenth of
     the merges is skipped.

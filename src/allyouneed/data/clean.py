@@ -1,6 +1,6 @@
 """Read and clean every pair that the settings name, write its texts to disk, and keep keys to compare it by.
 
-Here is what is done with each pair alone; `data/filter.py` compares pairs by their keys.
+This file treats each pair by itself; `data/filter.py` compares pairs by their keys.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,9 +23,9 @@ from .readers import describe_columns, is_task, open_pairs, source_name
 from .report import MAX_EXAMPLES, REASONS, DataReport, Part, PartReport, RuleCount, SourceCount
 
 Hashes = NDArray[np.uint64]
-# What pairs are compared by: the number of the rule of `PAIR_RULES` that a pair breaks, or 0; a hash of the whole pair;
-# and one of each side, which ignores case and spaces. Hashes have 64 bits: of corpora of ten million texts, about 1 in
-# 300,000 has two texts with the same hash.
+# The keys that pairs are compared by: the number of the rule of `PAIR_RULES` that a pair breaks, or 0; a hash of the
+# whole pair; and a hash of each side, which ignores case and spaces. Hashes have 64 bits: about 1 in 300,000 corpora of
+# ten million texts has two texts with the same hash.
 PAIR_KEYS = np.dtype([("rule", "u1"), ("exact", "u8"), ("source", "u8"), ("target", "u8")])
 PairKeys = NDArray[np.void]
 RULE_NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}
@@ -34,7 +34,7 @@ _SLACK = 20  # characters, since short texts often differ in length
 
 
 def clean_pairs(pairs: Iterable[Pair], clean: CleanConfig, report: PartReport) -> Iterator[Pair]:
-    """The pairs, normalized, without those that have an empty side; `report` counts all of them."""
+    """Normalize the pairs, and yield those without an empty side; `report` counts all of them."""
     normalization = Normalization.from_config(clean)
     for row in pairs:
         report.read += 1
@@ -49,7 +49,8 @@ def clean_pairs(pairs: Iterable[Pair], clean: CleanConfig, report: PartReport) -
 def skip_malformed(
     rows: Rows, malformed: RuleCount, *, name: str, max_malformed: float, notes: list[str] | None = None
 ) -> Iterator[Pair]:
-    """The pairs of one source; `malformed` counts the lines without one, and `notes` gets a line on each total.
+    """Yield the pairs of one source; `malformed` counts the lines without a pair, and `notes` gets a line on each
+    total.
 
     Refuses a source with a larger share of malformed lines than `max_malformed`, and shows the first of them; `name` is
     the source in error messages.
@@ -80,7 +81,7 @@ def skip_malformed(
 
 
 def normalize_text(text: str, normalization: Normalization, counts: dict[str, int]) -> str:
-    """The text normalized and stripped; `counts` counts the texts that each setting changed."""
+    """Normalize and strip a text; `counts` counts the texts that each setting changed."""
     text = text.strip()
     if text.isascii() and text.isprintable():
         return text
@@ -91,7 +92,8 @@ def normalize_text(text: str, normalization: Normalization, counts: dict[str, in
     return composed
 
 
-# Whether a pair breaks a rule, by the name of its setting, in the order in which they are tried. 0 switches a rule off.
+# The rules, by the names of their settings, in the order in which they are tried: True if a pair breaks the rule. 0
+# switches a rule off.
 PAIR_RULES: dict[str, Callable[[Pair, CleanConfig], bool]] = {
     "max_chars": lambda pair, clean: 0 < clean.max_chars < max(map(len, pair)),
     "max_length_ratio": lambda pair, clean: (
@@ -102,17 +104,17 @@ PAIR_RULES: dict[str, Callable[[Pair, CleanConfig], bool]] = {
 
 
 def broken_rule(pair: Pair, clean: CleanConfig) -> str:
-    """The first of `PAIR_RULES` that a pair breaks; empty if none."""
+    """Return the first of `PAIR_RULES` that a pair breaks; empty if none."""
     return next((rule for rule, breaks in PAIR_RULES.items() if breaks(pair, clean)), "")
 
 
 def dedup_key(text: str) -> str:
-    """A key that is equal for texts that differ only in case and spaces."""
+    """Return a key that is equal for texts that differ only in case and spaces."""
     return " ".join(text.casefold().split())
 
 
 def as_example(pair: Pair) -> str:
-    """A pair as an example in a report."""
+    """Format a pair as an example in a report."""
     return f"{pair.source[:80]} → {pair.target[:80]}"
 
 
@@ -121,7 +123,7 @@ def _hash(text: str) -> int:
 
 
 class CorpusEnd(NamedTuple):
-    """Where the pairs of one corpus end among all that were read, its weight, and what made the pairs."""
+    """Where the pairs of a corpus end among all pairs read, its weight, and what made the pairs."""
 
     end: int
     weight: float
@@ -140,7 +142,7 @@ class CleanPairs(Pairs):
 def clean_block(block: Pairs, clean: CleanConfig) -> tuple[CleanPairs, PartReport]:
     """Normalize pairs, drop those with an empty side, and note the rule that each of the others breaks.
 
-    A block can be worked on by any process, of this machine or of another: the result depends on nothing else.
+    Any process, on this machine or another, can work on a block: the result depends on nothing else.
     """
     report = PartReport()
     pairs = list(clean_pairs(block.texts(), clean, report))
@@ -172,12 +174,12 @@ def read_part(
     most: int | None = None,
     ray: str = "",
 ) -> CleanPairs:
-    """All pairs of one part, cleaned, in the order of the corpora; `report` counts what was read and dropped.
+    """Read and clean all pairs of a part, in the order of the corpora; `report` counts pairs read and dropped.
 
     `most` limits the rows that are read of each corpus, from its beginning. `ray` is the address of a cluster whose
     processes help.
     Refuses a corpus with more malformed lines than `data.max_malformed` allows, by file, line and reason,
-    and an empty one.
+    and an empty corpus.
     """
     keys = [np.zeros(0, PAIR_KEYS)]
     counts = report.parts()[part]

@@ -23,11 +23,11 @@ _FINISHED = {"translated", "reviewed", "signed-off", "final"}
 
 
 def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """The units of a TMX file that have both languages; `en` finds en-US too.
+    """Read the units of a TMX file that have both languages; `en` also finds en-US.
 
     The content of inline codes (`<ph>`, `<bpt>` and others) becomes part of the text.
     Without `columns` the languages are the two of the first unit, with any country, the header's source language first.
-    Refuses malformed XML by its line. Of entities only the named characters of HTML are read; those that the file
+    Refuses malformed XML by its line. The only entities read are the named characters of HTML; entities that the file
     defines are never expanded, and nothing is fetched.
     """
     sides: list[tuple[str, ...]] = [(column,) for column in columns]  # the codes to look for, the best first
@@ -65,7 +65,7 @@ def _variants(unit: Any) -> Iterator[tuple[str, str]]:
 
 
 def _two_languages(texts: dict[str, str], first: str, where: str) -> list[tuple[str, ...]]:
-    """The codes of each side: that of the unit, then its language alone, unless both sides have the same."""
+    """Return the codes of each side: the unit's, then its language without a country, unless both sides share it."""
     by_language: dict[str, tuple[str, ...]] = {}
     for code in texts:
         language = re.split("[-_]", code)[0].lower()
@@ -77,7 +77,7 @@ def _two_languages(texts: dict[str, str], first: str, where: str) -> list[tuple[
 
 
 def _in_language(texts: dict[str, str], codes: Sequence[str]) -> str | None:
-    """The text in the first of some codes that there is: as it is named, else with a country besides."""
+    """Find the text in the first of these codes that there is: exactly so named, or else with a country added."""
     for code in codes:
         if matches := [language for language in texts if _is(language, code)]:
             return texts[min(matches, key=len)]
@@ -91,7 +91,7 @@ def _is(language: str, prefix: str) -> bool:
 
 
 def read_xliff(path: Path) -> Rows:
-    """The segments that may be translated, and their targets.
+    """Read the segments that may be translated, and their targets.
 
     A target counts as missing (an empty one) unless it is approved, its state is translated, reviewed, signed-off or
     final, or no state is given. The content of inline codes becomes part of the text. Refuses malformed XML by its
@@ -117,22 +117,22 @@ def _pair(segment: Any) -> Iterator[Pair]:
 
 
 def _is_finished(segment: Any, target: Any) -> bool:
-    """By the attributes of the unit and its target (1.2), or those of the segment (2.x)."""
+    """Judge by the attributes of the unit and its target (1.2), or of the segment (2.x)."""
     state = segment.get("state") or target.get("state")
     approved = segment.get("approved")
     return approved == "yes" or (state in _FINISHED if state else approved != "no")
 
 
 def may_be_translated(element: Any) -> bool:
-    """Whether the nearest attribute `translate`, of an element or around it, is not "no"."""
+    """Return True unless the nearest attribute `translate`, of the element or around it, is "no"."""
     around = (one.get("translate") for one in (element, *element.iterancestors()))
     return next((answer for answer in around if answer), "yes") != "no"
 
 
 def read_po(path: Path) -> Rows:
-    """The messages of a catalogue and their translations; of plurals, the first form and the last.
+    """Read the messages of a catalogue and their translations; of plurals, the first form and the last.
 
-    A fuzzy message counts as not translated (an empty target), and obsolete ones are left out. Refuses,
+    A fuzzy message counts as not translated (an empty target), and obsolete messages are left out. Refuses,
     by its line, a catalogue that does not follow the format.
     """
     with opened(path) as stream:
@@ -153,10 +153,10 @@ def read_po(path: Path) -> Rows:
 
 
 def iterate_elements(stream: IO[bytes], path: Path, *names: str, remedy: str = "") -> Iterator[Any]:
-    """The elements with these names, in any namespace, each as soon as it has ended.
+    """Yield the elements with these names, in any namespace, each as soon as it has ended.
 
     Refuses malformed XML by its line. Entities are not expanded, and nothing is fetched; `remedy` says what to do about
-    one that is not declared.
+    an entity that is not declared.
     """
     events = etree.iterparse(
         stream,
@@ -181,7 +181,7 @@ def iterate_elements(stream: IO[bytes], path: Path, *names: str, remedy: str = "
 
 
 def free(element: Any) -> None:
-    """Remove an element and those before it from the tree."""
+    """Remove an element and all earlier ones from the tree."""
     # An element stays in the tree until it is removed.
     element.clear()
     while element.getprevious() is not None:
@@ -189,7 +189,7 @@ def free(element: Any) -> None:
 
 
 def element_text(element: Any) -> str:
-    """The text of an element and of those in it; of entities the named characters of HTML.
+    """Return the text of an element and its descendants, with the named characters of HTML.
 
     Refuses, as a `ValueError`, other entities.
     """
@@ -208,7 +208,7 @@ def _text(element: Any) -> Iterator[str]:
 
 
 def _character(entity: Any) -> str:
-    """The character that an entity names in HTML.
+    """Return the character that an entity names in HTML.
 
     Refuses, as a `ValueError`, all others, and every entity in a file that defines some.
     """

@@ -37,7 +37,7 @@ def select_pairs(
     """Apply the rules of `clean`, split if `data` names no validation pairs, and report every pair left out.
 
     The rules do not apply to pairs of tasks. Refuses a corpus that is too small to split, and
-    named validation pairs of which none is left.
+    named validation pairs if the rules leave none.
     """
     keys = train.keys
     keep = np.ones(len(keys), bool)
@@ -88,7 +88,7 @@ def select_pairs(
 def _hold_out(
     data: DataConfig, train: CleanPairs, keep: Mask, dropped: dict[str, Mask], report: DataReport, *, parts: int
 ) -> list[Mask]:
-    """Choose the pairs to validate with and, of two `parts`, those to test with.
+    """Choose the pairs to validate with and, if there are two `parts`, the pairs to test with.
 
     They leave `keep`, and so do the others of their parts, which are `dropped`. Refuses parts that are too small.
     """
@@ -118,10 +118,10 @@ def _hold_out(
 
 
 def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
-    """For each pair the part it is in: 0 to train on, or 1 to `parts`, each with that share.
+    """Assign each pair to a split: 0 to train on, or 1 to `parts`, each with that share.
 
-    The part of a pair follows from its text and the seed alone: added lines
-    never move it. Pairs with the same dedup keys are in one part.
+    A pair's split depends only on its text and the seed: added lines
+    never move it. Pairs with the same dedup keys are in one split.
     """
     shuffle_keys = _shuffle_keys(keys, seed)
     part = np.zeros(len(keys), np.int8)
@@ -156,7 +156,7 @@ def _report(dropped: dict[str, Mask], pairs: CleanPairs, report: PartReport) -> 
 
 
 def mask_corpora(train: CleanPairs, condition: Callable[[CorpusEnd], bool]) -> Mask:
-    """The pairs of the corpora that fulfil a condition."""
+    """Mask the pairs of the corpora that fulfil a condition."""
     mask = np.zeros(len(train), bool)
     begin = 0
     for corpus in train.ends:
@@ -173,7 +173,7 @@ def _sample(mask: Mask, count: int, seed: int) -> Mask:
 
 
 def _first_shuffled(keys: PairKeys, mask: Mask, data: DataConfig) -> Mask:
-    """Of the pairs in `mask` those that come first in the shuffle, as many as one part may hold out."""
+    """Choose the pairs in `mask` that come first in the shuffle, as many as one part may hold out."""
     indices = np.flatnonzero(mask)
     few = np.zeros_like(mask)
     order = np.argsort(_shuffle_keys(keys, data.seed)[indices], kind="stable")
@@ -190,7 +190,7 @@ def _among(some: Hashes, others: Hashes) -> Mask:
 
 
 def _shuffle_keys(keys: PairKeys, seed: int) -> Hashes:
-    """A pseudo-random number for each pair: both hashes and the seed, mixed as splitmix64 mixes."""
+    """Make a pseudo-random number for each pair: both hashes and the seed, mixed as splitmix64 mixes."""
     mixed: Hashes = keys["source"] * np.uint64(0x9E3779B97F4A7C15) + keys["target"]
     mixed += np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

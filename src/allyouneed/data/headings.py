@@ -11,7 +11,7 @@ from ..config.language_tags import find_language
 from ..errors import DataError
 from .workbook import column_index, column_letters
 
-# Names of the two sides. Of several kinds in one heading the first has the pair: a question may have a source, too.
+# Names of the two sides. If a heading has several kinds, the first has the pair: a question may also have a source.
 _SIDES = (
     (("source", "src", "source text", "source_text"), ("target", "tgt", "trg", "target text", "target_text")),
     (("question", "questions"), ("answer", "answers")),
@@ -24,8 +24,8 @@ _NUMBERS = ("id", "no")  # columns that number the rows, but Indonesian and Norw
 _NO_NAME = re.compile(r"^\d+$|\s\S+\s.*[.!?…]$|[。！？]$|^.{31}")  # of a column: it is long, a sentence, or a number
 _LONGEST_CODE = 3  # letters
 _FEWEST_NUMBERS = 5  # in a column, below a word that is taken for its name
-_TITLE_ROWS = 10  # in which titles stand that fill as many cells as the heading
-HEAD_ROWS = 40  # in which the heading is looked for, and which show what columns have
+_TITLE_ROWS = 10  # rows that may be titles, even if they fill as many cells as the heading
+HEAD_ROWS = 40  # rows to search for the heading, and to judge columns by
 SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _LETTERS = re.compile("[A-Za-z]{1,3}")
 _CODE = re.compile(r"[\d_/@\\]|\w[.:]\w")
@@ -40,7 +40,7 @@ class NumberedCells(NamedTuple):
 
 
 def readable(rows: Iterable[NumberedCells]) -> list[NumberedCells]:
-    """The rows that have cells."""
+    """Return the rows that have cells."""
     return [row for row in rows if not isinstance(row.cells, str)]
 
 
@@ -60,11 +60,13 @@ class PairColumns(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the heading calls the two; () without a heading."""
+        """The names of the two columns in the heading; () without a heading."""
         return (self.heading[self.source], self.heading[self.target]) if self.heading else ()
 
     def describe(self) -> str:
-        """What was taken for what and left out, in a line; empty for a table without a heading and text above it."""
+        """Say in a line how columns were read and what was left out; empty for a table without a heading and text above
+        it.
+        """
         notes = []
         if self.heading:
             source, target = self.names
@@ -78,11 +80,11 @@ class PairColumns(NamedTuple):
 
 
 def find_columns(rows: Sequence[NumberedCells], columns: Sequence[str], path: Path) -> PairColumns:
-    """The two columns by the first rows of a table, which have cells; `columns` names them, if the user did.
+    """Find the two columns by a table's first rows that have cells; `columns` names them, if the user did.
 
-    A column has a name, a number, or the letters of a spreadsheet. Without `columns`, a heading with the names of one
-    source and one target, or of two languages, says which; and of a table of two columns the first is the source.
-    `path` is the file, for messages. Refuses columns that are not there, and a table that leaves open which they are.
+    A column has a name, a number, or the letters of a spreadsheet. Without `columns`, a heading decides if it names one
+    source and one target, or two languages; and in a table of two columns the first is the source.
+    `path` is the file, for messages. Refuses columns that are not there, and a table where the choice is open.
     """
     head = _Head(tuple(rows), path)
     return head.named(columns) if columns else head.recognized()
@@ -96,7 +98,7 @@ class _Head:
     path: Path
 
     def cells(self, row: int) -> tuple[str, ...]:
-        """The cells of a row, with single spaces."""
+        """Return the cells of a row, with single spaces."""
         return tuple(" ".join(cell.split()) for cell in self.rows[row].cells)
 
     def filled(self) -> list[int]:
@@ -104,9 +106,10 @@ class _Head:
         return [sum(map(bool, self.cells(row))) for row in range(len(self.rows))]
 
     def sides(self, row: int, places: Sequence[int] = ()) -> tuple[str, str] | None:
-        """The names of source and target in a row that could be a heading, or in two of its `places`.
+        """Return the names of source and target in a row that could be a heading, or in two of its `places`.
 
-        It has more text than each row above, which are titles then; or as much, if it is near the top and spells the
+        A heading has more text than each row above, which are then titles; or as much, if it is near the top and spells
+        the
         names out, which no pair does.
         """
         filled = self.filled()
@@ -120,12 +123,12 @@ class _Head:
         return sides if filled[row] > above or is_spelt else None
 
     def begin(self) -> int:
-        """The first row with text in two cells or more, and in more than half of those that any row has."""
+        """Find the first row with text in at least two cells, and in more than half as many as the fullest row has."""
         filled = self.filled()
         return next((row for row, count in enumerate(filled) if count > max(1, max(filled) / 2)), 0)
 
     def named(self, columns: Sequence[str]) -> PairColumns:
-        """The columns of these names, letters or numbers."""
+        """Find the columns with these names, letters or numbers."""
         for row in range(len(self.rows)):
             named = [_position(name, self.cells(row)) for name in columns]
             if (places := [place for place in named if place is not None]) == named:
@@ -153,7 +156,7 @@ class _Head:
         return False
 
     def recognized(self) -> PairColumns:
-        """The columns by a heading, or those of a table of two columns."""
+        """Find the columns by a heading, or take the two that a table has."""
         begin = self.begin()
         where = f"{self.path}, line {self.rows[begin].line}"
         used = [place for place in range(len(self.cells(begin))) if self._is_used(place)]
@@ -168,7 +171,7 @@ class _Head:
                 f"{where} has no second column; expected a source and its translation in two of them{parted}"
             )
         if len(used) == 2:
-            heading_order([self.cells(begin)[place] for place in used], where)  # refuses two names of one side
+            heading_order([self.cells(begin)[place] for place in used], where)  # refuses two names for one side
         for row in range(len(self.rows)):
             if sides := self.sides(row):
                 return self._found([self.cells(row).index(name) for name in sides], row, heading=True)
@@ -193,7 +196,7 @@ class _Head:
 
 
 def _parted(first: Sequence[str], path: Path) -> str:
-    """How to part the columns of a text file that seems to have blanks between them; nothing for another one."""
+    """Say how to part the columns of a text file that seems to have blanks between them; else return ""."""
     text = "".join(first).strip()
     blanks = " {2,}" if re.search(r"\S {2,}\S", text) else " +" if len(text.split()) == 2 else ""
     files = shlex.join([str(path)]), shlex.quote(f"tabs-{path.stem}.tsv")
@@ -201,9 +204,9 @@ def _parted(first: Sequence[str], path: Path) -> str:
 
 
 def heading_order(cells: Sequence[str], where: str) -> tuple[int, int] | None:
-    """The columns of source and target if two cells are their names, or those of two languages, or None.
+    """Find the columns of source and target, if two cells name the sides or two languages; else return None.
 
-    Refuses two names of the same side.
+    Refuses two names for the same side.
     """
     for side in _SAME_SIDE:
         if all(cell.strip().lower() in side for cell in cells):
@@ -215,9 +218,9 @@ def heading_order(cells: Sequence[str], where: str) -> tuple[int, int] | None:
 
 
 def find_sides(names: Iterable[str]) -> tuple[str, str] | None:
-    """Of some names that of the source and that of the target: src and tgt, or those of the only two languages.
+    """Find the source's and the target's name, such as src and tgt, or the only two languages.
 
-    None if there is not one of each.
+    Returns None unless there is one of each.
     """
     names = list(names)
     plain = {str(name).strip().lower(): name for name in names}
@@ -231,7 +234,7 @@ def find_sides(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def unclear_columns(message: str, names: Sequence[str], example: str = "") -> DataError:
-    """The error that two of these columns, or languages, are to be named; the command line adds how."""
+    """Make an error that asks for two of these columns, or languages; the command line adds how to name them."""
     example = example or example_columns(names)
     seen = ", ".join(str(name) or "(empty)" for name in names[:12])
     return DataError(
@@ -240,10 +243,11 @@ def unclear_columns(message: str, names: Sequence[str], example: str = "") -> Da
 
 
 def example_columns(names: Sequence[str], rows: Sequence[Sequence[str]] = (), *, letters: bool = False) -> str:
-    """Two of these columns as `--columns` takes them.
+    """Suggest two of these columns, in the form that `--columns` takes.
 
-    They are the languages among them, or else those whose texts in `rows` are the longest and most varied. Names that
-    are none, or not of one column only, are given as numbers, or as `letters`.
+    They are the languages among them, or else the columns whose texts in `rows` are the longest and most varied.
+    Columns
+    without a name, or whose name another column shares, are given as numbers, or as `letters`.
     """
     languages = [names.index(name) for name in _languages(names)]
     places = [place for place, name in enumerate(names) if name] or [*range(len(names))]
@@ -265,20 +269,20 @@ def _has_letter(text: str) -> bool:
 
 
 def _text_length(cells: Iterable[str]) -> int:
-    """The letters of all different texts of a column, without those of addresses, keys and codes."""
+    """Count the letters of all different texts of a column, without addresses, keys and codes."""
     words = (word for cell in {*cells} for word in cell.split() if not _CODE.search(word))
     return sum(sum(map(str.isalpha, word)) for word in words)
 
 
 def column_number(name: str) -> int:
-    """The number of a column, counted from 1, by its number or its letters in a spreadsheet; else 0."""
+    """Return the number of a column, counted from 1, from its number or its letters in a spreadsheet; else 0."""
     if name.isdecimal():
         return int(name)
     return column_index(name) + 1 if _LETTERS.fullmatch(name) else 0
 
 
 def _position(name: str, names: Sequence[str]) -> int | None:
-    """The column of this name; of one written with other capitals, if it is the only one."""
+    """Find the column with this name; if none matches exactly, the only one that differs in capitals."""
     if name in names:
         return names.index(name)
     same = [position for position, other in enumerate(names) if other.casefold() == name.casefold()]
@@ -286,13 +290,13 @@ def _position(name: str, names: Sequence[str]) -> int | None:
 
 
 def _languages(names: Sequence[str]) -> list[str]:
-    """The names that are those of languages, each of another one."""
+    """Return the names that are languages, each a different one."""
     tags = {name: find_language(str(name)) for name in names if len(names) == 2 or name.strip().lower() not in _NUMBERS}
     return [name for name, tag in tags.items() if tag and [*tags.values()].count(tag) == 1]
 
 
 def _are_codes(cells: Sequence[str]) -> bool:
-    """Whether two cells are codes of languages, be they common or not."""
+    """Return True if two cells are codes of languages, common or not."""
     return len(cells) == len(set(cells)) == 2 and all(
         len(cell) == 2 and cell.isascii() and cell.isalpha() and cell.islower() for cell in cells
     )

@@ -1,7 +1,7 @@
 """Pairs that are made up from others whose sides have a string in common, as `walk V;PST → walked` have `walk`.
 
-*A stem of other letters* (Anastasopoulos and Neubig, 2019): `golk V;PST → golked`. From few pairs a model learns so to
-copy any stem and not those that it has seen. *An unknown letter*: `w<unk>lk V;PST → w<unk>lked`. So a model learns to
+*A stem of other letters* (Anastasopoulos and Neubig, 2019): `golk V;PST → golked`. It teaches a model with few pairs to
+copy any stem, not only the ones in its pairs. *An unknown letter*: `w<unk>lk V;PST → w<unk>lked`. It teaches a model to
 copy a letter that no pair has (Luong et al., 2015, for words).
 """
 
@@ -20,11 +20,12 @@ REMEMBERED = 100_000  # stems
 
 
 def making_up(pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) -> Callable[[Indices, int], Pairs]:
-    """A function that returns pairs, given by their indices, as they are in an epoch: about `share` of them made up.
+    """Return a function that maps indices and an epoch to pairs, about `share` of them made up in that epoch.
 
-    Half of these have other letters in the longest string of letters that both sides have, but for its last `ENDING`;
-    the others, and those with a shorter string, have `<unk>` wherever one letter stands that both sides have. A letter
-    is a token of one character, no digit and no mark.
+    Half of the made-up pairs get other letters in the longest string of letters that both sides share, except its last
+    `ENDING`; the others, and pairs with a shorter string, get `<unk>` in place of one shared letter, wherever it
+    occurs.
+    A letter is a token of one character that is not a digit or a mark.
     """
     source = vocabulary.source
     target = vocabulary.target

@@ -1,6 +1,6 @@
 """Sentence pairs: one by one, as readers yield them, and all of a part, in memory or on disk.
 
-Of each side one array has all ids, and one the start of each sentence. Texts are stored in the same way, with the bytes
+Each side is two arrays: all ids, and where each sentence starts. Texts are stored in the same way, with the bytes
 of UTF-8 as ids. Files are memory-mapped.
 """
 
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 class Fault(NamedTuple):
     """A line, counted from 1, without a pair, and the reason; `lines` lines from there on are skipped.
 
-    `file` is that of the line, if its source has several.
+    `file` is the line's file, if its source has several.
     """
 
     line: int
@@ -42,22 +42,22 @@ class Fault(NamedTuple):
     file: str = ""
 
     def message(self, name: str) -> str:
-        """The line and the reason; `name` is the source."""
+        """Name the line and the reason; `name` is the source."""
         return f"{name}, line {self.line} {f'of {self.file} ' if self.file else ''}{self.reason}"
 
     def remedy(self, name: str) -> str:
-        """What to do about a line that is not UTF-8; empty for others."""
+        """Say what to do about a line that is not UTF-8; empty for others."""
         return f"; {windows_remedy(self.file or name)}" if NOT_UTF8 in self.reason else ""
 
 
 class LeftOut(NamedTuple):
-    """A row of a table that is no pair and no fault, such as the totals: its line, and what is in it."""
+    """A row of a table, such as totals, that is neither a pair nor a fault: its line and its text."""
 
     line: int
     text: str
 
     def message(self, name: str) -> str:
-        """What was left out, in a line; `name` is the source."""
+        """Say in a line which row was left out; `name` is the source."""
         return f"{name}, line {self.line} is left out, as totals are: {self.text}"
 
 
@@ -67,7 +67,7 @@ Rows = Iterator[Pair | Fault | LeftOut]
 Indices = NDArray[np.integer[Any]]
 
 CHUNK = 10_000  # pairs in memory as texts
-CHUNK_LENGTHS = 1_000_000  # sentences whose lengths are counted at a time
+CHUNK_LENGTHS = 1_000_000  # sentences per count of lengths
 
 _T = TypeVar("_T")
 
@@ -105,7 +105,7 @@ class Side:
         return ids
 
     def select(self, indices: Indices) -> "Side":
-        """Some sentences, in memory."""
+        """Copy these sentences into memory."""
         lengths = self.lengths(indices)
         starts = _starts(lengths)
         return Side(self.ids[np.repeat(self.starts[indices] - starts[:-1], lengths) + np.arange(starts[-1])], starts)
@@ -116,7 +116,7 @@ class Side:
         return [content[start:end].decode() for start, end in pairwise(self.starts.tolist())]
 
     def padded(self, indices: Indices, pad_id: int) -> NDArray[np.int64]:
-        """Some sentences as rows of one array, filled up with `pad_id`; (0, 1) of none."""
+        """Return these sentences as rows of one array, filled up with `pad_id`; (0, 1) without sentences."""
         starts = self.starts[indices]
         lengths = self.lengths(indices)
         columns = np.arange(lengths.max(initial=0) if len(indices) else 1)
@@ -136,7 +136,7 @@ class Side:
         return (self.starts[indices + 1] - self.starts[indices]).astype(np.int32)
 
     def length_quantile(self, share: float) -> int:
-        """The length that this share of the sentences does not exceed; with 1, the longest."""
+        """Return the length that this share of the sentences does not exceed; for a share of 1, the longest."""
         counts = np.zeros(1, np.int64)
         for begin in range(0, len(self), CHUNK_LENGTHS):
             chunk = np.bincount(np.diff(self.starts[begin : begin + CHUNK_LENGTHS + 1]), minlength=len(counts))
@@ -160,26 +160,26 @@ class Pairs:
 
     @staticmethod
     def open(folder: Path, part: str, dtype: str) -> "Pairs":
-        """Those that were written by `writing_pairs`."""
+        """Open the files that `writing_pairs` wrote."""
         return Pairs(Side.open(folder / f"{part}.source", dtype), Side.open(folder / f"{part}.target", dtype))
 
     def __len__(self) -> int:
         return len(self.source)
 
     def chunks(self, indices: Indices) -> Iterator["Pairs"]:
-        """The pairs with these indices, in memory a few thousand at a time."""
+        """Yield the pairs with these indices, in memory a few thousand at a time."""
         for begin in range(0, len(indices), CHUNK):
             chunk = indices[begin : begin + CHUNK]
             yield Pairs(self.source.select(chunk), self.target.select(chunk))
             self.release_pages()
 
     def texts(self, indices: Indices | None = None) -> Iterator[Pair]:
-        """The pairs with these indices, or all, of pairs that are texts; few of them are in memory at a time."""
+        """Yield the pairs with these indices, or all, of pairs that are texts; few of them are in memory at a time."""
         for chunk in self.chunks(np.arange(len(self)) if indices is None else indices):
             yield from map(Pair, chunk.source.texts(), chunk.target.texts())
 
     def release_pages(self) -> None:
-        """Release the memory of what was read, as `Side.release_pages` does."""
+        """Release the memory of the pages read, as `Side.release_pages` does."""
         self.source.release_pages()
         self.target.release_pages()
 
@@ -196,11 +196,11 @@ class EncodedPairs(Pairs):
     resample: Callable[[Indices, int], Pairs] | None = None
 
     def longest(self) -> int:
-        """The tokens of the longest sentence of either side."""
+        """Return the number of tokens of the longest sentence of either side."""
         return max(side.length_quantile(1) for side in (self.source, self.target))
 
     def epoch_tokens(self) -> int:
-        """The tokens of the longer side in an epoch, padding not included."""
+        """Count the tokens of the longer side in an epoch, without padding."""
         ends, weights = zip(*(self.weights or ((len(self), 1.0),)), strict=True)
         sides = (self.source, self.target)
         return round(max(float(np.diff(side.starts[[0, *ends]]) @ weights) for side in sides))
@@ -209,7 +209,9 @@ class EncodedPairs(Pairs):
 def encode_within(
     pairs: Sequence[Pair], vocabulary: "Vocabulary", max_length: int, dtype: str = "int32"
 ) -> tuple[Pairs, list[int]]:
-    """The ids of the pairs that have no empty side and at most `max_length` ids on either, and the indices of these."""
+    """Encode the pairs that have no empty side and at most `max_length` ids on either, and return their indices as
+    well.
+    """
     sources = vocabulary.source.encode_all([pair.source for pair in pairs])
     targets = vocabulary.target.encode_all([pair.target for pair in pairs])
     kept = [i for i, pair in enumerate(pairs) if all(pair) and max(len(sources[i]), len(targets[i])) <= max_length]
@@ -218,14 +220,14 @@ def encode_within(
 
 
 def encode_pairs(pairs: Sequence[Pair], vocabulary: "Vocabulary", *, max_length: int) -> EncodedPairs:
-    """Pairs as ids, in memory, without those that `encode_within` does not keep."""
+    """Encode pairs in memory, without those that `encode_within` drops."""
     ids, _ = encode_within(pairs, vocabulary, max_length)
     return EncodedPairs(ids.source, ids.target)
 
 
 @contextmanager
 def writing_pairs(folder: Path, part: str) -> Iterator[Callable[[Pairs], None]]:
-    """A function that appends pairs to the files of `part`, which are complete when the block ends.
+    """Make a function that appends pairs to the files of `part`, which are complete when the block ends.
 
     Only the lengths of the sentences are kept in memory.
     """
@@ -249,19 +251,19 @@ def writing_pairs(folder: Path, part: str) -> Iterator[Callable[[Pairs], None]]:
 
 
 def chunks(items: Iterable[_T], size: int = 0) -> Iterator[list[_T]]:
-    """Lists of `size` items, or of a few thousand; the last may be shorter."""
+    """Yield lists of `size` items, or of a few thousand; the last may be shorter."""
     source = iter(items)
     while chunk := list(islice(source, size or CHUNK)):
         yield chunk
 
 
 def stride(length: int, most: int) -> int:
-    """The step of a slice that takes at most `most` of `length` items, evenly spaced."""
+    """Return the step of a slice that takes at most `most` of `length` items, evenly spaced."""
     return max(1, -(-length // most))
 
 
 def _starts(lengths: Sequence[int] | NDArray[np.int32]) -> NDArray[np.int64]:
-    """Where each sentence starts among the ids of all, and where the last one ends."""
+    """Return where each sentence starts among the ids of all, and where the last one ends."""
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts

@@ -47,7 +47,7 @@ def prepare(
     """Read, clean, split and encode the pairs that `data` names, or open them if an earlier call prepared the same.
 
     A pair of more than `max_length` tokens on a side is dropped. `vocabulary`, if set, is used instead of
-    one learned here. With `data.cache_dir`, a folder under it is used instead of `folder`. The folder is written whole
+    learning it here. With `data.cache_dir`, a folder under it is used instead of `folder`. The folder is written whole
     or not at all. `progress` is called with the progress. With `resume`, refuses to replace pairs of another
     provenance, and lists the differences. `ray`, the address of a Ray cluster or "local", lets its processes
     clean and encode; the files are the same.
@@ -133,7 +133,7 @@ def _build(
 def _encode_block(
     block: Pairs, *, part: Part, vocabulary: Vocabulary, max_length: int, dtype: str, advice: str = ""
 ) -> tuple[Pairs, list[int], RuleCount]:
-    """Encode a block of pairs as ids of type `dtype`; also count those that `encode_within` does not keep.
+    """Encode a block of pairs as ids of type `dtype`; also count those that `encode_within` drops.
 
     `part` begins and `advice` ends the message about a text that the vocabulary cannot encode.
     """

@@ -54,7 +54,7 @@ PREPARED = (
 
 _ABANDONED = re.compile(r"\.([0-9a-f]{16})\.partial")  # a folder named by the fingerprint of its pairs
 
-# Settings that name files, whose content counts, or folders.
+# Settings that name folders, or files, whose content counts instead.
 _PATHS = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes", "tokenizer"}
 _DESCRIPTIONS = {"source_language", "target_language", "license"}  # for the card of the model only
 
@@ -87,7 +87,7 @@ class PreparedData:
         return fingerprint(self.provenance)
 
     def batches(self, config: TrainConfig, *, skip: int = 0, part: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
-        """Training batches without end, after the first `skip`; or of each batch one part, (number, count)."""
+        """Yield training batches without end, after the first `skip`; or one part of each batch: (number, count)."""
         return batches(
             self.train,
             batch_tokens=config.batch_tokens,
@@ -99,11 +99,11 @@ class PreparedData:
         )
 
     def validation_samples(self, count: int) -> list[Pair]:
-        """At most `count` validation pairs, evenly spaced; always the same ones."""
+        """Return at most `count` validation pairs, evenly spaced, always the same ones."""
         return self.readable[:: stride(len(self.readable), max(1, count))][:count]
 
     def describe(self) -> list[str]:
-        """Lines with the sizes, what was dropped, and which rules were not applied."""
+        """Return lines with the sizes, the dropped pairs, and the rules that were not applied."""
         held_out = {"validate": len(self.valid or ()), "test": len(self.test_pairs)}
         parts = [f"{count:,} to {use}" for use, count in held_out.items() if count]
         sizes = " and ".join(f"{size:,}" for size in self.report.vocabulary)
@@ -112,12 +112,12 @@ class PreparedData:
         return [*self.report.columns, *lines, *self.report.left_out(), *self.report.unused_rules()]
 
     def describe_sides(self) -> list[str]:
-        """What the first training pair becomes on each side, token by token."""
+        """Show how each side of the first training pair is split into tokens."""
         sides = {name: (getattr(self.vocabulary, name), getattr(self.train, name)) for name in ("source", "target")}
         return [f"{name}: {show_tokens(tokenizer, side[0])}" for name, (tokenizer, side) in sides.items() if len(side)]
 
     def _describe_unknown(self) -> Iterator[str]:
-        """Whether validation pairs have what the vocabulary, learned from the training pairs, does not."""
+        """Say if validation pairs have text that the vocabulary, learned from the training pairs, lacks."""
         copies = self.train.resample and self.vocabulary.target.is_of_characters
         written = "written only where the source has it" if copies else "never written"
         for name, what in (("source", "read as <unk>"), ("target", written)):
@@ -133,7 +133,7 @@ class PreparedData:
                 )
 
     def identity(self) -> dict[str, object]:
-        """What distinguishes it from any other data: sizes, for people to read, and fingerprints."""
+        """Return what tells it apart from any other data: sizes, for people to read, and fingerprints."""
         return {
             "data.train's number of pairs": len(self.train),
             "data.valid's number of pairs": 0 if self.valid is None else len(self.valid),
@@ -149,7 +149,7 @@ class PreparedData:
 
 
 def show_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
-    """A text and its first tokens, such as `jump around left → jump · around · left`."""
+    """Show a text and its first tokens, such as `jump around left → jump · around · left`."""
     content = tokenizer.content(ids)
     pieces = [piece.strip("␣") or "␣" for piece in tokenizer.pieces(content[:MOST_SHOWN])]
     return f"{tokenizer.decode(content)[:SHOWN_TEXT]} → {' · '.join(pieces)}{' …' * (len(content) > MOST_SHOWN)}"
@@ -179,7 +179,7 @@ def compute_provenance(
 
 
 def prepared_folder(data: DataConfig, folder: Path, provenance: dict[str, str]) -> Path:
-    """Where pairs of this provenance are: in `folder`, or in the one for them under `data.cache_dir`."""
+    """Return the folder of pairs of this provenance: `folder`, or its own under `data.cache_dir`."""
     return Path(data.cache_dir, fingerprint(provenance)) if data.cache_dir else folder
 
 
@@ -195,7 +195,9 @@ def describe_difference(then: dict[str, str], now: dict[str, str]) -> str:
 
 
 def _source_fingerprint(where: Where, folder: str) -> str:
-    """How the files of a source are read, which the ending of a single one chooses, and their content."""
+    """Return a fingerprint of a source's files: their content and how they are read, which a single file's ending
+    decides.
+    """
     files = local_paths(where, folder=folder)
     kind = "aligned" if len(files) > 1 else "".join(map(file_ending, files))
     return f"{kind} {' + '.join(_file_fingerprint(file, folder) for file in files)}" if files else str(where)
@@ -210,7 +212,7 @@ def _file_fingerprint(path: Path, folder: str) -> str:
 
 
 def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> PreparedData:
-    """The pairs that are prepared in a folder. Refuses a folder whose files have changed."""
+    """Open the pairs that are prepared in a folder. Refuses a folder whose files have changed."""
     with _refusing_damage(folder):
         table = _read_table(folder)
         valid = read_held_out(folder, "valid")
@@ -273,7 +275,7 @@ def _open_training(
 
 
 def stored_provenance(folder: Path) -> dict[str, str] | None:
-    """The provenance of the pairs in a folder; None if there are none, or only those of an earlier version."""
+    """Read the provenance of the pairs in a folder; None if there are no pairs, or they are of an earlier version."""
     with _refusing_damage(folder):
         provenance: dict[str, str] | None = _read_table(folder).get("provenance")
         if not isinstance(provenance, dict | None):
@@ -282,24 +284,25 @@ def stored_provenance(folder: Path) -> dict[str, str] | None:
 
 
 def open_training_ids(folder: Path) -> Pairs | None:
-    """The ids of the training pairs in a folder of prepared pairs; None if there are none."""
+    """Open the ids of the training pairs in a folder of prepared pairs; None if there are none."""
     with _refusing_damage(folder):
         dtype = _read_table(folder).get("dtype")
         return (Pairs.open(folder, "train", dtype) or None) if dtype else None
 
 
 def read_held_out(folder: Path, part: Literal["valid", "test"]) -> list[Pair]:
-    """The validation or the test pairs of a folder of prepared pairs; none if it has no such file."""
+    """Read the validation or the test pairs of a folder of prepared pairs; none if it has no such file."""
     path = folder / f"{part}.jsonl"
     return [Pair(*row) for row in read_json_lines(path)] if path.exists() else []
 
 
 @contextmanager
 def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path | None]:
-    """An empty folder that replaces `folder` when the block ends without an exception; None if it is prepared already.
+    """Make an empty folder that replaces `folder` when the block ends without an exception; None if it is already
+    prepared.
 
-    Waits while another process prepares `folder`. What killed processes were preparing beside it is removed. Refuses to
-    replace a folder that has other files than those of prepared pairs.
+    Waits while another process prepares `folder`. Half-prepared folders of killed processes are removed. Refuses to
+    replace a folder that has files other than prepared pairs.
     """
     with locked(folder, what=str(folder), wait=True):
         if stored_provenance(folder) == provenance:
@@ -328,7 +331,7 @@ def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path 
 
 
 def _read_table(folder: Path) -> dict[str, Any]:
-    """What `prepared.json` says; nothing if there is no such file."""
+    """Read `prepared.json`; an empty table if there is no such file."""
     path = folder / "prepared.json"
     table: dict[str, Any] = parse_json(read_whole(path)) if path.exists() else {}
     return table

@@ -38,7 +38,7 @@ class RuleCount:
             self.examples.append(example)
 
     def merge(self, later: "RuleCount") -> None:
-        """Count what another one counted of later pairs, too."""
+        """Add the count of later pairs."""
         self.count += later.count
         self.examples += later.examples[: MAX_EXAMPLES - len(self.examples)]
 
@@ -48,7 +48,7 @@ class PartReport:
     """How many pairs of one part were read, normalized, dropped and used.
 
     `normalized` counts texts by the setting that changed them; `dropped` counts pairs by rule, each under the
-    first that it breaks. Held-out pairs are counted as read with the training pairs.
+    first rule that it breaks. Held-out pairs are counted as read with the training pairs.
     """
 
     read: int = 0
@@ -57,7 +57,7 @@ class PartReport:
     dropped: dict[str, RuleCount] = field(default_factory=lambda: {rule: RuleCount() for rule in REASONS})
 
     def merge(self, later: Self) -> None:
-        """Add what another report says about later pairs of this part."""
+        """Add another report on later pairs of this part."""
         self.read += later.read
         self.used += later.used
         for setting, count in later.normalized.items():
@@ -70,12 +70,12 @@ class PartReport:
         return sum(rule.count for rule in self.dropped.values())
 
     def sentence(self) -> str:
-        """The numbers of dropped pairs in a line, largest first; empty if none was dropped."""
+        """Count the dropped pairs by reason in a line, largest first; empty if none was dropped."""
         rules = sorted(self.dropped.items(), key=lambda item: -item[1].count)
         return ", ".join(f"{dropped.count:,} {REASONS[rule]}" for rule, dropped in rules if dropped.count)
 
     def lines(self) -> Iterator[str]:
-        """The counts, and three examples of each rule that dropped a pair."""
+        """Yield the counts, and three examples of each rule that dropped a pair."""
         yield f"{self.read:,} read, {self.used:,} used"
         for setting, count in self.normalized.items():
             if count:
@@ -88,7 +88,7 @@ class PartReport:
 
 @dataclass(slots=True)
 class SourceCount:
-    """How many pairs one of several training corpora had, and how many of them are trained on."""
+    """How many pairs a training corpus had, and how many of them are trained on."""
 
     name: str
     read: int
@@ -117,7 +117,7 @@ class DataReport:
     fingerprint: str = ""
 
     def parts(self) -> dict[Part, PartReport]:
-        """The report of each part by its name."""
+        """Return the report of each part by its name."""
         return {"train": self.train, "valid": self.valid, "test": self.test}
 
     def table(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class DataReport:
         return asdict(self)
 
     def text(self) -> str:
-        """The whole report as text: parts with pairs, their rules, and the rules that were not applied."""
+        """Return the whole report as text: parts with pairs, their rules, and the rules that were not applied."""
         lines = []
         for name, part in self.parts().items():
             if part.read or part.used or part.excluded():
@@ -136,7 +136,7 @@ class DataReport:
         return "\n".join(self.columns + lines + self.unused_rules())
 
     def left_out(self) -> list[str]:
-        """A line for each part with dropped pairs: how many, and by which rules."""
+        """Return a line for each part with dropped pairs: how many, and by which rules."""
         return [
             f"{part.excluded():,} left out of data.{name}: {part.sentence()} (data-report.json has examples)"
             for name, part in self.parts().items()

@@ -8,12 +8,13 @@ from lxml import etree
 from ..errors import DocumentError
 
 Element: TypeAlias = etree._Element  # lxml has no public name for the type of its elements
-MAX_XML_TAGS = 2**20  # in one document, or one part of it: a tree of as many elements takes half a GiB
+MAX_XML_TAGS = 2**20  # in a document or a part of it: a tree of so many elements takes half a GiB
 
 
 def parse_xml(data: bytes, *, part: str = "") -> Element:
-    """The root of an XML document. Refuses, as a `DocumentError`, what is not XML, XML with a document type, and
-    too many tags, before a tree is made of them. `part` is what of the document it is, for the message.
+    """Parse an XML document and return its root. Refuses, as a `DocumentError`, other text, XML with a document type,
+    and
+    too many tags, before it makes a tree of them. `part` names the part of the document, for the message.
 
     libxml2 stops at 256 levels and at 10 MB in one text.
     """
@@ -35,7 +36,7 @@ def parse_xml(data: bytes, *, part: str = "") -> Element:
 
 
 def only_xml(text: str) -> str:
-    """A text without the control characters that XML has no way to write."""
+    """Remove the control characters that XML has no way to write."""
     return _NOT_XML.sub("", text)
 
 

@@ -18,10 +18,10 @@ _REMEDY = "save it again as .xlsx, or as .csv"
 
 
 def spreadsheet_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
-    """The rows of a sheet with all their cells; a row without any text is none. A row is counted as a line.
+    """Yield the rows of a sheet with all their cells; rows without any text are skipped. A row is counted as a line.
 
-    Refuses a file that is no spreadsheet, one that is protected by a password, one that takes more memory or time than
-    a file of its size may, and a sheet that is not there.
+    Refuses a file that is not a spreadsheet or is protected by a password, one that takes more memory or time than its
+    size allows, and a sheet that is not there.
     """
     process = subprocess.Popen(
         python_command(f"{__package__}.spreadsheet_process", str(path), sheet),

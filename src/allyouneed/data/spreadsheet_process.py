@@ -1,4 +1,4 @@
-"""A process that reads one sheet of a spreadsheet, within limits, and writes a row a line as JSON.
+"""A process that reads one sheet of a spreadsheet, within limits, and writes each row as a line of JSON.
 
 A line is `[number, cells, ""]`, or the last one `[0, why the file cannot be read, a sheet that there is or ""]`.
 """
@@ -22,18 +22,18 @@ from ..errors import AllYouNeedError
 from .archive import Archive
 from .workbook import WORKBOOK, cell_position, sheet_parts
 
-_BASE_MEMORY, _MEMORY_FOR_A_BYTE = 256 << 20, 24  # bytes; of the file, whose text is packed
+_BASE_MEMORY, _MEMORY_FOR_A_BYTE = 256 << 20, 24  # bytes; the second for each byte of the file, whose text is packed
 _BASE_SECONDS = 10
 _BYTES_IN_A_SECOND = 1 << 20
 MAX_CELLS = 1 << 24  # of the smallest rectangle around all cells, which the library makes
-_CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Za-z]{0,9})(\d{0,12})[^>]*(?<!/)>')  # <c r="B7"/> has a format alone
+_CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Za-z]{0,9})(\d{0,12})[^>]*(?<!/)>')  # <c r="B7"/> has only a format
 _WHOLE_CELL = re.compile(_CELL.pattern + rb".*?</(?:\w+:)?c>", re.DOTALL)
 _WIDE_GAP = 100  # empty columns or rows, beyond which a cell is none of the table
 _CHUNK = 1 << 20
 
 
 def read_rows(path: str, sheet: str) -> Iterator[tuple[int, list[str] | str, str]]:
-    """The rows of a sheet, or of the first one, with their numbers; then why cells far out are left out."""
+    """Yield the rows of a sheet, or of the first one, with their numbers; then why cells far out are left out."""
     source: str | BytesIO = path
     far_out: list[str] = []
     if zipfile.is_zipfile(path):
@@ -55,9 +55,9 @@ def read_rows(path: str, sheet: str) -> Iterator[tuple[int, list[str] | str, str
 
 
 def _without_far_cells(path: str, sheet: str) -> tuple[str | BytesIO, list[str]]:
-    """The file, and the cells that are taken out so that the rectangle around all others is not too large.
+    """Take out cells so that the rectangle around all others is not too large; return the file, and these cells.
 
-    These are what stands beyond the widest gap between columns or rows. Refuses a sheet that is still too large.
+    They lie beyond the widest gap between columns or rows. Refuses a sheet that is still too large.
     """
     with open(path, "rb") as file:
         archive = Archive(file.read())

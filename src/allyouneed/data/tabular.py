@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 _DECLARED = re.compile(rb'"?sep=([,;:|\t])"?', re.IGNORECASE)  # Excel's first line, which names the delimiter
-_LINES = 16  # of a row of CSV, at most; a longer one has a quotation mark that is not closed
+_LINES = 16  # at most in a row of CSV; a longer row has a quotation mark that is not closed
 _UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
 _FRAME_ROWS = 50_000  # rows in memory at once
 _SAMPLE = 1 << 20  # bytes at the beginning of a text, by which its encoding is guessed
-_CODE_PAGES = {  # of Windows, and the languages whose spreadsheets save text in them
+_CODE_PAGES = {  # Windows code pages, and the languages whose spreadsheets save text in them
     "cp1250": "bs cs hr hu pl ro sk sl sq",
     "cp1251": "be bg kk ky mk ru sr uk",
     "cp1253": "el",
@@ -50,7 +50,7 @@ _CODE_PAGES = {  # of Windows, and the languages whose spreadsheets save text in
     "cp1257": "et lt lv",
     "cp1258": "vi",
 }
-_BEGIN, _TOTALS = 20, 3  # rows that show whether both columns have words, and the most rows of totals
+_BEGIN, _TOTALS = 20, 3  # rows that show if both columns have words, and the most rows of totals
 _TOTAL = re.compile(
     r"\b(?:(?:sub|grand )?total\w*|sum|summ?[ae]|somme|gesamt\w*|insgesamt|totaal|totaux|razem|ogółem|celkem|celkom|"
     r"összesen|toplam|yhteensä|итого|всего|разом)\b|合計|合计|总计|總計|합계",
@@ -59,7 +59,7 @@ _TOTAL = re.compile(
 
 
 def tsv_rows(path: Path) -> Iterator[NumberedCells]:
-    """All rows of a file with tabs between its columns, with all their cells. A line of nothing but spaces is none.
+    """Yield the rows of a file with tabs between its columns, with all their cells. Lines of only spaces are skipped.
 
     A quotation mark is an ordinary character.
     """
@@ -73,9 +73,9 @@ def tsv_rows(path: Path) -> Iterator[NumberedCells]:
 
 
 def windows_code_page(path: Path) -> str:
-    """The code page, such as cp1252, of the lines of a table that are not UTF-8; empty if that is not clear.
+    """Return the code page, such as cp1252, of a table's lines that are not UTF-8; empty if that is not clear.
 
-    The languages that a heading names decide, or else that the text looks Western.
+    The languages that a heading names decide, or else text that looks Western.
     """
     with opened(path) as stream:
         sample = stream.read(_SAMPLE)
@@ -105,7 +105,7 @@ def _decoder(path: Path) -> Callable[[bytes], str]:
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, object]]:
-    """The object, or another value, on each line with its number; a `Fault` where a line has none."""
+    """Yield the object, or another value, on each line with its number; a `Fault` for a line that is not JSON."""
     for number, line in enumerate(raw_lines(path), start=1):
         if not line.strip():
             continue
@@ -118,10 +118,11 @@ def json_rows(path: Path) -> Iterator[tuple[int, object]]:
 
 
 def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) -> Rows:
-    """The pair in each numbered object, or why it has none.
+    """Find the pair in each numbered object, or say why it has none.
 
     The two `columns` are looked up in the object itself and in its `translation`. Without them the first object with a
-    pair names those of all: it, or its `translation`, must have `source` and `target` (or `src`, `tgt`, `trg`), or
+    pair decides the names for all: it, or its `translation`, must have `source` and `target` (or `src`, `tgt`, `trg`),
+    or
     exactly two keys.
     """
     for number, row in rows:
@@ -135,9 +136,10 @@ def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) ->
 
 
 def side_names(row: Mapping[str, object], columns: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """All names in an object or its `translation`, and those of the two sides, or all again if it is not known which.
+    """Return all names in an object or its `translation`, and the two sides' names, or all again if these are not
+    clear.
 
-    `columns` are those of the two sides, if the user named them.
+    `columns` are the names of the two sides, if the user gave them.
     """
     inner = row.get("translation")
     names = tuple(row if not isinstance(inner, Mapping) or (columns and {*columns} <= row.keys()) else inner)
@@ -145,7 +147,7 @@ def side_names(row: Mapping[str, object], columns: Sequence[str] = ()) -> tuple[
 
 
 def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pair | Fault:
-    """The pair that has these names in an object, or in its `translation`, or why there is none."""
+    """Return the pair with these names in an object, or in its `translation`, or say why there is none."""
     inner = row.get("translation")
     if isinstance(inner, Mapping) and not all(name in row for name in names):
         row = inner
@@ -198,7 +200,7 @@ def csv_rows(path: Path) -> Iterator[NumberedCells]:
 
 
 def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Path) -> Rows:
-    """The two columns of each row below the heading, which is one of the first rows, if there is any.
+    """Pick the two columns of each row below the heading, which is one of the first rows, if there is any.
 
     The heading, or else the first row, decides how many columns there are. Totals at the end are a `LeftOut`.
     """
@@ -235,7 +237,7 @@ def _pairs(rows: Iterable[NumberedCells], picked: PairColumns, width: int) -> It
 
 
 def _without_totals(rows: Iterator[tuple[Pair | Fault, LeftOut]]) -> Rows:
-    """The rows, without totals at the end: numbers in the place of words, or next to a word such as "Total"."""
+    """Leave out totals at the end: numbers in the place of words, or next to a word such as "Total"."""
     begin = list(islice(rows, _BEGIN))
     pairs = [row for row, _ in begin if isinstance(row, Pair)]
     has_words = bool(pairs) and all(_has_letter(side) for pair in pairs[: -(-len(pairs) // 2)] for side in pair)
@@ -262,9 +264,9 @@ def _has_letter(text: str) -> bool:
 
 
 def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
-    """Rows of a parquet file, or of the files under an `hf://datasets/owner/name/…` address.
+    """Read rows of a parquet file, or of the files under an `hf://datasets/owner/name/…` address.
 
-    An address may end in .parquet, .jsonl or .csv and may contain `*`; one without a file ending names all
+    An address may end in .parquet, .jsonl or .csv and may contain `*`; an address without a file ending names all
     parquet files under it. `rows_to_pairs` says which columns make the pair.
     """
     polars = require_extra("polars", f"reading {where}", "data")
@@ -293,7 +295,9 @@ def _scan(where: str) -> "polars.LazyFrame":
 
 
 def _needed_columns(schema: "polars.Schema", columns: Sequence[str]) -> list[str]:
-    """The columns that `rows_to_pairs` takes the pair from, in the order of the file; all, if none has such a name."""
+    """Choose the columns that `rows_to_pairs` takes the pair from, in the order of the file; all, if none has such a
+    name.
+    """
     import polars
 
     if not (columns and schema.keys() >= {*columns}):
@@ -305,7 +309,7 @@ def _needed_columns(schema: "polars.Schema", columns: Sequence[str]) -> list[str
 
 
 def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs") -> Iterator[Pair]:
-    """The pairs of an iterable or a frame, one after another; `name` is what they are in error messages.
+    """Yield the pairs of an iterable or a frame; `name` stands for it in error messages.
 
     A row is a (source, target) pair of strings, or a mapping such as a row of a data set. `columns` names the source
     and the target of a frame or a mapping; without it, these are `source` and `target` (or `src`, `tgt`, `trg`), the
@@ -347,7 +351,7 @@ TABLE_ENDINGS = (*TEXT_TABLES, *SPREADSHEETS)
 
 
 def table_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
-    """All rows of a file of `TABLE_ENDINGS`: of a spreadsheet those of `sheet`, or of the first one."""
+    """Yield all rows of a file of `TABLE_ENDINGS`; a spreadsheet's from `sheet`, or from its first one."""
     ending = file_ending(path)
     if ending in SPREADSHEETS:
         return spreadsheet_rows(path, sheet)

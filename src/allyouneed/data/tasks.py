@@ -36,19 +36,19 @@ LAST = date(2999, 12, 31).toordinal()
 
 
 def date_pair(day: date) -> tuple[str, str]:
-    """The source and the target of one day."""
+    """Return the source and the target of one day."""
     return day.isoformat(), f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
 
 
 def date_split(ordinal: int) -> Split:
-    """Which part of the data a day belongs to, by its ordinal alone."""
+    """Return the split of a day, which depends only on its ordinal."""
     if ordinal % 10:
         return "train"
     return "test" if ordinal % 20 else "valid"
 
 
 def date_pairs(split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
-    """`count` different days of one split, drawn by `seed`; all of them, in order, if `count` is 0."""
+    """Draw `count` different days of one split by `seed`; return all of them, in order, if `count` is 0."""
     days = np.arange(FIRST, LAST + 1)
     days = days[np.isin(days % 20, [rest for rest in range(20) if date_split(rest) == split])]
     chosen = random.Random(seed).sample(range(len(days)), min(count, len(days))) if count else range(len(days))
@@ -65,7 +65,8 @@ Maker = Callable[[random.Random], Iterator[tuple[str, str]]]
 
 
 def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
-    """`count` different pairs of one split of a task, drawn by `seed`; if 0, all dates, or 50,000 of the others.
+    """Draw `count` different pairs of one split of a task by `seed`; 0 means all dates, or 50,000 pairs of another
+    task.
 
     Refuses, as a `KeyError`, a task that is not in `TASKS`.
     """
@@ -73,7 +74,7 @@ def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> lis
         return date_pairs(split, count=count, seed=seed)
     most = count or MAKE_AT_MOST
     pairs: dict[str, str] = {}
-    # Makers never end, but short strings run out: stop after 1,000 pairs without a new one.
+    # Generators never end, but short strings run out: stop after 1,000 pairs without a new one.
     stale = 0
     for source, target in _MAKERS[task](random.Random(f"{task} {seed}")):
         if text_split(source) == split and source not in pairs:
@@ -86,7 +87,7 @@ def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> lis
 
 
 def text_split(source: str) -> Split:
-    """Which part of the data a source belongs to: one in twenty is for validation, one in twenty for the test.
+    """Return the split of a source: one in twenty is for validation, one in twenty for the test.
 
     Sources of up to three characters are always trained on: there are too few of them to be learned from the others.
     """

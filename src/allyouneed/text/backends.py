@@ -28,13 +28,14 @@ _BYTES = pre_tokenizers.ByteLevel.alphabet()
 def character_backend(
     alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False, decomposed: bool = False
 ) -> Backend:
-    """One id for each character and each tag; with `unknown` one more, `<unk>`, for all other characters.
+    """Give an id to each character and each tag; with `unknown` one more, `<unk>`, to all other characters.
 
     With `decomposed`, texts are taken apart first (Unicode's NFD): a syllable of Hangul into its letters, é into e and
-    an accent; `alphabet` and `tags` are then of such parts.
+    an accent; `alphabet` and `tags` then consist of such parts.
 
-    A tag begins with the sign that separates it from what is before, which no word contains: so the merges that make
-    it, character by character, leave words as they are.
+    A tag begins with the sign that separates it from the text before, and no word contains that sign: so the merges
+    that
+    make the tag, character by character, leave words as they are.
     """
     merges = list(dict.fromkeys((tag[:end], tag[end]) for tag in tags for end in range(1, len(tag))))
     symbols = list(dict.fromkeys([*alphabet, *chain.from_iterable(merges), *map("".join, merges)]))
@@ -51,7 +52,7 @@ def character_backend(
 
 
 def symbol_backend(texts: Iterable[str]) -> Backend:
-    """One id for all that stands between spaces in `texts`; all else is `<unk>`, the last id."""
+    """Give an id to each string between spaces in `texts`; everything else is `<unk>`, the last id."""
     return _whole_words(texts, vocab_size=2**24, pattern=SPACED)
 
 
@@ -79,7 +80,7 @@ def bpe_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
 
 
 def word_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
-    """The most frequent words, digits and runs of punctuation; every other is `<unk>`, the last id."""
+    """Take the most frequent words, digits and runs of punctuation; every other is `<unk>`, the last id."""
     return _whole_words(texts, vocab_size=vocab_size, pattern=WORDS)
 
 
@@ -97,7 +98,7 @@ def _whole_words(texts: Iterable[str], *, vocab_size: int, pattern: str) -> Back
 
 
 def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
-    """The subwords that make `texts` most probable (Kudo, 2018); other characters are encoded as bytes.
+    """Learn the subwords that make `texts` most probable (Kudo, 2018); other characters are encoded as bytes.
 
     Refuses a size that is too small for the bytes and every character of the texts.
     """
@@ -131,10 +132,10 @@ def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
 
 
 def _with_doubled_words(texts: Iterable[str]) -> Iterator[str]:
-    """The texts, then each word that occurs often enough in them, twice without a space between.
+    """Yield the texts, then each word that occurs often enough in them, twice without a space between.
 
-    The library takes as candidates what occurs at least twice in the list of different words, however often each of
-    them occurs in the texts. So a frequent word that is no part of another would be no token.
+    The library's candidates are strings that occur at least twice in the list of different words, however often the
+    words occur in the texts. So a frequent word that is not part of another would never become a token.
     """
     splitter = pre_tokenizers.Split(Regex(WORDS), "isolated")
     counts = Counter[str]()
@@ -145,7 +146,7 @@ def _with_doubled_words(texts: Iterable[str]) -> Iterator[str]:
 
 
 def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool) -> Backend:
-    """The merges of `codes` (subword-nmt's format, version 0.2), for text whose words are separated by spaces.
+    """Apply the merges of `codes` (subword-nmt's format, version 0.2) to text whose words are separated by spaces.
 
     The ids are `<pad>`, `<sos>`, `<eos>`, the symbols into which they segment `texts` by their count, with
     `all_symbols` all others that the merges can make, and `<unk>`. Decoding joins words by single spaces.
@@ -161,7 +162,7 @@ def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bo
         for symbol in whole.encode(word, add_special_tokens=False).tokens:
             used[symbol] += count
     seen = sorted(used, key=lambda symbol: (-used[symbol], symbol))
-    # The library needs an id for both halves of a merge; those that occur in no text come after <unk>.
+    # The library needs an id for both halves of a merge; halves that occur in no text come after <unk>.
     rest = [symbol for symbol in symbols if symbol not in used]
     known, unknown = (seen + rest, []) if all_symbols else (seen, rest)
     return _with_specials(_merging([*SPECIALS, *known, UNK, *unknown], merges))
@@ -172,9 +173,11 @@ def _ids(symbols: Iterable[str]) -> dict[str, int]:
 
 
 def _of_words(model: models.Model, pattern: str = WORDS) -> Backend:
-    """A backend whose tokens do not cross the boundaries of words, digits and runs of punctuation, or of `pattern`."""
+    """Make a backend whose tokens do not cross the boundaries of words, digits and runs of punctuation, or of
+    `pattern`.
+    """
     backend = Backend(model)
-    backend.normalizer = normalizers.Prepend(" ")  # so that the first word of a text has the same token as later ones
+    backend.normalizer = normalizers.Prepend(" ")  # so that a word has the same token at the start of a text
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
     return backend
 

@@ -1,4 +1,4 @@
-"""The character map of a SentencePiece model: what replaces which characters before a text is encoded.
+"""The character map of a SentencePiece model: it replaces characters before a text is encoded.
 
 The map is the size of a trie in bytes, the trie, and the replacements, each ended by a zero byte. The trie is a double
 array of Darts-clone: in a unit, bits 0 to 7 and 31 are its label, bit 8 says that a value follows, bits 10 to 30 are
@@ -27,7 +27,7 @@ class CharacterMap:
         self._changes_ascii = self._has_ascii_key()
 
     def __call__(self, text: str) -> str:
-        """The text with all replacements."""
+        """Apply all replacements to a text."""
         if not self._changes_ascii and text.isascii() and text.isprintable():
             return text
         content = text.encode()
@@ -35,7 +35,7 @@ class CharacterMap:
         made = bytearray()
         while position < len(content):
             length, replacement = self._longest(content, position)
-            if not length:  # one character as it stands
+            if not length:  # keep one character
                 length = 1
                 while position + length < len(content) and content[position + length] & 0xC0 == 0x80:
                     length += 1
@@ -45,7 +45,7 @@ class CharacterMap:
         return made.decode(errors="replace")
 
     def _longest(self, content: bytes, start: int) -> tuple[int, bytes]:
-        """The length in bytes of the longest key at a position, 0 if there is none, and its replacement."""
+        """Find the longest key at a position; return its length in bytes, 0 if there is none, and its replacement."""
         units = self._units
         node = _children(0, self._units[0])
         value = -1
@@ -65,7 +65,7 @@ class CharacterMap:
         return length, self._replacements[value : self._replacements.find(b"\0", value) % (len(self._replacements) + 1)]
 
     def _has_ascii_key(self) -> bool:
-        """Whether a key has printable ASCII characters alone."""
+        """Return True if a key consists of printable ASCII characters."""
         nodes = [_children(0, self._units[0])]
         seen = set[int]()
         while nodes:

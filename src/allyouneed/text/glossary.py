@@ -17,7 +17,7 @@ class Glossary:
     """Terms and the translations of each.
 
     A term matches whole words, in scripts that put blanks between words, and ignores case unless it has a capital
-    letter; of two that overlap the longer matches. Of several translations any one may be used; at the beginning of
+    letter; if two overlap, the longer matches. If a term has several translations, any may be used; at the beginning of
     a sentence it may be capitalized.
     """
 
@@ -48,11 +48,11 @@ class Glossary:
         return cls(terms)
 
     def fingerprint(self) -> str:
-        """The same for equal glossaries only."""
+        """Return a fingerprint that only equal glossaries share."""
         return sha256(repr(sorted(self._terms.items())).encode()).hexdigest()
 
     def normalized(self, normalization: Callable[[str], str]) -> "Glossary":
-        """The same glossary with its terms and translations normalized."""
+        """Normalize the terms and translations."""
         terms: dict[str, list[str]] = {}
         for term, translations in self._terms.items():
             terms.setdefault(normalization(term), []).extend(map(normalization, translations))
@@ -62,14 +62,14 @@ class Glossary:
         return len(self._terms)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """The positions of terms in a text: (start, end)."""
+        """Return the positions of terms in a text: (start, end)."""
         return [match.span() for match in self._pattern.finditer(text)] if self._pattern else []
 
     def find(self, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """The terms in a text, one after another, and the translations of each.
+        """Yield the terms in a text, one after another, and the translations of each.
 
         If a term is capitalized in the text, at the beginning of a sentence or in a title,
-        each translation may be capitalized too.
+        its translations may be capitalized as well.
         """
         if self._pattern is None:
             return
@@ -83,12 +83,12 @@ class Glossary:
         for form in (matched, matched.lower()):
             if form in self._terms:
                 return form
-        # The small letter of a capital can be two characters, such as that of the Turkish İ.
+        # The small letter of a capital can be two characters, as for the Turkish İ.
         return next(term for term in self._terms if re.fullmatch(_words(term), matched))
 
 
 def _begins_sentence(text: str, position: int) -> bool:
-    """Whether only punctuation is between a position and the beginning of the text, or the end of a sentence."""
+    """Return True if only punctuation is between a position and the beginning of the text, or the end of a sentence."""
     before = text[:position].rstrip(_PUNCTUATION)
     return not before or before[-1] in _ENDS
 
@@ -107,6 +107,6 @@ def _words(term: str) -> str:
 
 
 def _whole_words(patterns: Iterable[str]) -> str:
-    """A pattern for any of some, where no word goes on before or after it."""
+    """Make a pattern that matches any of these patterns as whole words."""
     boundary = f"(?:(?<!{in_word_class()})|(?!{in_word_class()}))"
     return f"{boundary}(?:{'|'.join(patterns)}){boundary}"

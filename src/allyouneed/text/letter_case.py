@@ -25,8 +25,8 @@ BEGINNINGS = re.compile(r"(?:^|[.!?…:]\s)[\W\d_]*([^\W\d_])")  # of sentences,
 class CaseStatistics:
     """How the sources of some pairs use capitals.
 
-    `contradicted` of those in capitals have a target with small letters; `capitalized` are the words that have capitals
-    inside a sentence: `I`, `Tom`.
+    `contradicted` counts sources in capitals whose target has small letters; `capitalized` are the words that have
+    capitals inside a sentence: `I`, `Tom`.
     """
 
     sources: int = 0
@@ -37,7 +37,7 @@ class CaseStatistics:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 20_000) -> "CaseStatistics":
-        """Counted in the first `limit` pairs of a source and a target."""
+        """Count in the first `limit` pairs of a source and a target."""
         counts = Counter[str]()
         forms = Counter[str]()
         for source, target in islice(pairs, limit):
@@ -61,7 +61,7 @@ class CaseStatistics:
             require_whole(name, getattr(self, name), least=0)
 
     def is_unusual(self, text: str) -> bool:
-        """Whether `text` is in capitals and hardly any of the sources were, or their targets were in capitals, too.
+        """Return True if `text` is in capitals and hardly any sources were, or their targets were in capitals as well.
 
         False if there were no sources.
         """
@@ -69,7 +69,7 @@ class CaseStatistics:
         return self.in_capitals < RARE * self.sources and not is_contradicted and capitals(text) >= SHORTEST
 
     def to_sentence_case(self, text: str, kept: Collection[tuple[int, int]] = ()) -> str:
-        """A text in small letters, except the capitalized words.
+        """Write a text in small letters, except the capitalized words.
 
         Each sentence begins with a capital if most of the sources do.
         URLs, e-mail addresses, tags, placeholders and the positions `kept`, (start, end), stay as they are.
@@ -89,7 +89,7 @@ class CaseStatistics:
 
 
 def capitals(text: str) -> int:
-    """The number of capital letters of a text, or 0 if it has small ones, too.
+    """Count the capital letters of a text; 0 if it also has small letters.
 
     URLs, e-mail addresses, tags and placeholders do not count.
     """
@@ -98,12 +98,12 @@ def capitals(text: str) -> int:
 
 
 def to_capitals(text: str) -> str:
-    """A text in capitals, but for URLs, e-mail addresses, tags and placeholders."""
+    """Write a text in capitals, except URLs, e-mail addresses, tags and placeholders."""
     return "".join(part if is_span else part.upper() for part, is_span in _parts(text))
 
 
 def _parts(text: str, kept: Collection[tuple[int, int]] = ()) -> Iterator[tuple[str, bool]]:
-    """The parts of a text, one after another, and whether each is a span that stays as it is."""
+    """Yield the parts of a text, one after another, and whether each is a span that stays as it is."""
     end = 0
     for start, stop in sorted([*(span.bounds for span in iter_spans(text, KEPT)), *kept]):
         if start >= end:

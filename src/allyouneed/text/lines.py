@@ -23,21 +23,21 @@ LINE_OVERHEAD = 100  # bytes, about, that Python needs for a line besides its te
 _UTF_16, _FIRST_LINES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 5  # lines in which zero bytes are looked for
 NOT_UTF8 = "is not UTF-8"
 TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end lines with a line feed"
-# What Western texts in Windows-1252 do not have, or not between letters.
+# Characters that Western texts in Windows-1252 do not have, or not between letters.
 _NOT_WESTERN = re.compile(r"[^\0-\x7f\xa0-£§©«®°²´·º»¿À-ÖØ-öø-þŒœŠšŽžŸ‘’‚“”„–—…€•™]|[^\W\d_][¡-¿][^\W\d_]")
 
 _T = TypeVar("_T")
 
 
 def file_ending(path: Path) -> str:
-    """The ending of a file's name in small letters, of an archive the one before."""
+    """Return the ending of a file's name in small letters; for a compressed file, the ending before that."""
     path = Path(path.name.lower())
     return Path(path.stem).suffix if path.suffix in ARCHIVES else path.suffix
 
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked if its name ends in .gz, .bz2, .xz or .zst.
+    """Open a file's bytes, unpacked if its name ends in .gz, .bz2, .xz or .zst.
 
     Refuses, as a `DataError`, a file that is not there, cannot be read or is an incomplete archive.
     """
@@ -77,9 +77,9 @@ def _open_zstandard(path: Path) -> IO[bytes]:
 
 
 def bounded_lines(stream: IO[bytes], name: str | Path) -> Iterator[bytes | None]:
-    """The lines of a stream with their ends; None for one longer than `LONGEST_LINE`, which is never held whole.
+    """Yield the lines of a stream with their ends; None for a line over `LONGEST_LINE`, which is never held whole.
 
-    Refuses lines that end in a carriage return alone; `name` is the file in the message.
+    Refuses lines that end in only a carriage return; `name` is the file in the message.
     """
     line = stream.readline(LONGEST_LINE + 1)
     require_line_feeds(line, name)
@@ -94,7 +94,7 @@ def bounded_lines(stream: IO[bytes], name: str | Path) -> Iterator[bytes | None]
 
 
 def require_line_feeds(first: bytes, name: str | Path) -> None:
-    """Refuse lines that end in a carriage return alone, of which the `first` line then has many."""
+    """Refuse lines that end in only a carriage return: then the `first` line has many of them."""
     if b"\n" not in first and b"\r" in first.rstrip(b"\r"):
         raise DataError(
             f"{name} has lines that end in a carriage return alone; end them with line feeds: "
@@ -103,9 +103,9 @@ def require_line_feeds(first: bytes, name: str | Path) -> None:
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
-    """The lines of a file without their ends and without a byte order mark; they end at a line feed only.
+    """Yield the lines of a file without their ends and without a byte order mark; only a line feed ends a line.
 
-    Refuses, naming the line, one longer than `LONGEST_LINE`; and UTF-16, most of whose lines look like UTF-8.
+    Refuses, by its number, a line over `LONGEST_LINE`; and UTF-16, most of whose lines look like UTF-8.
     """
     with opened(path) as stream:
         for number, line in enumerate(bounded_lines(stream, path), start=1):
@@ -119,13 +119,13 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
 
 
 def count_lines(path: str | Path) -> int:
-    """The number of lines of `raw_lines`."""
+    """Count the lines of `raw_lines`."""
     with opened(path) as stream:
         return sum(1 for _ in bounded_lines(stream, path))
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """The lines of a UTF-8 text file, plain or compressed, without their ends, stripped.
+    """Read the lines of a UTF-8 text file, plain or compressed, without their ends, stripped.
 
     Only a line feed (or CR LF) ends a line: other separators of Unicode stay inside it, so that
     the count equals that of `wc -l`. Refuses a line that is not UTF-8, by its number, and more than
@@ -135,7 +135,7 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def text_lines(path: str | Path) -> Iterator[str]:
-    """The lines of `read_lines`, one after another. Refuses, as it does, more than `MAX_IN_MEMORY`."""
+    """Yield the lines of `read_lines`, one after another, with the same refusals."""
     for number, line in enumerate(require_memory_for(raw_lines(path), len, str(path)), start=1):
         yield _decoded(line, str(path), number)
 
@@ -163,7 +163,7 @@ def require_file(path: Path) -> None:
 
 
 def decode_lines(content: bytes, *, name: str) -> list[str]:
-    """The lines of UTF-8 bytes; `name` is the file in error messages."""
+    """Split UTF-8 bytes into lines; `name` is the file in error messages."""
     require_line_feeds(content, name)
     lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if lines[-1] == b"":
@@ -181,8 +181,8 @@ def _decoded(line: bytes, name: str, number: int) -> str:
 def is_windows_text(sample: bytes) -> bool:
     """Return True if the beginning of a file is in Windows-1252, as spreadsheets of Western Europe save text.
 
-    No line with other characters than ASCII is UTF-8 then, and all of them are common in Western texts. Another code
-    page shows by characters that stand in no word, or by words without a letter of ASCII.
+    Then no line with characters beyond ASCII is UTF-8, and all of these are common in Western texts. Another code
+    page shows by characters that no word has, or by words without an ASCII letter.
     """
     text = b"\n".join(lines_beyond_ascii(sample)).decode("cp1252", errors="replace")
     letters = [letter for letter in text if letter.isalpha()]
@@ -197,7 +197,7 @@ def is_utf8(sample: bytes) -> bool:
 
 
 def lines_beyond_ascii(sample: bytes) -> list[bytes]:
-    """The lines with other characters than ASCII, without the last one, of which a part may be missing."""
+    """Return the lines with characters beyond ASCII, except the last line, which may be cut off."""
     return [line for line in sample.split(b"\n")[:-1] or [sample] if not line.isascii()]
 
 
@@ -209,13 +209,13 @@ def _decodes(line: bytes) -> bool:
 
 
 def to_utf8(name: str | Path, encoding: str) -> str:
-    """The command that converts a file from this encoding."""
+    """Return the command that converts a file from this encoding."""
     path = Path(name)
     return f"iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(f'utf8-{path.name}')}"
 
 
 def windows_remedy(name: str | Path) -> str:
-    """What to do about a file that is not UTF-8."""
+    """Say what to do about a file that is not UTF-8."""
     return f"convert the file to UTF-8 first; if it comes from Windows: {to_utf8(name, 'WINDOWS-1252')}"
 
 

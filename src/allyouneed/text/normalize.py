@@ -1,4 +1,4 @@
-"""The normalization of all text that a model reads: a Unicode normal form, and no characters that nobody sees.
+"""The normalization of all text that a model reads: a Unicode normal form, and no invisible characters.
 
 `é` can be one character or an `e` and an accent; macOS and many PDFs write the second, most text has the first. A model
 knows only the form it was trained on, so a bundle stores its normalization, and all input is normalized in this way.
@@ -18,19 +18,19 @@ _BLANKS = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 # Soft hyphens, spaces without width, marks of direction and byte order, signs between formulas or annotations.
 _WITHOUT_WIDTH = r"[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
-# Scripts whose letters change their shape next to a (non-)joiner: Arabic, Syriac, those of India and its neighbours.
+# Scripts whose letters change their shape next to a (non-)joiner: Arabic, Syriac, the scripts of India and neighbours.
 _SHAPED = (
     r"[\u0600-\u061b\u061d-\u0dff\u0f00-\u109f\u1780-\u180d\u180f-\u18af\u1900-\u1cff\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc"
     r"\U00010a00-\U00011fff\U0001e900-\U0001e95f]"
 )
-_PICTURE = r"[\u2190-\u2bff\U0001f000-\U0001faff"  # a joiner makes one emoji of several
+_PICTURE = r"[\u2190-\u2bff\U0001f000-\U0001faff"  # a joiner makes several emoji one
 # A joiner that joins nothing.
 _JOINERS = rf"(?<!{_SHAPED})\u200c|(?<!{_SHAPED})(?:(?<!{_PICTURE}\ufe0f])\u200d|\u200d(?!{_PICTURE}]))"
 UNSEEN = re.compile(f"{_WITHOUT_WIDTH}|{_JOINERS}")
 
 
 def without_unseen(text: str) -> str:
-    """The text without characters that have no width, such as soft hyphens; joiners stay where a script needs them."""
+    """Remove characters that have no width, such as soft hyphens; joiners stay where a script needs them."""
     return text if text.isascii() else UNSEEN.sub("", text)
 
 
@@ -43,11 +43,11 @@ class Normalization(Checked):
 
     @classmethod
     def from_config(cls, clean: "CleanConfig") -> Self:
-        """The normalization that `clean` sets."""
+        """Make the normalization that `clean` sets."""
         return cls(unicode=clean.unicode, strip_control=clean.strip_control)
 
     def __call__(self, text: str) -> str:
-        """The text, normalized; text that is normalized already is returned unchanged."""
+        """Normalize a text; text that is already normalized is returned unchanged."""
         if text.isascii() and text.isprintable():
             return text
         return self.composed(self.without_control(text))
@@ -57,5 +57,5 @@ class Normalization(Checked):
         return without_unseen(_CONTROLS.sub("", _BLANKS.sub(" ", text))) if self.strip_control else text
 
     def composed(self, text: str) -> str:
-        """The text in the Unicode normal form `unicode`."""
+        """Put a text into the Unicode normal form `unicode`."""
         return text if self.unicode == "none" else unicodedata.normalize(self.unicode, text)

@@ -1,15 +1,15 @@
-r"""The messages of a gettext catalogue (.po). polib reads them, except for what it mistakes.
+r"""The messages of a gettext catalogue (.po). polib reads them, and this file mends its mistakes.
 
-It keeps C's octal and hexadecimal escapes and `\a` as they are written, and ends a line where Python's `str` does, at
-U+2028 for example. So these characters are private ones until it has read the catalogue. A string that is not closed it
-would leave out.
+polib keeps C's octal and hexadecimal escapes and `\a` as they are written, and ends a line where Python's `str` does,
+at U+2028 for example. So these characters are private ones until it has read the catalogue. A string that is not closed
+it would leave out.
 """
 
 import re
 
 import polib
 
-_ESCAPES = re.compile(r"((?:\\(?:[0-7]{1,3}|x[0-9A-Fa-f]{1,2}))+)|\\.")  # a run of bytes, or one of another kind
+_ESCAPES = re.compile(r"((?:\\(?:[0-7]{1,3}|x[0-9A-Fa-f]{1,2}))+)|\\.")  # a run of bytes, or another escape
 _STRING_LINE = re.compile(r'(?:msg\w+(?:\[\d+\])?\s*)?"')
 _CLOSED = re.compile(r'[^"]*"(?:[^"\\]|\\.)*"')
 _LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -18,7 +18,7 @@ _HIDDEN = {_PRIVATE + code: code for code in range(0x2100)}
 
 
 def read_catalogue(text: str) -> polib.POFile:
-    """The messages of a catalogue. Raises a ValueError, with the line, if it does not follow the format."""
+    """Read the messages of a catalogue. Raises a ValueError, with the line, if it does not follow the format."""
     for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
         if _STRING_LINE.match(line) and not _CLOSED.fullmatch(line):
             raise ValueError(f"line {number} has a string that is not closed, or a quotation mark without a backslash")
@@ -35,13 +35,13 @@ def read_catalogue(text: str) -> polib.POFile:
 
 
 def escape_string(string: str) -> str:
-    """A string as it is written between quotation marks."""
+    """Write a string as it appears between quotation marks."""
     escaped: str = polib.escape(string)
     return escaped.replace("\a", r"\a")
 
 
 def unescape_string(written: str) -> str:
-    """The string that is written between quotation marks."""
+    """Read a string as it appears between quotation marks."""
     string: str = polib.unescape(_ESCAPES.sub(_read_escapes, written))
     return string.translate(_HIDDEN)
 

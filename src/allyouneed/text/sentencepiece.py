@@ -1,8 +1,8 @@
-"""SentencePiece models: what a .spm file holds, and the same unigram or BPE model in the tokenizers library.
+"""SentencePiece models: the contents of a .spm file, and the same unigram or BPE model in the tokenizers library.
 
-A .spm file is a protocol buffer (sentencepiece_model.proto in google/sentencepiece). The few fields that encoding text
-depends on are read here, with all sizes checked, because such a file may come from a stranger: the libraries that read
-it trust its character map and may crash.
+A .spm file is a protocol buffer (sentencepiece_model.proto in google/sentencepiece). This file reads the few fields
+that encoding text depends on, and checks all sizes, because such a file may come from a stranger: the libraries that
+read it trust its character map and may crash.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class SentencePieceModel:
     """
 
     pieces: tuple[tuple[str, float], ...]
-    names: tuple[str, ...]  # of all ids, those of control pieces included
+    names: tuple[str, ...]  # of all ids, control pieces included
     character_map: bytes  # a trie of replacements, as SentencePiece compiles it; empty: none
     normalization: str  # the name of the character map, such as nmt_nfkc
     kind: int = UNIGRAM
 
     @classmethod
     def load(cls, path: Path) -> SentencePieceModel:
-        """Read a .spm file. Refuses what is no unigram model or BPE, and settings that the tokenizers library lacks."""
+        """Read a .spm file. Refuses other models than unigram and BPE, and settings the tokenizers library lacks."""
         with refused(
             CheckpointError, f"{path} is no SentencePiece model that can be read", OSError, ValueError, struct.error
         ):
@@ -95,7 +95,7 @@ class SentencePieceModel:
         return cls(pieces, tuple(piece for piece, _, _ in stored), character_map, name, kind)
 
     def backend(self) -> Backend:
-        """The same model in the tokenizers library: its tokens are the pieces, and unknown text as it stands."""
+        """Make the same model in the tokenizers library: its tokens are the pieces, and unknown text stays as it is."""
         backend = Backend(self._bpe() if self.kind == BPE else self._unigram())
         blanks = [normalizers.Replace(Regex(EDGE_BLANKS), ""), normalizers.Replace(Regex(REPEATED_BLANKS), " ")]
         mapped = [normalizers.Precompiled(self.character_map)] if self.character_map else []
@@ -136,7 +136,7 @@ def _message(value: int | bytes) -> bytes:
 
 
 def _fields(content: bytes) -> Iterator[Field]:
-    """The fields of a message of a protocol buffer. Numbers of fixed width are given as bytes."""
+    """Yield the fields of a message of a protocol buffer. Numbers of fixed width are given as bytes."""
     position = 0
     while position < len(content):
         key, position = _varint(content, position)
@@ -172,7 +172,7 @@ def _varint(content: bytes, position: int) -> tuple[int, int]:
 
 
 def order_pieces(ids: Mapping[str, Any]) -> list[str]:
-    """The pieces of a table of ids, in the order of the ids, which must be 0, 1, 2 and so on."""
+    """List the pieces of a table of ids, in the order of the ids, which must be 0, 1, 2 and so on."""
     pieces = {i: piece for piece, i in ids.items() if type(i) is int}
     if len(pieces) != len(ids) or sorted(pieces) != list(range(len(ids))):
         raise CheckpointError(f"a vocabulary of {len(ids)} pieces must give them the ids from 0 to {len(ids) - 1}")
@@ -180,7 +180,7 @@ def order_pieces(ids: Mapping[str, Any]) -> list[str]:
 
 
 def with_specials(pieces: Sequence[str], names: Mapping[Any, str]) -> list[str]:
-    """The pieces with the names of special tokens in their positions. Refuses positions that there are not."""
+    """Put the names of special tokens in their positions among the pieces. Refuses positions that do not exist."""
     renamed = list(pieces)
     for i, name in names.items():
         if type(i) is not int or not 0 <= i < len(pieces):
@@ -192,7 +192,7 @@ def with_specials(pieces: Sequence[str], names: Mapping[Any, str]) -> list[str]:
 
 
 def make_tokenizer(model: SentencePieceModel, symbols: Sequence[str], *, start: str | None) -> Tokenizer:
-    """A tokenizer of this model whose tokens have the ids of `symbols`; texts begin with `start` and end in `<eos>`."""
+    """Make a tokenizer of this model with the ids of `symbols`; texts begin with `start` and end in `<eos>`."""
     backend = model.backend()
     names = [name for name in (start, EOS) if name]
     ids = {name: i for i, name in enumerate(symbols)}

@@ -1,4 +1,4 @@
-"""Split a long text at the ends of sentences, else of clauses, else of words; and join what came of its parts.
+"""Split a long text at the ends of sentences, else of clauses, else of words; and join the translated parts.
 
 Where a sentence ends depends on the language of the text ("am 3. Mai", "Il Sig. Bianchi"), and whether a blank belongs
 between two sentences on the language they are written in.
@@ -28,9 +28,9 @@ ORDINAL = re.compile(r"(?<!\w)\d{1,2}\.\s+$")
 SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,5}\.\s+$")
 NUMBER = re.compile(r"\d(?!\d?[.)]\s)")
 INITIAL = re.compile(r"(?<!\w)(?!I)([^\W\d_])\.\s+$")  # "M. Dupont"; "So do I." is English
-# Where several of these do not see an end, none is there: the list of one language lacks abbreviations, and a text may
-# be in another one. Two sentences that stay together are translated well; half a sentence is not. Of 10,000 pairs of
-# sentences from Tatoeba, 95 to 99 % are still parted where the language is unknown.
+# A sentence ends only where all but a few of these see an end: the list of a language lacks abbreviations, and a text
+# may be in another language. Two sentences that stay together are translated well; half a sentence is not. Of 10,000
+# pairs of sentences from Tatoeba, 95 to 99 % are still parted where the language is unknown.
 VOTERS = ("cs", "de", "es", "fr", "it", "nl", "pl", "pt", "ru")
 ENOUGH_VOTES = 3
 ENOUGH_IF_UNKNOWN = 2
@@ -63,7 +63,7 @@ def _library_ends(text: str, code: str) -> Iterator[int]:
         window = text[start : start + WINDOW]
         is_last = start + len(window) == len(text)
         ends = list(accumulate(map(len, segment(code, window))))
-        # The last end is that of the window, and what is near it may be an abbreviation.
+        # The last end is the window's own, and an end near it may be an abbreviation.
         inner_ends = ends if is_last else [end for end in ends if end <= WINDOW * 3 // 4]
         yield from (start + end for end in inner_ends)
         if is_last:
@@ -95,14 +95,14 @@ def _is_inside_sentence(text: str, end: int, has_ordinals: bool) -> bool:
 
 
 def blank_between(language: str) -> str:
-    """Return what belongs between two sentences of a language: a blank, or nothing, as in Chinese and Japanese."""
+    """Return the blank between two sentences of a language, which is "" in some, such as Chinese and Japanese."""
     return "" if primary_language(language) in UNSPACED else " "
 
 
 def gap_between(gap: str, language: str) -> str:
-    """Return what belongs between two translated sentences, in place of the `gap` between their sources.
+    """Return the text between two translated sentences, in place of the `gap` between their sources.
 
-    Line breaks and tabs stay, and every gap in a language that is not known.
+    Line breaks and tabs stay, and so does every gap in an unknown language.
     """
     if gap.strip(" \u3000") or not primary_language(language):
         return gap
@@ -113,7 +113,7 @@ def gap_between(gap: str, language: str) -> str:
 def sentence_spans(text: str, whole: Sequence[CharSpan] = (), *, language: str = "") -> tuple[CharSpan, ...]:
     """Return where the sentences of a text in `language` are, without the blanks around each.
 
-    A line break ends a sentence. What ends inside a copied span, or one of `whole`, is none.
+    A line break ends a sentence. An end inside a copied span, or inside a span of `whole`, does not count.
     """
     spans: list[CharSpan] = []
     for line in re.finditer(r"[^\r\n]+", text):
@@ -133,10 +133,11 @@ def whole_span(text: str) -> tuple[CharSpan, ...]:
 
 
 def cut(text: str, fits: Callable[[str], bool], *, language: str = "", whole: Sequence[CharSpan] = ()) -> list[str]:
-    """`text` in segments that fit: sentences; the clauses of a sentence that does not fit; the words of such a clause.
+    """Cut `text` into segments that fit: sentences; clauses of a sentence that does not fit; words of such a clause.
 
-    Sentences are those of `language`, a BCP 47 tag. Neighbouring clauses and words are joined as long as they fit. A
-    word that does not fit is a segment by itself. No cut is inside a span of `whole`, (start, end) each.
+    Sentences end by the rules of `language`, a BCP 47 tag. Neighbouring clauses and words are joined as long as they
+    fit.
+    A word that does not fit is a segment by itself. No cut is inside a span of `whole`, (start, end) each.
     """
     is_inside = _inside(whole)
     pieces = [
@@ -168,7 +169,7 @@ def _cut_sentence(
 
 
 def _parts(span: CharSpan, ends: Sequence[int], is_inside: Callable[[int], bool]) -> list[CharSpan]:
-    """A span cut at those of `ends` that lie inside it, but not where `is_inside` says that something stays whole.
+    """Cut a span at the `ends` inside it, but not where `is_inside` says that something stays whole.
 
     `ends` are sorted, so that the time of all spans together is in proportion to their number.
     """
@@ -178,7 +179,7 @@ def _parts(span: CharSpan, ends: Sequence[int], is_inside: Callable[[int], bool]
 
 
 def _inside(spans: Iterable[CharSpan]) -> Callable[[int], bool]:
-    """Whether a place is inside one of the spans, which may overlap."""
+    """Return a function that says if a place is inside one of the spans, which may overlap."""
     joined: list[CharSpan] = []
     for start, end in sorted(spans):
         if joined and start < joined[-1][1]:

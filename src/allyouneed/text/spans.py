@@ -1,6 +1,6 @@
 """Spans that are copied and not translated: URLs, email addresses, placeholders, tags, emoji and numbers.
 
-This is the one reader of them: what parts a text, requires something of a translation, or checks one, reads them here.
+Only this file recognizes them: code that cuts a text, requires spans of a translation, or checks it, asks here.
 """
 
 import re
@@ -65,7 +65,7 @@ _PLACEHOLDERS = (
     r"<<[\w.:-]++>>",
     r"\[[^\s\[\]]*?[:|<>{}@$%#=/_\\][^\s\[\]]*+\](?!\()",  # [site:name], [<file>]
     # Of reStructuredText: literals, roles and links, substitutions, footnotes. Also code between backticks, but not
-    # what old programs quote `like this'.
+    # `old quotations'.
     r"(?<![\w`])``[^`\n]++``(?![\w`])",
     r"(?<![\w`])(?::[A-Za-z][\w.+-]{0,40}+(?::[\w.+-]{1,40}+){0,3}+:)?`[^`\s](?:[^`\n]*[^`\s])?`_{0,2}(?![\w`])",
     r"(?<![\w|])\|[\w.:-]++(?: [\w.:-]++){0,3}\|_{0,2}(?![\w|])",
@@ -82,7 +82,7 @@ _PICTURES = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-# What follows a picture and is no character by itself: a variant, a joiner with the next picture, a flag's region.
+# Follows a picture and is not a character by itself: a variant, a joiner with the next picture, a flag's region.
 _MODIFIERS = rf"(?:[\ufe0e\ufe0f\u20e3\U000e0020-\U000e007f]|\u200d(?=[{_PICTURES}]))*+"
 
 # Of HTML, XML and templates, in numbers, of WebVTT and SubRip; and the line break \n.
@@ -97,7 +97,7 @@ PATTERNS: dict[str, tuple[str, ...]] = {
     "numbers": (r"\d+(?:[.,:/-]\d+)*",),
 }
 
-# What every span has. Most texts have none of it, and then no pattern is searched for, or even compiled.
+# Every span has one of these. Most texts have none, and then no pattern is searched for, or even compiled.
 _MARKED = re.compile(rf"[\d%{{$<:@&\\_#~^`|\[{_PICTURES}\u20e3]|www\.")
 
 
@@ -111,17 +111,17 @@ class SpanMatch(NamedTuple):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Its first character, and the one after its last."""
+        """The index of its first character, and the index after its last."""
         return self.start, self.end
 
 
 def find_spans(text: str, kinds: Iterable[str] = SPANS) -> list[tuple[str, str]]:
-    """The kinds and texts of the spans of these kinds, in their order in the text; none overlaps another."""
+    """Find the spans of these kinds, in order; none overlaps another. Returns the kind and text of each."""
     return [(span.kind, span.text) for span in iter_spans(text, kinds)]
 
 
 def iter_spans(text: str, kinds: Iterable[str] = SPANS) -> Iterator[SpanMatch]:
-    """The same with their positions. Of several that begin at one place the longest counts."""
+    """Yield these spans with their positions. If several begin at one place, the longest counts."""
     included = frozenset(kinds)
     if not included or not _MARKED.search(text):
         return
@@ -137,7 +137,7 @@ def iter_spans(text: str, kinds: Iterable[str] = SPANS) -> Iterator[SpanMatch]:
 
 @lru_cache
 def _reader(kinds: frozenset[str]) -> tuple[re.Pattern[str], list[tuple[str, re.Pattern[str]]]]:
-    """A pattern for where some span begins, and one for each form of each kind."""
+    """Make a pattern for where some span begins, and a pattern for each form of each kind."""
     patterns = [(kind, pattern) for kind in SPANS if kind in kinds for pattern in PATTERNS[kind]]
     anywhere = re.compile("|".join(f"(?:{pattern})" for _, pattern in patterns))
     return anywhere, [(kind, re.compile(pattern)) for kind, pattern in patterns]
@@ -147,7 +147,7 @@ Untranslatable = Literal["urls", "emails", "numbers", "signs"]
 
 
 def untranslatable(text: str) -> Untranslatable | None:
-    """The kind of `text` if nothing in it needs translation, else None.
+    """Return the kind of `text` if nothing in it needs translation, else None.
 
     "numbers" have digits but no letter (a date, 3 %), "signs" have neither (an emoji, an ellipsis).
     """
@@ -173,13 +173,13 @@ class CopyCount:
         require_whole("a count of copies", self.same, least=0)
 
     def note(self, same: bool) -> None:
-        """Count one more occurrence."""
+        """Count another occurrence."""
         self.seen += 1
         self.same += same
 
 
 def is_sign(character: str) -> bool:
-    """Whether a character is punctuation or a symbol."""
+    """Return True if a character is punctuation or a symbol."""
     return unicodedata.category(character)[0] in "PS"
 
 
@@ -196,8 +196,8 @@ _MARKED_KINDS = ("tags", "placeholders", "emoji")
 class CopyStatistics:
     """How often training pairs copy text that needs no translation, by kind: as a whole source, or as a word in it.
 
-    `inside` also has the placeholders, tags and emoji in a source. `signs` are the signs of the sources, in their
-    order: those in at least one of 1,000 sources; empty if they were not counted.
+    `inside` also has the placeholders, tags and emoji in a source. `signs` are the signs in at least one of 1,000
+    sources, in their order; empty if they were not counted.
     """
 
     alone: dict[str, CopyCount] = field(default_factory=dict)
@@ -206,7 +206,7 @@ class CopyStatistics:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 100_000) -> "CopyStatistics":
-        """Counted in the first `limit` pairs of a source and a target."""
+        """Count in the first `limit` pairs of a source and a target."""
         statistics = cls()
         sources = 0
         characters = Counter[str]()
@@ -226,7 +226,8 @@ class CopyStatistics:
         return replace(statistics, signs="".join(sorted(known)))
 
     def foreign_runs(self, text: str) -> list[str]:
-        """The runs of a text, between blanks, with a sign that is not of its language: the training sources lack it.
+        """Find the runs of a text, between blanks, that have a sign foreign to its language: the training sources lack
+        it.
 
         Punctuation around a run does not belong to it. Without a count of signs there are none.
         """
@@ -242,10 +243,10 @@ class CopyStatistics:
         ]
 
     def is_copied(self, text: str) -> bool:
-        """Whether `text` needs no translation and is of a kind that the training pairs often copied.
+        """Return True if `text` needs no translation and is of a kind that the training pairs often copied.
 
         A kind is judged by whole sources; if there are too few, by words inside sources; if there are too few of
-        these too, by all kinds together.
+        these as well, by all kinds together.
         """
         kind = untranslatable(text)
         if kind is None:
@@ -258,12 +259,12 @@ class CopyStatistics:
         return False
 
     def is_copied_inside(self, kind: str) -> bool:
-        """Whether the training pairs do not speak against copying spans of a kind that are part of a source."""
+        """Return True unless the training pairs speak against copying spans of a kind inside a source."""
         part = self.inside.get(kind, CopyCount())
         return part.seen < ENOUGH or part.same >= NEARLY_ALWAYS * part.seen
 
     def is_contradicted(self, text: str) -> bool:
-        """Whether some training pair has another target for a whole source of the kind of `text`."""
+        """Return True if some training pair has another target for a whole source of the kind of `text`."""
         part = self.alone.get(untranslatable(text) or "")
         return part is not None and part.same < part.seen
 
@@ -274,14 +275,14 @@ _PLANES = 0x20000  # the others have rare Chinese characters, and no letters of 
 
 
 def is_in_word(character: str) -> bool:
-    """Whether a character is a letter, mark or digit of a script that puts blanks between words."""
+    """Return True if a character is a letter, mark or digit of a script that puts blanks between words."""
     category = unicodedata.category(character)
     return category[0] in "LMN" and not unicodedata.name(character, "").startswith(_UNSPACED)
 
 
 @cache
 def in_word_class() -> str:
-    """The same characters, and the underscore, as a class of a regular expression."""
+    """Return the characters of `is_in_word`, and the underscore, as a class of a regular expression."""
     inside = "".join("x" if is_in_word(chr(code)) else " " for code in range(_PLANES))
     ranges = (f"{chr(match.start())}-{chr(match.end() - 1)}" for match in re.finditer("x+", inside))
     return f"[{''.join(ranges)}_]"

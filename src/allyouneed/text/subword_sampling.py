@@ -22,7 +22,8 @@ Merges = dict[tuple[str, str], int]
 def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: random.Random) -> list[str]:
     """Merge neighbours, the earliest learned first; at every step each merge is skipped with probability `dropout`.
 
-    So the merges are taken in their order until one is not skipped; the next step begins with those that were.
+    So each step tries the merges in their order until one is not skipped; skipped merges are tried again in the next
+    step.
     """
     pieces = list(symbols)
     end = len(symbols)
@@ -34,7 +35,7 @@ def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: 
         rank, i = candidate = heappop(candidates)
         j = right[i]
         if j == end or merges.get((pieces[i], pieces[j])) != rank:
-            continue  # one of both has been merged with another
+            continue  # one of the two was merged with another symbol
         if rng.random() < dropout:
             skipped.append(candidate)
             continue
@@ -95,7 +96,7 @@ class SubwordSampler:
         self._cached_word = lru_cache(CACHED)(self._segment_word)
 
     def segment(self, text: str, *, number: int) -> list[str]:
-        """The subwords of a text; the same for the same `number`."""
+        """Segment a text into subwords; the same for the same `number`."""
         rng = random.Random(f"{self._seed} {number}")
         if self._backend.normalizer:
             text = self._backend.normalizer.normalize_str(text)

@@ -1,4 +1,4 @@
-"""Fields of tags beside an open word, as in `walk V;PST` or `Number=Plur|Case=Nom dog`: each tag is to be one token."""
+"""Fields of tags next to an open word, as in `walk V;PST` or `Number=Plur|Case=Nom dog`: each tag becomes one token."""
 
 import re
 from collections import Counter
@@ -12,11 +12,12 @@ SHORT = 12  # characters of a tag, on average
 
 
 def find_tags(texts: Iterable[str]) -> list[str]:
-    """The tags of the fields at the ends of texts, each with the sign before it, in the order of the alphabet.
+    """Find the tags in the fields at the ends of texts, each with the sign before it, in alphabetical order.
 
-    A field is what stands between spaces. It is one of tags where it has several, separated by `;`, `|` or `=`, or
-    consists of capitals, digits and marks, nearly all of them recur, and most have a letter. At least one field of a
-    text is none.
+    A field is a string between spaces. It holds tags if it has several, separated by `;`, `|` or `=`, or
+    consists of capitals, digits and marks, if nearly all of them recur, and if most have a letter. At least one field
+    of
+    a text holds none.
     """
     rows = [text.split(" ") for text in texts]
     seen = set[str]()
@@ -28,7 +29,7 @@ def find_tags(texts: Iterable[str]) -> list[str]:
 
 
 def _closed_tags(fields: Sequence[str], texts: int) -> set[str]:
-    """The tags of a field of many texts; none if it is one of words."""
+    """Return the tags of a field of many texts; none if it is a field of words."""
     if not fields or len(fields) < NEARLY_ALL * texts:
         return set()
     divided = sum(len(_TAG.findall(field)) > 1 for field in fields)

@@ -1,4 +1,4 @@
-"""Text ↔ ids, with one of the vocabularies of `text/backends.py`, or with an imported one.
+"""Text ↔ ids, with a vocabulary of `text/backends.py` or an imported one.
 
 It wraps the tokenizers library, whose JSON is the format on disk. Every sentence becomes
 `<sos> … <eos>`; `<pad>` fills the rows of a batch. The name of a special token within a text is encoded
@@ -96,7 +96,8 @@ class Tokenizer:
 
     @classmethod
     def characters(cls, alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False) -> "Tokenizer":
-        """One id for each character, in the order given, then for each of the `tags`; then `<sos>`, `<eos>`, `<pad>`.
+        """Make one id for each character, in the order given, then for each of the `tags`; then `<sos>`, `<eos>`,
+        `<pad>`.
 
         Each tag begins with the sign before it, such as `;PL`. With `unknown`, every other character is `<unk>`, the
         last id; otherwise it is refused.
@@ -113,13 +114,15 @@ class Tokenizer:
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
-        """What `to_json` returned. Refuses parts that none of our vocabularies has, such as other normalizers."""
+        """Read the text that `to_json` returned. Refuses parts that our vocabularies do not have, such as other
+        normalizers.
+        """
         with refused(DataError, "the tokenizers library cannot read it", Exception):  # it raises bare Exceptions
             refuse_unknown_parts(text)
             text, symbols = split_symbols(text)
             backend = Backend.from_str(text)
             tokenizer = cls(backend, symbols)
-            # A backend that cannot encode an unknown character raises here, or one that makes other tokens of its own.
+            # A backend raises here if it cannot encode an unknown character, or makes other tokens of its own tokens.
             known = tokenizer._spellable
             backend.encode("a \N{SNOWMAN}" if known is None else "".join(name for name in known if len(name) == 1))
             return tokenizer
@@ -132,15 +135,15 @@ class Tokenizer:
         return Tokenizer.from_json, (self.to_json(),)
 
     def to_json(self) -> str:
-        """The content of a `tokenizer.json`."""
+        """Return the content of a `tokenizer.json`."""
         return join_symbols(self.backend_json(), self.symbols)
 
     def backend_json(self) -> str:
-        """The same for the tokenizers library, which knows no `symbols`: its ids are others, its tokens the same."""
+        """Return the JSON for the tokenizers library, which has no `symbols`: other ids, but the same tokens."""
         return put_character_map(self._backend.to_str(pretty=True), self._character_map)
 
     def foreign_part(self) -> str:
-        """What only the tokenizers library can do with it; empty if the exported page encodes and decodes as well."""
+        """Say what only the tokenizers library can do with it; empty if the exported page can do the same."""
         return describe_foreign_part(self.to_json())
 
     def fingerprint(self) -> str:
@@ -155,33 +158,33 @@ class Tokenizer:
         return sha256(text.encode()).hexdigest()[:16]
 
     def __len__(self) -> int:
-        """The number of ids, the `vocab_size` of a model."""
+        """Return the number of ids, the `vocab_size` of a model."""
         return len(self._ids) if self._last_id is None else self._last_id + 1
 
     def frame(self, ids: Iterable[int]) -> list[int]:
-        """Ids with the special tokens that stand around every text: `<sos>` if the side has one, and `<eos>`."""
+        """Put the special tokens around ids: `<sos>` if the side has it, and `<eos>`."""
         return [*[self.sos_id] * self.start_length, *ids, self.eos_id]
 
     def content(self, ids: Sequence[int]) -> Sequence[int]:
-        """The ids of an encoded text without the special tokens around them."""
+        """Return the ids of an encoded text without the special tokens around them."""
         return ids[self.start_length : -1]
 
     def banned_ids(self, *, unknown: bool) -> tuple[int, ...]:
-        """The ids that no search writes: padding, the start token, and `<unk>` if `unknown` says so."""
+        """Return the ids that no search writes: padding, the start token, and `<unk>` if `unknown` says so."""
         some = (self.pad_id, self.sos_id, self.unk_id if unknown else None)
         return tuple(dict.fromkeys(i for i in some if i not in (None, self.eos_id)))
 
     def language_tag(self, text: str) -> str:
-        """The tag, such as `>>ita<<`, that a text begins with and this vocabulary has; empty if there is none."""
+        """Return the tag, such as `>>ita<<`, that a text begins with and this vocabulary has; else ""."""
         end = text.find("<<") + 2 if self._tags and text.startswith(">>") else 0
         return text[:end] if text[:end] in self._tags else ""
 
     def encode(self, text: str) -> list[int]:
-        """The ids of one sentence, `<sos>` and `<eos>` included. Refuses a character that has no id."""
+        """Encode a sentence as ids, `<sos>` and `<eos>` included. Refuses a character that has no id."""
         return self.encode_all([text])[0]
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many sentences; faster than one by one."""
+        """Encode many sentences, faster than one by one."""
         if self._spellable is not None:
             for line, text in enumerate(texts, start=1):
                 self._refuse_unknown_characters(text, line)
@@ -196,12 +199,13 @@ class Tokenizer:
 
     @property
     def has_subwords(self) -> bool:
-        """Whether words, which a text is split into first, can be segmented in different ways."""
+        """True if words, which a text is split into first, can be segmented in different ways."""
         model = self._backend.model
         return isinstance(model, models.BPE | models.Unigram) and self._backend.pre_tokenizer is not None
 
     def with_sampling(self, *, strength: float, seed: int) -> Callable[[str, int], list[int]]:
-        """A function that encodes a text by subword sampling, with `<sos>` and `<eos>`: the same for the same number.
+        """Return a function that encodes a text by subword sampling, with `<sos>` and `<eos>`: the same for the same
+        number.
 
         `strength` is the probability that BPE skips a merge, or the exponent of a unigram's probability.
         """
@@ -231,7 +235,7 @@ class Tokenizer:
         return encode
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without special tokens."""
+        """Decode ids to text, without special tokens."""
         if self.symbols is not None:
             return self._decode_symbols(ids)
         try:
@@ -240,27 +244,27 @@ class Tokenizer:
             raise InputError(f"an id is outside the vocabulary of {len(self)}; got {list(ids)!r:.60}") from None
 
     def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
-        """The texts of many lists of ids."""
+        """Decode many lists of ids."""
         if self.symbols is not None:
             return [self._decode_symbols(ids) for ids in sentences]
         return list(map(self.composed, self._backend.decode_batch([list(ids) for ids in sentences])))
 
     def composed(self, text: str) -> str:
-        """The text with the characters put together that this vocabulary takes apart."""
+        """Put together the characters that this vocabulary takes apart."""
         return unicodedata.normalize("NFC", text) if self._decomposes else text
 
     def unknown_characters(self, text: str) -> list[str]:
-        """The characters of a text that are read as `<unk>`, in their order, by a vocabulary of characters."""
+        """List the characters of a text that a vocabulary of characters reads as `<unk>`, in their order."""
         characters = list(unicodedata.normalize("NFD", text) if self._decomposes else text)
         return [one for one, ids in zip(characters, self.encode_all(characters), strict=True) if self.unk_id in ids]
 
     def names(self) -> list[str]:
-        """The token of each id as `tokenizer.json` spells it, in the order of the ids."""
+        """List the token of each id as `tokenizer.json` spells it, in the order of the ids."""
         names = {i: name for name, i in self._ids.items()}
         return [names[i] for i in range(len(self))]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The text of each token; a space at the start of a word is shown as ␣."""
+        """Return the text of each token; a space at the start of a word is shown as ␣."""
         return [self._piece(i) for i in ids]
 
     def _piece(self, i: int) -> str:

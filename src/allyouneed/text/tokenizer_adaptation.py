@@ -1,6 +1,6 @@
-"""A `tokenizer.json` of the tokenizers library, made by any program, → one whose special tokens are ours.
+"""A `tokenizer.json` of the tokenizers library, made by any program, → the same with our special tokens.
 
-All tokens keep their ids. The special tokens get our names; those that are missing are added after the last id.
+All tokens keep their ids. The special tokens get our names; missing ones are added after the last id.
 """
 
 import json
@@ -12,7 +12,7 @@ from ..errors import DataError
 from .backends import BYTE_TOKENS, EOS, PAD, SOS, SPECIALS, UNK
 from .tokenizer_format import INSIDE_SPECIAL
 
-# What the special tokens are called in other programs, the likeliest first.
+# Names of the special tokens in other programs, the likeliest first.
 NAMES = {
     PAD: (PAD, "[PAD]", "<|pad|>", "<|padding|>"),
     SOS: (SOS, "<s>", "<bos>", "[BOS]", "[CLS]", "<|startoftext|>", "<|begin_of_text|>"),
@@ -24,7 +24,7 @@ BELOW_ALL = 10.0  # an unknown character is e^10 times less likely than any piec
 
 
 def adapt_tokenizer(text: str) -> tuple[str, list[str]]:
-    """The JSON with our special tokens, and a line for each token that was renamed or added; one of ours is unchanged.
+    """Give the JSON our special tokens, and list each token that was renamed or added; our own JSON is unchanged.
 
     Refuses ids that are not all numbers from 0 on, each once.
     """
@@ -74,7 +74,7 @@ def _adapted(table: dict[str, Any], text: str) -> tuple[str, list[str]]:
 
 
 def read_ids(model: dict[str, Any], added: list[dict[str, Any]]) -> dict[str, int]:
-    """The id of each token of a model's vocabulary and of the tokens added to it. Refuses ids that leave one out."""
+    """Read the id of each token of a model's vocabulary and of the tokens added to it. Refuses ids with a gap."""
     vocabulary = model["vocab"]
     pieces = (
         vocabulary.items() if isinstance(vocabulary, dict) else ((name, i) for i, (name, _) in enumerate(vocabulary))
@@ -95,7 +95,7 @@ def read_ids(model: dict[str, Any], added: list[dict[str, Any]]) -> dict[str, in
 
 
 def _unknown_token(model: dict[str, Any]) -> str:
-    """The token that the model itself calls unknown; empty if it names none."""
+    """Return the token that the model itself calls unknown; empty if it names none."""
     if isinstance(model["vocab"], dict):
         return model.get("unk_token") or ""
     number = model.get("unk_id")
@@ -107,7 +107,7 @@ def _unknown_token(model: dict[str, Any]) -> str:
 
 
 def _spells_bytes(table: dict[str, Any], ids: dict[str, int]) -> bool:
-    """Whether every text can be encoded, as bytes if not otherwise, so that no `<unk>` is needed."""
+    """Return True if every text can be encoded, as bytes if not otherwise, so that no `<unk>` is needed."""
     if table["model"].get("type") != "BPE":
         return False
     byte_level = '"ByteLevel"' in json.dumps(table.get("pre_tokenizer"))
@@ -116,7 +116,7 @@ def _spells_bytes(table: dict[str, Any], ids: dict[str, int]) -> bool:
 
 
 def _set_vocabulary(model: dict[str, Any], renamed: dict[str, str], ids: dict[str, int]) -> None:
-    """Rename the tokens of the model, and give it `<unk>`, if there is one, as its unknown token."""
+    """Rename the tokens of the model, and make `<unk>`, if there is one, its unknown token."""
     if isinstance(model["vocab"], dict):
         model["vocab"] = {renamed.get(name, name): i for name, i in model["vocab"].items()}
         if UNK in ids:
@@ -132,7 +132,7 @@ def _set_vocabulary(model: dict[str, Any], renamed: dict[str, str], ids: dict[st
 
 
 def _splitting_names(pre_tokenizer: dict[str, Any] | None) -> dict[str, Any]:
-    """The pre-tokenizer, and after it one that splits names of special tokens, so that they are encoded as text."""
+    """Add a pre-tokenizer that splits names of special tokens, so that they are encoded as text."""
     split = {
         "type": "Split", "pattern": {"Regex": INSIDE_SPECIAL}, "behavior": "MergedWithPrevious", "invert": False,
     }  # fmt: skip
@@ -140,7 +140,7 @@ def _splitting_names(pre_tokenizer: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _framing(ids: dict[str, int]) -> dict[str, Any]:
-    """The post-processor that puts `<sos>` and `<eos>` around a text."""
+    """Make the post-processor that puts `<sos>` and `<eos>` around a text."""
     first, second = ({"Sequence": {"id": name, "type_id": i}} for i, name in enumerate("AB"))
     start, end = ({"SpecialToken": {"id": name, "type_id": 0}} for name in (SOS, EOS))
     return {

@@ -1,4 +1,4 @@
-"""The parts that a `tokenizer.json` may have: those of our own vocabularies, and others that are safe.
+"""The parts that a `tokenizer.json` may have: the parts of our own vocabularies, and others that are safe.
 
 The format allows regular expressions that take exponential time, rules that crash the library, and rules each of which
 doubles a text. A file that passes this check has none of these.
@@ -16,7 +16,7 @@ from .character_map import CharacterMap, check_character_map
 
 # A word with the space before it, one digit, a run of punctuation, or spaces: no token crosses these boundaries.
 WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
-# What is between spaces with the space before it, or spaces; "<" alone, so that no token is named like a special one.
+# A string between spaces with the space before it, or spaces; "<" by itself, so that no token looks like a special one.
 SPACED = r" ?[^\s<]+| ?<|\s+(?!\S)|\s+"
 EVERY_CHARACTER = r"[\s\S]"
 INSIDE_SPECIAL = r"<(?=(?:pad|sos|eos|unk)>)"  # splits the name of a special token in a text, so that it is plain text
@@ -65,7 +65,7 @@ _PATTERNS = {
 }
 _OUR_SETTINGS = {"add_prefix_space": False, "use_regex": False, "ignore_merges": False, "invert": False}
 _OUR_TOKENS = {"<pad>", "<sos>", "<eos>"}
-_PAGE_PARTS = {  # what the exported page can do (convert/web/tokenizer.js)
+_PAGE_PARTS = {  # the exported page can do these (convert/web/tokenizer.js)
     "normalizer": OUR_PARTS["normalizer"] | {"Sequence", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "Replace"},
     "pre_tokenizer": OUR_PARTS["pre_tokenizer"] | {"Metaspace"},
     "decoder": OUR_PARTS["decoder"] | {"Metaspace", "Replace"},
@@ -75,8 +75,8 @@ _PAGE_SPLITS = [(pattern, "Isolated") for pattern in (WORDS, SPACED, EVERY_CHARA
     (INSIDE_SPECIAL, "MergedWithPrevious"),
     (" ", "Removed"),
 ]
-_LONGEST = 8  # characters that replace a pattern, or stand before a text
-# A part makes a text at most so many times as long (a Replace as many times as what it replaces by): the longest
+_LONGEST = 8  # characters that replace a pattern, or precede a text
+# A part makes a text at most so many times as long (a Replace, as many times as its replacement is long): the longest
 # mapping of Unicode has 18 characters. All parts of a tokenizer together may make it MOST_GROWTH times as long.
 _GROWTH = {
     "NFC": 4,
@@ -92,14 +92,14 @@ MOST_GROWTH = 1_000
 
 
 def start_tokens(post_processor: Any) -> list[str]:
-    """The special tokens that a post-processor of the tokenizers library puts before every text: one, or none."""
+    """Return the special tokens, one or none, that a post-processor of the tokenizers library puts first."""
     parts = json.loads(post_processor.__getstate__()).get("single", []) if post_processor else []
     names = [part["SpecialToken"]["id"] if "SpecialToken" in part else "" for part in parts]
     return names[: names.index("")] if "" in names else []
 
 
 def take_character_map(normalizer: Any) -> tuple[CharacterMap | None, Any]:
-    """The character map of a normalizer of the tokenizers library, if it has one, and the normalizer without it."""
+    """Take the character map, if there is one, out of a normalizer of the tokenizers library; return both."""
     table = json.loads(normalizer.__getstate__()) if normalizer else {}
     part = _character_map(table)
     if part is None:
@@ -109,7 +109,7 @@ def take_character_map(normalizer: Any) -> tuple[CharacterMap | None, Any]:
 
 
 def put_character_map(text: str, character_map: CharacterMap | None) -> str:
-    """The JSON of a tokenizer with the character map that `take_character_map` took."""
+    """Put the character map that `take_character_map` took back into the JSON of a tokenizer."""
     if character_map is None:
         return text
     table = json.loads(text)
@@ -119,12 +119,12 @@ def put_character_map(text: str, character_map: CharacterMap | None) -> str:
 
 
 def join_symbols(text: str, symbols: Sequence[str] | None) -> str:
-    """The JSON of a tokenizer with its `symbols`, the tokens of all ids, where the ids of the model are others."""
+    """Add `symbols`, the tokens of all ids, to the JSON of a tokenizer, if the model's own ids differ."""
     return text if symbols is None else json.dumps(json.loads(text) | {"symbols": symbols}, ensure_ascii=False)
 
 
 def split_symbols(text: str) -> tuple[str, list[str] | None]:
-    """What `join_symbols` joined."""
+    """Undo `join_symbols`."""
     table = json.loads(text)
     symbols = table.pop("symbols", None)
     if symbols is None:
@@ -168,7 +168,7 @@ def refuse_unknown_parts(text: str) -> None:
 
 
 def _refuse_lost_characters(table: Mapping[str, Any]) -> None:
-    """Refuse merges of words that have neither an unknown token nor bytes: what they lack would be left out."""
+    """Refuse merges of words that have neither an unknown token nor bytes: other characters would be left out."""
     model, words = table.get("model") or {}, [*_flat(table.get("pre_tokenizer"))]
     has_bytes = model.get("byte_fallback") or any(part.get("type") == "ByteLevel" for part in words)
     if words and model.get("type") == "BPE" and model.get("unk_token") is None and not has_bytes:
@@ -176,7 +176,7 @@ def _refuse_lost_characters(table: Mapping[str, Any]) -> None:
 
 
 def describe_foreign_part(text: str) -> str:
-    """What the JSON of a tokenizer has that only the tokenizers library can do; empty if there is nothing."""
+    """Say which part of a tokenizer's JSON only the tokenizers library can handle; empty if there is none."""
     table = json.loads(text)
     if character_map := _character_map(table.get("normalizer")):
         table["normalizer"]["normalizers"].remove(character_map)
@@ -185,7 +185,7 @@ def describe_foreign_part(text: str) -> str:
             changed = [] if name == "decoder" else _foreign_settings(part)
             if part["type"] not in known or changed:
                 return f"its {name} is {' with '.join([part['type'], *changed])}"
-    # Whether something is first, the library decides by the original text, of which these parts remove some.
+    # The library decides by the original text if something is first, but these parts remove some of that text.
     before = [part for name in ("normalizer", "pre_tokenizer") for part in _flat(table.get(name))]
     before = [part for part in before if part["type"] in ("Strip", "Replace", "Split", "Metaspace")]
     if any(part.get("prepend_scheme") == "first" for part in before[1:]):
@@ -202,7 +202,7 @@ def _foreign_settings(part: dict[str, Any]) -> list[str]:
 
 
 def _character_map(normalizer: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The part with the character map that comes before all others; after another it is the library's own."""
+    """Return the part with the character map, if it comes before all others; elsewhere it is the library's own."""
     first = (normalizer or {}).get("normalizers", [])[:1]
     return first[0] if first and first[0]["type"] == "Precompiled" else None
 
@@ -215,7 +215,7 @@ def _refuse_damaged_map(part: dict[str, Any]) -> None:
 
 
 def _flat(part: Any) -> Iterator[dict[str, Any]]:
-    """A part, and the parts of a sequence."""
+    """Yield a part, and the parts of a sequence."""
     if part is None:
         return
     if not isinstance(part, dict):

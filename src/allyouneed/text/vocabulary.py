@@ -1,6 +1,6 @@
 """The vocabulary of a corpus: its kind and size, whether both sides share it, and whether it is learned or read.
 
-What only the learning and reading of one needs is imported there: every translation loads this file.
+Every translation loads this file, so imports for learning and reading a vocabulary are inside the functions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Vocabulary:
 
     @property
     def joint(self) -> bool:
-        """Whether the sides share one."""
+        """True if the sides share a vocabulary."""
         return self.source is self.target
 
     def with_vocab_size(self, model: ModelConfig) -> ModelConfig:
@@ -74,7 +74,7 @@ class Vocabulary:
         return " + ".join(side.fingerprint() for side in dict.fromkeys((self.source, self.target)))
 
     def first_difference(self, other: Vocabulary) -> str:
-        """The first token in the order of the ids that is another one in `other`; empty if all ids are the same."""
+        """Return the first token, in the order of the ids, that differs in `other`; empty if all ids are the same."""
         for side in ("source", "target"):
             names = getattr(self, side).names()
             others = getattr(other, side).names()
@@ -91,20 +91,20 @@ class Vocabulary:
             write_whole(folder / name, text)
 
     def files(self) -> dict[str, str]:
-        """The content of `tokenizer.json`, and of `tokenizer.target.json` if the target has another."""
+        """Return the content of `tokenizer.json`, and of `tokenizer.target.json` if the target has another."""
         sides = {"tokenizer.json": self.source} | ({} if self.joint else {"tokenizer.target.json": self.target})
         return {name: tokenizer.to_json() for name, tokenizer in sides.items()}
 
     @classmethod
     def load(cls, folder: Path, *, joint: bool) -> Vocabulary:
-        """What `save` wrote, with the target's file unless the sides share one vocabulary."""
+        """Load what `save` wrote, with the target's file unless the sides share one vocabulary."""
         names = ["tokenizer.json"] if joint else ["tokenizer.json", "tokenizer.target.json"]
         sides = [Tokenizer.load(folder / name) for name in names]
         return cls(sides[0], sides[-1])
 
 
 def vocab_size(data: DataConfig, pairs: int, kind: str = "bpe") -> int:
-    """The maximum size of a vocabulary of a kind: as set, or by the number of pairs."""
+    """Return the maximum size of a vocabulary of a kind: as set, or by the number of pairs."""
     if data.vocab_size:
         return data.vocab_size
     size = next((size for most, size in VOCABULARY_SIZES.items() if pairs <= most), MAX_VOCABULARY_SIZE)
@@ -112,7 +112,7 @@ def vocab_size(data: DataConfig, pairs: int, kind: str = "bpe") -> int:
 
 
 def train_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: int) -> Vocabulary:
-    """The vocabulary that `data` describes, learned from the texts of both sides of `pairs` pairs."""
+    """Learn the vocabulary that `data` describes from the texts of both sides of `pairs` pairs."""
     sides = ([source, target],) if data.is_joint else ([source], [target])
     backends = [_train(data, kind, texts, pairs) for kind, texts in zip(data.vocabularies(), sides, strict=False)]
     tokenizers = list(map(Tokenizer, backends))
@@ -147,10 +147,10 @@ def _train(data: DataConfig, kind: str, sides: Sequence[Texts], pairs: int) -> B
 
 
 def is_to_be_decomposed(texts: Texts) -> bool:
-    """Whether characters taken apart leave far fewer unknown ones in new texts, as the syllables of Hangul do.
+    """Return True if taking characters apart leaves far fewer unknown ones in new texts, as with syllables of Hangul.
 
-    The share of new texts with an unknown character is about that of the characters that one text alone has among the
-    known texts (Good, 1953); it must fall by `SPARED`.
+    The share of new texts with an unknown character is about the share of known texts with a character that no other
+    text has (Good, 1953); it must fall by `SPARED`.
     """
     number = 0
     counts = Counter[str]()
@@ -164,7 +164,7 @@ def is_to_be_decomposed(texts: Texts) -> bool:
 
 
 def decompose(text: str) -> str:
-    """The text in Unicode's normal form NFD."""
+    """Put a text into Unicode's normal form NFD."""
     return unicodedata.normalize("NFD", text)
 
 
@@ -179,7 +179,7 @@ class StoredVocabulary(NamedTuple):
 
 
 def vocabulary_paths(tokenizer: str | tuple[str, ...]) -> list[Path]:
-    """The files that `data.tokenizer` names: one for both sides, or that of the source and that of the target."""
+    """List the files that `data.tokenizer` names: one for both sides, or one for each."""
     if not isinstance(tokenizer, str):
         return [Path(name) for name in tokenizer]
     if not (path := Path(tokenizer)).is_dir():
@@ -191,7 +191,7 @@ def vocabulary_paths(tokenizer: str | tuple[str, ...]) -> list[Path]:
 
 
 def load_vocabulary(tokenizer: str | tuple[str, ...]) -> StoredVocabulary:
-    """The vocabulary of the files that `data.tokenizer` names. Refuses one that cannot be used, with the reason."""
+    """Load the vocabulary that `data.tokenizer` names. Refuses, with the reason, a vocabulary that cannot be used."""
     sides = []
     notes = list[str]()
     for path in vocabulary_paths(tokenizer):
@@ -216,7 +216,9 @@ def _read(path: Path) -> tuple[Tokenizer, list[str]]:
 
 
 def _read_sentencepiece(model: SentencePieceModel) -> tuple[Tokenizer, list[str]]:
-    """A SentencePiece model with its own ids. Its control pieces get our names; those that it lacks come after them."""
+    """Make a tokenizer of a SentencePiece model with its own ids. Its control pieces get our names; missing ones
+    follow.
+    """
     from .sentencepiece import make_tokenizer
     from .tokenizer_adaptation import NAMES
 
