@@ -4,7 +4,7 @@ A recipe is a TOML file of five tables, `[data] [clean] [model] [train] [decode]
 classes in this room. `section.key=value` on a command line overrides one of them. `dataclasses.fields` of a section
 describe its settings: type, default, and in the metadata `help`, `range` and `paper`.
 
-Each class is imported when it is first used: a translation has no use for the settings of training.
+Classes are imported when they are first used: a translation does not need the settings of training.
 """
 
 from importlib import import_module

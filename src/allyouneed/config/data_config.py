@@ -8,7 +8,7 @@ from ..errors import ConfigError
 from .language_tags import require_language
 from .settings import COUNT_OR_NONE, SEED, SHARE, Checked, Range, build_settings, format_value, setting
 
-LICENSE_NAME = "[A-Za-z0-9.+-]{1,60}"  # what model hubs read in the head of a card
+LICENSE_NAME = "[A-Za-z0-9.+-]{1,60}"  # model hubs read this in the head of a card
 LEARNED_VOCABULARY = ("vocabulary", "source_vocabulary", "target_vocabulary", "vocab_size", "joint_vocabulary")
 _PARTS = ("train", "valid", "test")
 _COLUMNS = "source and target: names or numbers of columns, or two languages"
@@ -16,7 +16,7 @@ _COLUMNS = "source and target: names or numbers of columns, or two languages"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorpusConfig(Checked):
-    """One corpus of several, `[[data.corpus]]`.
+    """A corpus among several, `[[data.corpus]]`.
 
     A part names one file that holds both sides, `"pairs.tsv"`, or two aligned files, `["a.en", "a.it"]`.
     """
@@ -184,23 +184,23 @@ class DataConfig(Checked):
             raise ConfigError(f'made_up goes with vocabulary = "characters" without an alphabet; got {got}')
 
     def vocabularies(self) -> tuple[str, str]:
-        """The kind of tokens of the sources, and of the targets."""
+        """Return the kind of tokens of the sources, and of the targets."""
         return self.source_vocabulary or self.vocabulary, self.target_vocabulary or self.vocabulary
 
     @property
     def is_joint(self) -> bool:
-        """Whether one vocabulary is learned from both sides."""
+        """True if one vocabulary is learned from both sides."""
         source, target = self.vocabularies()
         return self.joint_vocabulary and source == target
 
     def corpora(self) -> tuple[CorpusConfig, ...]:
-        """Every corpus: the one of `train`, `valid` and `test`, then those of `corpus`."""
+        """Return every corpus: first `train`, `valid` and `test` as one, then the list `corpus`."""
         first = CorpusConfig(train=self.train, valid=self.valid, test=self.test, columns=self.columns, sheet=self.sheet)
         return (first, *self.corpus) if first.train or first.valid or first.test else self.corpus
 
 
 def _unpack_single_files(config: CorpusConfig | DataConfig) -> None:
-    """Take a list of one file for that file. Refuse a file without a name."""
+    """Replace a list of one file by the file. Refuse a file without a name."""
     for name in _PARTS:
         where = getattr(config, name)
         if where == "" or (isinstance(where, tuple) and "" in where):

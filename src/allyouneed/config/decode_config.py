@@ -15,7 +15,7 @@ SPANS: tuple[str, ...] = get_args(Span)
 class DecodeConfig(Checked):
     """How to search for a translation (§6.1); docs/decoding.md describes the settings.
 
-    Lengths in tokens; those of an output count its end token, those of an input no special tokens.
+    Lengths in tokens; an output's length counts its end token, an input's counts no special tokens.
     """
 
     beam: int = setting(
@@ -128,6 +128,6 @@ class DecodeConfig(Checked):
             )
 
     def with_changes(self, changes: Mapping[str, Any]) -> "DecodeConfig":
-        """The same with other values; None leaves a setting as it is. Refuses unknown names and impossible values."""
+        """Return a copy with other values; None leaves a setting as it is. Refuses unknown names and values."""
         chosen = {name: value for name, value in changes.items() if value is not None}
         return build_settings(DecodeConfig, {**asdict(self), **chosen}, where="the settings of the search,")

@@ -1,4 +1,4 @@
-"""The formats that a bundle can be exported to (docs/export.md), and what a format cannot express."""
+"""The formats that a bundle can be exported to (docs/export.md), and the limits of each format."""
 
 import json
 from collections import defaultdict
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from . import DecodeConfig, ModelConfig
 
-# Settings of the search whose defaults change nothing, and those of them that an export keeps; the callers of
+# Settings of the search whose defaults change nothing, and which of them an export keeps; the callers of
 # CTranslate2 and ONNX set everything themselves.
 _RULES = (
     "min_length", "min_ratio", "forced_eos", "no_repeat_ngram_size", "repetition_penalty", "early_stopping",
@@ -20,7 +20,7 @@ _KEPT = {
 
 
 class AnyTokenizer(Protocol):
-    """What of a `Tokenizer` the limits depend on."""
+    """The part of a `Tokenizer` that the limits depend on."""
 
     symbols: tuple[str, ...] | None
     is_of_characters: bool
@@ -33,9 +33,9 @@ class AnyTokenizer(Protocol):
 
 
 def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> dict[str, str]:
-    """For every format why a model with this config cannot be exported to it, in a sentence; empty where it can.
+    """Say in a sentence, for every format, why a model with this config cannot be exported to it; empty where it can.
 
-    `tokenizers` are those of the source and of the target; without them, the limits of vocabularies are left out.
+    `tokenizers` are the source's and the target's; without them, the limits of vocabularies are left out.
     """
     return {
         "ctranslate2": _ctranslate2_limit(config) or _width_limit(config, "CTranslate2"),
@@ -48,7 +48,7 @@ def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> 
 
 
 def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> str:
-    """The formats in a line: those that are possible, and every reason with those that it excludes."""
+    """List the possible formats in a line, then each reason with the formats that it excludes."""
     formats = defaultdict[str, list[str]](list)
     for name, reason in exportable(config, tokenizers).items():
         formats[reason].append(name)
@@ -57,7 +57,7 @@ def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = (
 
 
 def unexpressed_settings(decode: DecodeConfig, to: str, tokenizer: AnyTokenizer) -> tuple[str, ...]:
-    """Those settings of the search, as `name=value`, that an export does not keep although they change translations.
+    """List, as `name=value`, the settings of the search that an export drops although they change translations.
 
     The page replaces unknown characters of a vocabulary (`tokenizer`, of the target), but not unknown words.
     """
@@ -68,7 +68,7 @@ def unexpressed_settings(decode: DecodeConfig, to: str, tokenizer: AnyTokenizer)
 
 
 def usual_settings(settings: Sequence[str]) -> str:
-    """The defaults of settings given as `name=value`, as arguments of a command."""
+    """Write the defaults of settings given as `name=value`, as arguments of a command."""
     names = [one.partition("=")[0] for one in settings]
     return " ".join(f"decode.{name}={json.dumps(getattr(DecodeConfig(), name))}" for name in names)
 
@@ -93,7 +93,7 @@ def _marian_limit(config: ModelConfig) -> str:
 
 
 def _table_limit(source: AnyTokenizer, target: AnyTokenizer) -> str:
-    """What the tokenizers of transformers cannot express."""
+    """Say which part of the vocabularies the tokenizers of transformers cannot express."""
     if any(one.symbols is not None and json.loads(one.to_json())["model"]["type"] == "BPE" for one in (source, target)):
         return "a SentencePiece model of type BPE is not written back as a file of SentencePiece"
     if surplus := max(0, len(json.loads(source.to_json())["model"]["vocab"]) - len(source)):
@@ -111,7 +111,7 @@ def _page_limit(part: str) -> str:
 
 
 def _width_limit(config: ModelConfig, program: str) -> str:
-    """What neither CTranslate2 nor `MarianMTModel` can express."""
+    """Say which widths neither CTranslate2 nor `MarianMTModel` can express."""
     width = config.d_model // config.heads
     if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
         return (

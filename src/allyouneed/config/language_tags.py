@@ -1,4 +1,4 @@
-"""Languages by their BCP 47 tags: names in English, pairs such as "en-it", and what the names of files say."""
+"""Languages by their BCP 47 tags: names in English, pairs such as "en-it", and hints in the names of files."""
 
 import re
 import unicodedata
@@ -17,7 +17,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def language_name(code: str) -> str:
-    """The English name of a language, or its code if it is not a common one; with its private part in brackets."""
+    """Return the English name of a language, or its code if it is rare; with its private part in brackets."""
     code, private, name = code.partition(_PRIVATE)
     if private:
         return f"{language_name(code)} ({name})"
@@ -25,17 +25,17 @@ def language_name(code: str) -> str:
 
 
 def primary_language(tag: str) -> str:
-    """The language of a tag without its script and region: "pt" of pt-BR; "" if the tag names no language."""
+    """Return the language of a tag without its script and region: "pt" of pt-BR; "" if the tag names no language."""
     code = re.split("[-_]", tag.lower())[0]
     return "" if code in ("und", "zxx", "mul", "mis") else code
 
 
 def is_foreign(tag: str, languages: Collection[str]) -> bool:
-    """Whether text that is marked with a tag is in another language than those in `languages`, or in none (zxx)."""
+    """Return True if a tag marks text in a language outside `languages`, or in none (zxx)."""
     code = re.split("[-_]", tag.lower())[0]
     return (
         len(code) > 1 and code not in ("und", "mul", "mis") and code not in languages
-    )  # x-none is no language of Word
+    )  # Word marks text without a language as x-none
 
 
 _RIGHT_TO_LEFT = frozenset(
@@ -45,22 +45,22 @@ _RIGHT_TO_LEFT_SCRIPTS = frozenset(["adlm", "arab", "hebr", "mand", "nkoo", "roh
 
 
 def is_right_to_left(tag: str) -> bool:
-    """Whether a language is written from right to left, by the script of its tag or its usual one."""
+    """Return True if a language is written from right to left, by the script of its tag or its usual script."""
     language, *others = re.split("[-_]", tag.lower())
     script = next((part for part in others[:1] if len(part) == 4), "")
     return script in _RIGHT_TO_LEFT_SCRIPTS or (not script and language in _RIGHT_TO_LEFT)
 
 
 def with_name(code: str, name: str) -> str:
-    """A tag with a name as its private part (BCP 47): of "en" and "small.2" that is "en-x-small-2"."""
+    """Add a name to a tag as its private part (BCP 47): "en" and "small.2" make "en-x-small-2"."""
     parts = re.findall("[a-z0-9]{1,8}", _plain(name))
     return code + _PRIVATE + "-".join(parts or ["model"])
 
 
 def model_name(folder: str) -> str:
-    """What a model that is no pair of languages is called by: the name of its folder in letters of ASCII and figures.
+    """Name a model that is not a pair of languages after its folder, in ASCII letters and digits.
 
-    One that would be read as a language has "model" before it.
+    A name that would be read as a language gets "model" in front.
     """
     name = "-".join(re.findall("[a-z0-9]+", _plain(folder))) or "model"
     return f"model-{name}" if find_language(name) else name
@@ -71,7 +71,7 @@ def _plain(name: str) -> str:
 
 
 def find_language(text: str) -> str:
-    """The tag of a common language by its tag, its English name or its own name, in any capitals; else ""."""
+    """Find a common language by its tag, its English name or its own name, in any capitals; return its tag, or ""."""
     text = text.strip()
     code, mark, region = text.replace("_", "-").partition("-")
     if code.lower() in LANGUAGE_NAMES and (not mark or re.fullmatch(r"[A-Za-z]{4}|[A-Za-z]{2}|\d{3}", region)):
@@ -88,7 +88,7 @@ def _tags_by_name() -> dict[str, str]:
 
 
 def require_language(name: str, tag: str) -> None:
-    """Refuse what is not written like a BCP 47 tag: "en", "pt-BR", "zh-Hans"."""
+    """Refuse text that is not written like a BCP 47 tag: "en", "pt-BR", "zh-Hans"."""
     if not re.fullmatch(_TAG, tag):
         raise ConfigError(f'{name} must be a language tag, like "en" or "pt-BR"; got {tag!r:.60}')
 
@@ -103,7 +103,7 @@ def parse_pair(pair: str) -> tuple[str, str]:
 
 
 def guess_languages(files: str | Sequence[str], columns: Sequence[str] = ()) -> tuple[str, str] | None:
-    """The languages that two columns, or the endings of two files, are called by (train.en, train.it.gz); else None."""
+    """Guess the languages of two columns, or of two files by their endings (train.en, train.it.gz); else None."""
     if len(columns) == 2 and all(tags := [find_language(column) for column in columns]) and tags[0] != tags[1]:
         return tags[0], tags[1]
     if isinstance(files, str) or len(files) != 2:

@@ -6,7 +6,7 @@ from typing import Literal
 from ..errors import ConfigError
 from .settings import COUNT_OR_NONE, SHARE, Checked, Range, setting
 
-# A larger size is a mistake: one matrix of it would fill the memory of any machine.
+# A larger size is a mistake: a single matrix would fill the memory of any machine.
 _WIDTH = Range(at_least=1, at_most=2**16)
 _DEPTH = Range(at_least=1, at_most=1_000)
 _VOCABULARY = Range(at_least=1, at_most=2**24)
@@ -110,7 +110,7 @@ class ModelConfig(Checked):
 
     @property
     def is_rotary(self) -> bool:
-        """Whether self-attention rotates queries and keys."""
+        """True if self-attention rotates queries and keys."""
         return self.positions.endswith("rotary")
 
     @property

@@ -29,7 +29,7 @@ class Recipe(Checked):
 
     @classmethod
     def read(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
-        """A recipe from a TOML file, with `section.key=value` overrides. Lists known keys when refusing one."""
+        """Read a recipe from a TOML file, with `section.key=value` overrides. Refusing a key lists the known ones."""
         tables = read_tables(path)
         changes = list(overrides)
         tables = apply_overrides(tables, changes)
@@ -40,7 +40,7 @@ class Recipe(Checked):
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
-        """A recipe from the tables of a TOML file."""
+        """Make a recipe from the tables of a TOML file."""
         sections: dict[str, Any] = {section.name: section.type for section in dataclasses.fields(cls)}
         elsewhere = full_names()
         refuse_unknown(tables, sections, where="the recipe", elsewhere=elsewhere)
@@ -56,7 +56,7 @@ class Recipe(Checked):
         )
 
     def tables(self) -> dict[str, dict[str, Any]]:
-        """This recipe as the tables of a TOML file: `Recipe.from_tables(recipe.tables())` equals it."""
+        """Return this recipe as the tables of a TOML file: `Recipe.from_tables(recipe.tables())` equals it."""
         tables = dataclasses.asdict(self)
         for name in FROM_VOCABULARY:
             del tables["model"][name]
@@ -67,7 +67,7 @@ class Recipe(Checked):
 
 
 def full_names() -> dict[str, str]:
-    """Every key with the tables that have it: "train.seed or decode.seed"."""
+    """Return every key with the tables that have it: "train.seed or decode.seed"."""
     names: dict[str, list[str]] = {}
     for section in dataclasses.fields(Recipe):
         for known in dataclasses.fields(cast(Any, section.type)):

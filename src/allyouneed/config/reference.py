@@ -35,7 +35,7 @@ SECTIONS: dict[str, type[Checked]] = {
 
 
 class SettingInfo(NamedTuple):
-    """One setting: its full name, allowed values, default as TOML, meaning, and the paper's value if it has one."""
+    """A setting: its full name, allowed values, default as TOML, meaning, and the paper's value if it has one."""
 
     section: str
     key: str
@@ -50,13 +50,13 @@ class SettingInfo(NamedTuple):
         return f"{self.section}.{self.key}"
 
     def describe(self) -> str:
-        """Its meaning, allowed values and the paper's value, as sentences."""
+        """Write its meaning, allowed values and the paper's value as sentences."""
         paper = f" In the paper: {self.paper}." if self.paper else ""
         return f"{_sentence(self.meaning)} {_sentence(self.values)}{paper}"
 
 
 def list_settings(section: str, *, imported: bool = False) -> list[SettingInfo]:
-    """The settings of a section of a recipe; with `imported`, those too that are there for imported models."""
+    """List the settings of a section of a recipe; with `imported`, also the settings for imported models."""
     return [
         SettingInfo(
             section,
@@ -72,7 +72,7 @@ def list_settings(section: str, *, imported: bool = False) -> list[SettingInfo]:
 
 
 def find_settings(name: str) -> list[SettingInfo]:
-    """The settings that `name` stands for: all of a section, one by its full name, or all keys of that name."""
+    """Find the settings that `name` stands for: all of a section, one by its full name, or all keys of that name."""
     if name in SECTIONS:
         return list_settings(name)
     known = [setting for section in SECTIONS for setting in list_settings(section, imported=True)]
@@ -80,7 +80,7 @@ def find_settings(name: str) -> list[SettingInfo]:
 
 
 def refuse_misspelt(name: str) -> None:
-    """Refuse the name of a setting that does not exist, if it resembles one that does."""
+    """Refuse the name of a setting that does not exist, if it resembles the name of an existing setting."""
     section, _, key = name.rpartition(".")
     elsewhere = {setting.key: setting.name for other in SECTIONS for setting in list_settings(other, imported=True)}
     if section in SECTIONS:
@@ -91,7 +91,7 @@ def refuse_misspelt(name: str) -> None:
 
 
 def commented_recipe(recipe: Recipe) -> str:
-    """A recipe as TOML with every setting below a comment that describes it; reading it gives the same recipe."""
+    """Write a recipe as TOML with every setting below a comment that describes it; reading it gives the same recipe."""
     lines = [f"#:schema {SCHEMA.as_uri()}"]
     for section in SECTIONS:
         if section == "data.corpus":
@@ -103,7 +103,7 @@ def commented_recipe(recipe: Recipe) -> str:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """The JSON Schema of a recipe, which editors complete and check TOML files with."""
+    """Return the JSON Schema of a recipe, which editors complete and check TOML files with."""
     sections = {section: _table_schema(section) for section in SECTIONS if "." not in section}
     sections["data"]["properties"]["corpus"] |= {"type": "array", "items": _table_schema("data.corpus")}
     return {

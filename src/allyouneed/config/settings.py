@@ -36,7 +36,7 @@ class Range:
         return " and ".join(f"{end.replace('_', ' ')} {bound}" for end, bound in self.ends().items())
 
     def ends(self) -> dict[str, float]:
-        """The bounds that are set, by name."""
+        """Return the bounds that are set, by name."""
         return {end: bound for end in _COMPARE if (bound := getattr(self, end)) is not None}
 
 
@@ -51,9 +51,9 @@ SEED = Range(at_least=0, at_most=2**63 - 1)
 def setting(
     default: Value, meaning: str, allowed: Range | None = None, *, paper: str = "", imported: bool = False
 ) -> Value:
-    """A field of a settings class; its metadata has its meaning, the range of a number, and the paper's value.
+    """Make a field of a settings class; its metadata has its meaning, the range of a number, and the paper's value.
 
-    One that is `imported` is there for models of other programs, whose bundles have it; it is not listed.
+    An `imported` setting is for models of other programs, whose bundles have it; it is not listed.
     """
     return field(default=default, metadata={"help": meaning, "range": allowed, "paper": paper, "imported": imported})
 
@@ -97,12 +97,12 @@ class Checked:
             object.__setattr__(self, known.name, float(value) if kind is float else value)
 
     def changed(self, *names: str) -> list[str]:
-        """Those of some fields that do not have their default."""
+        """List the fields among `names` that do not have their default."""
         defaults = {known.name: known.default for known in dataclasses.fields(self)}
         return [name for name in names if getattr(self, name) != defaults[name]]
 
     def describe_values(self, *names: str) -> str:
-        """Some of its values for a message; defaults are marked, since the user may not have set them."""
+        """Format some of its values for a message; defaults are marked, since the user may not have set them."""
         defaults = {known.name: known.default for known in dataclasses.fields(self)}
         return ", ".join(
             f"{name}={format_value(getattr(self, name))}{' (the default)' * (getattr(self, name) == defaults[name])}"
@@ -111,7 +111,7 @@ class Checked:
 
 
 def format_value(value: object) -> str:
-    """A value for a message, truncated if it is long."""
+    """Format a value for a message, truncated if it is long."""
     try:
         text = repr(value)
     except ValueError:  # Python does not print a number of more than 4,300 digits
@@ -120,7 +120,7 @@ def format_value(value: object) -> str:
 
 
 def read_tables(path: str | Path) -> dict[str, Any]:
-    """The tables of a TOML file, unchecked."""
+    """Read the tables of a TOML file, unchecked."""
     path = Path(path)
     try:
         if path.stat().st_size > LARGEST_RECIPE:
@@ -137,7 +137,7 @@ def read_tables(path: str | Path) -> dict[str, Any]:
 
 
 def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """Tables with `section.key=value` overrides applied."""
+    """Apply `section.key=value` overrides to tables."""
     for override in overrides:
         section, key, value = _parse_override(override)
         table = tables.setdefault(section, {})
@@ -149,7 +149,7 @@ def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> dict[st
 def build_settings(
     kind: type[Settings], table: object, *, where: str, elsewhere: Mapping[str, str] | None = None
 ) -> Settings:
-    """One settings class from a table of its fields.
+    """Build a settings class from a table of its fields.
 
     `where` names the table in an error message; `elsewhere` has the full names of keys that belong to other tables.
     """
@@ -171,7 +171,7 @@ def build_parts(kinds: Mapping[str, type], table: Mapping[str, Any], *, where: s
 
 
 def from_table(kind: Any, table: Any, optional: Collection[str] = (), *, name: str = "a value") -> Any:
-    """A dataclass from what `dataclasses.asdict` made of it, or JSON of that.
+    """Rebuild a dataclass from the result of `dataclasses.asdict`, or from JSON of that.
 
     Refuses values of other types, and a table without a field, unless the field is `optional`. `name` is for messages.
     """
@@ -194,7 +194,7 @@ def from_table(kind: Any, table: Any, optional: Collection[str] = (), *, name: s
 def refuse_unknown(
     table: Mapping[str, Any], known: Iterable[str], *, where: str, elsewhere: Mapping[str, str] | None = None
 ) -> None:
-    """Refuse a key that is not known, and name the one that was probably meant."""
+    """Refuse a key that is not known, and name the key that was probably meant."""
     known = sorted(known)
     for key in table:
         if key not in known:
@@ -227,7 +227,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _is_text(text: str) -> bool:
-    """Whether a file or a path can contain it: surrogates stand for bytes that were not UTF-8."""
+    """Return True if a file or a path can contain the text: surrogates stand for bytes that were not UTF-8."""
     return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -236,7 +236,7 @@ def _takes_tuple(kind: object) -> bool:
 
 
 def _as_tuple(value: object, kind: object) -> object:
-    """A list as a tuple: TOML has lists only, and a shell eats the quotation marks in one, or all but its commas."""
+    """Turn a list into a tuple: TOML only has lists, and a shell eats a list's quotation marks, or more."""
     if isinstance(value, str) and (get_origin(kind) is tuple or re.fullmatch(r"\[.*\]", value)):
         value = [part.strip().strip("\"'") for part in value.strip("[]").split(",")] if value.strip("[] ") else []
     if isinstance(value, list):
@@ -260,7 +260,7 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 def describe_type(kind: Any) -> str:
-    """The values of a type in words: "a whole number", 'one of "post", "pre"'."""
+    """Describe the values of a type in words: "a whole number", 'one of "post", "pre"'."""
     if _choices(kind):
         return " or ".join(describe_type(part) for part in _choices(kind))
     if get_origin(kind) is Literal:

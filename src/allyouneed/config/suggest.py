@@ -1,4 +1,4 @@
-"""What an unknown setting probably means: a name of another section or toolkit, or a misspelling."""
+"""Suggestions for an unknown setting: a name of another section or toolkit, or the right spelling."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
@@ -68,7 +68,7 @@ FOREIGN = {
 
 
 def suggestion(key: str, known: Collection[str], elsewhere: Mapping[str, str]) -> str:
-    """The setting that an unknown `key` probably means; empty if none is near.
+    """Suggest the setting that an unknown `key` probably means; empty if none is near.
 
     `known` are the keys of the table it is in; `elsewhere` has the full names of the keys of the other tables.
     """
@@ -87,7 +87,7 @@ def suggestion(key: str, known: Collection[str], elsewhere: Mapping[str, str]) -
 
 
 def near_path(path: str | Path) -> str:
-    """The name in the same folder that a path which does not exist probably means, as "; did you mean …?"; or ""."""
+    """Suggest the name in the same folder that a missing path probably means, as "; did you mean …?"; or ""."""
     path = Path(path)
     try:
         names = [other.name for other in path.parent.iterdir()]

@@ -138,7 +138,7 @@ def batches(
     skip: int = 0,
     part: tuple[int, int] = (0, 1),
 ) -> Iterator[Batch]:
-    """Batches without end, epoch after epoch, after the first `skip`.
+    """Yield batches without end, epoch after epoch, after the first `skip`.
 
     Targets are padded with `target_pad_id`, or with `pad_id` if both sides share a vocabulary. `part`, a number n
     and a count k, takes the pairs n, n + k, n + 2k, … of each batch, so that all parts have about the same lengths.

@@ -166,7 +166,7 @@ def mask_corpora(train: CleanPairs, condition: Callable[[CorpusEnd], bool]) -> M
 
 
 def _sample(mask: Mask, count: int, seed: int) -> Mask:
-    """`count` of the pairs in `mask`, drawn by `seed`."""
+    """Draw `count` of the pairs in `mask` by `seed`."""
     drawn = np.zeros_like(mask)
     drawn[np.flatnonzero(mask)[random.Random(seed).sample(range(int(mask.sum())), count)]] = True
     return drawn

@@ -102,7 +102,7 @@ class _Head:
         return tuple(" ".join(cell.split()) for cell in self.rows[row].cells)
 
     def filled(self) -> list[int]:
-        """How many cells of each row have text."""
+        """Count the cells of each row that have text."""
         return [sum(map(bool, self.cells(row))) for row in range(len(self.rows))]
 
     def sides(self, row: int, places: Sequence[int] = ()) -> tuple[str, str] | None:

@@ -39,7 +39,7 @@ def making_up(pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) 
 
     @lru_cache(REMEMBERED)
     def stem(pair: int) -> tuple[int, int, int]:
-        """Where the longest string that both sides have begins on each, and the number of letters to replace."""
+        """Find where the longest string on both sides begins on each, and count the letters to replace."""
         first = [letters.get(i) for i in pairs.source[pair]]
         second = pairs.target[pair]
         match = SequenceMatcher(None, first, second, autojunk=False).find_longest_match()

@@ -111,7 +111,7 @@ class Side:
         return Side(self.ids[np.repeat(self.starts[indices] - starts[:-1], lengths) + np.arange(starts[-1])], starts)
 
     def texts(self) -> list[str]:
-        """All sentences of a side that holds texts."""
+        """Decode all sentences of a side that holds texts."""
         content = self.ids.tobytes()
         return [content[start:end].decode() for start, end in pairwise(self.starts.tolist())]
 
@@ -132,7 +132,7 @@ class Side:
                 mapped.base.obj.madvise(mmap.MADV_DONTNEED)
 
     def lengths(self, indices: Indices) -> NDArray[np.int32]:
-        """How many ids each of these sentences has."""
+        """Count the ids of each of these sentences."""
         return (self.starts[indices + 1] - self.starts[indices]).astype(np.int32)
 
     def length_quantile(self, share: float) -> int:

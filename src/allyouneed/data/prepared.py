@@ -158,7 +158,7 @@ def show_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
 def compute_provenance(
     data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None
 ) -> dict[str, str]:
-    """Every source by its kind and the fingerprint of its content, or its address; every setting by its value."""
+    """List every source by its kind and the fingerprint of its content, or its address; and every setting's value."""
     provenance = {"format": str(PREPARED_FORMAT), "model.max_length": str(max_length)}
     for number, corpus in enumerate(data.corpora()):
         name = f"data.corpus[{number}]" if number else "data"
@@ -184,12 +184,12 @@ def prepared_folder(data: DataConfig, folder: Path, provenance: dict[str, str]) 
 
 
 def fingerprint(provenance: dict[str, str]) -> str:
-    """16 hexadecimal digits that differ for different provenances."""
+    """Return 16 hexadecimal digits that differ for different provenances."""
     return sha256(json.dumps(provenance).encode()).hexdigest()[:16]
 
 
 def describe_difference(then: dict[str, str], now: dict[str, str]) -> str:
-    """Every source and setting that differs, and how."""
+    """Name every source and setting that differs, and say how."""
     keys = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
     return ", ".join(f"{key} was {then.get(key)} and is {now.get(key)}" for key in keys)
 

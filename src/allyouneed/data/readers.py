@@ -86,7 +86,7 @@ def open_pairs(
 
 
 def read_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "") -> PairColumns | None:
-    """Which two columns of a table make the pairs; of lines of JSON, which two keys. None if neither is known."""
+    """Find the two columns of a table that make the pairs; in lines of JSON, the two keys. None if neither is known."""
     if isinstance(where, tuple) or is_task(where) or where.startswith("hf://"):
         return None
     path = Path(folder, where)
@@ -117,7 +117,7 @@ def describe_columns(where: Where, *, folder: str = "", columns: Sequence[str] =
 def read_pairs(
     where: Where, *, folder: str = "", columns: Sequence[str] = (), limit: int = 0, seed: int = 1
 ) -> list[Pair]:
-    """All the pairs that `where` names; with a `limit` only that many, drawn by `seed`, in their order.
+    """Read all the pairs that `where` names; with a `limit` only that many, drawn by `seed`, in their order.
 
     Refuses the first line without a pair, by file, line and reason, and a file without any.
     """
@@ -129,13 +129,13 @@ def read_pairs(
 
 
 def pair_lines(source: str | Path, target: str | Path) -> list[Pair]:
-    """Pairs of line n of one file with line n of the other, each read once. Refuses empty files and unequal lengths."""
+    """Pair line n of one file with line n of the other, each read once. Refuses empty files and unequal lengths."""
     name = f"{source}" if source == target else f"{source} + {target}"
     return _all_pairs(aligned_lines(Path(source), Path(target)), name)
 
 
 def _all_pairs(rows: Rows, name: str) -> list[Pair]:
-    """Refuses the first line without a pair, and a source without any."""
+    """Collect the pairs. Refuses the first line without a pair, and a source without any."""
     pairs = []
     for row in require_memory_for(rows, lambda row: sum(map(len, row)) if isinstance(row, Pair) else 0, name):
         if isinstance(row, Fault):

@@ -66,7 +66,7 @@ class PartReport:
             self.dropped[rule].merge(dropped)
 
     def excluded(self) -> int:
-        """How many pairs and malformed lines were dropped."""
+        """Count the pairs and malformed lines that were dropped."""
         return sum(rule.count for rule in self.dropped.values())
 
     def sentence(self) -> str:
@@ -144,7 +144,7 @@ class DataReport:
         ]
 
     def unused_rules(self) -> list[str]:
-        """Each rule that was not applied, with the share of the pairs that break it, and why."""
+        """Name each rule that was not applied, with the share of the pairs that break it, and say why."""
         return [
             f"kept the {share:.0%} {REASONS[rule]}: "
             + (

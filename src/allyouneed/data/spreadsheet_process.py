@@ -99,12 +99,12 @@ def _without_far_cells(path: str, sheet: str) -> tuple[str | BytesIO, list[str]]
 
 
 def _extent(places: Mapping[int, int]) -> int:
-    """How many columns or rows there are from the first to the last that have a cell."""
+    """Count the columns or rows from the first to the last that have a cell."""
     return max(places, default=0) - min(places, default=0) + 1
 
 
 def _without_far_places(counts: Mapping[int, int]) -> dict[int, int]:
-    """Columns or rows with their numbers of cells: of both sides of the widest gap, that with more cells."""
+    """Keep the side of the widest gap that has more cells: its columns or rows, with their numbers of cells."""
     places = sorted(counts)
     gap, first = max(((after - before, i) for i, (before, after) in enumerate(pairwise(places), 1)), default=(0, 0))
     if gap <= _WIDE_GAP:

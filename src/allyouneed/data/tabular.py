@@ -164,7 +164,8 @@ def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pa
 
 
 def csv_rows(path: Path) -> Iterator[NumberedCells]:
-    """All rows of a file with commas between its columns, or semicolons if its first line has no comma (RFC 4180).
+    """Yield the rows of a file with commas between its columns, or semicolons if its first line has no comma (RFC
+    4180).
 
     A row has at most 16 lines. All lines of a malformed row are skipped, or only the first if it has no end.
     """
@@ -224,7 +225,7 @@ def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Pa
 
 
 def _pairs(rows: Iterable[NumberedCells], picked: PairColumns, width: int) -> Iterator[tuple[Pair | Fault, LeftOut]]:
-    """Each row as a pair or a fault, and as it would be left out."""
+    """Yield each row as a pair or a fault, and as it would be left out."""
     for number, cells, lines in rows:
         if isinstance(cells, str):
             yield Fault(number, cells, lines), LeftOut(number, "")

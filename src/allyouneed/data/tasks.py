@@ -97,7 +97,7 @@ def text_split(source: str) -> Split:
 
 
 def _words(rng: random.Random) -> Iterator[str]:
-    """2 to 10 letters, each at most once: counting repetitions is another task, and takes longer to learn."""
+    """Draw 2 to 10 letters, each at most once: counting repetitions is another task, and takes longer to learn."""
     while True:
         yield "".join(rng.sample(string.ascii_lowercase, rng.randint(2, 10)))
 

@@ -100,7 +100,7 @@ def _rank(weights: Sequence[float], total: float, number: float, top_p: float) -
 
 
 def _nucleus(weights: Sequence[float], total: float, top_p: float) -> int:
-    """How many of the first weights are enough for the share `top_p` of the total; all, if they are not."""
+    """Count how many of the first weights reach the share `top_p` of the total; all, if they do not."""
     if top_p >= 1:
         return len(weights)
     enough = (rank for rank, reached in enumerate(accumulate(weights), start=1) if reached >= top_p * total)
@@ -108,7 +108,7 @@ def _nucleus(weights: Sequence[float], total: float, top_p: float) -> int:
 
 
 def _weights(gains: Sequence[float], temperature: float) -> list[float]:
-    """Probabilities at a temperature, relative to the first, which is the highest."""
+    """Compute probabilities at a temperature, relative to the first, which is the highest."""
     return [math.exp((gain - gains[0]) / temperature) for gain in gains]
 
 

@@ -15,7 +15,7 @@ from ..nn import MultiHeadAttention, Transformer
 
 @contextmanager
 def using_attention(model: Transformer, attention: Callable[..., Tensor]) -> Iterator[None]:
-    """Every attention of `model` computes equation 1 by the function `attention` inside the block."""
+    """Let every attention of `model` compute equation 1 by the function `attention` inside the block."""
     parts = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
     before = [vars(part).get("attention") for part in parts]
     for part in parts:
@@ -40,7 +40,7 @@ def fused_attention(
 
 
 def attention_bias(attn_mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """The attention bias of a mask: added to the scores, it is 0 where True and very low where False."""
+    """Turn a mask into an attention bias: added to the scores, it is 0 where True and very low where False."""
     # Half the lowest number: added to any score it makes its weight 0, and the sum does not overflow to −∞,
     # which would give NaN for a query with every key masked.
     low = torch.finfo(dtype).min / 2

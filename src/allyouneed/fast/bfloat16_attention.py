@@ -1,7 +1,8 @@
 """Multi-head attention and its gradient as one function of autograd: `bfloat16_forward.py` trains with it on a CPU.
 
-`nn/attention.py` and the options beside it are the definition. Query, key and value are one product, split into heads
-once; the scores are batched products in float32, which for short sentences take half the time of the fused kernel.
+`nn/attention.py` and the options in `younger/` are the definition. Query, key and value are one product, split into
+heads once; the scores are batched products in float32, which for short sentences take half the time of the fused
+kernel.
 """
 
 import math
@@ -26,7 +27,7 @@ def attend(
     mask: Tensor,
     shape: tuple[int, int, int],
 ) -> Tensor:
-    """The attention `part` of the rows y to those of the memory.
+    """Compute the attention `part` of the rows y to the rows of the memory.
 
     `mask` is an attention bias that broadcasts to (B, H, T, S), `shape` is B, T and S. Shapes, with rows of all
     sentences and of padding: y (R, D), memory (M, D) → (R, D).
@@ -43,7 +44,7 @@ def attend(
 
 
 class _Attention(torch.autograd.Function):
-    """Multi-head attention of the rows y to those of the memory, or to themselves if that is None.
+    """Multi-head attention of the rows y to the rows of the memory, or to themselves if the memory is None.
 
     `shape` is B, T and S. `maps` are weight and bias of query, key, value and output, then the gains of query-key norm.
     Scores, weights and their products with the values are float32.
@@ -118,7 +119,7 @@ class _Attention(torch.autograd.Function):
 
 
 def _softmax(scores: Tensor) -> Tensor:
-    """The softmax of every row; PyTorch computes rows shorter than a register faster as columns."""
+    """Compute the softmax of every row; PyTorch computes rows shorter than a register faster as columns."""
     return scores.softmax(-1) if scores.size(-1) >= REGISTER else scores.mT.softmax(-2).mT
 
 
@@ -129,33 +130,33 @@ def _softmax_backward(gradient: Tensor, weights: Tensor) -> Tensor:
 
 
 def _normalize(x: Tensor, gain: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Vectors scaled to a mean square of 1, times the gain; and what the backward pass needs."""
+    """Scale vectors to a mean square of 1, times the gain; also return the tensors for the backward pass."""
     scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + EPS)
     normalized = x * scale
     return normalized * gain, normalized, scale, gain
 
 
 def _normalize_backward(gradient: Tensor, normalized: Tensor, scale: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of x and of the gain."""
+    """Compute the gradients of x and of the gain."""
     product = gradient * normalized
     along = (product @ gain)[..., None] / gain.numel()
     return (gradient * gain - normalized * along) * scale, product.sum((0, 1))
 
 
 def _project(rows: Tensor, maps: tuple[Tensor, ...], heads: int, sentences: int, length: int) -> tuple[Tensor, Tensor]:
-    """Several linear maps of the same rows as one product, split into heads; and the weight of that product."""
+    """Compute several linear maps of the same rows as one product, split into heads; also return its weight."""
     weight, bias = (torch.cat([one.to(rows.dtype) for one in both]) for both in (maps[::2], maps[1::2]))
     return _split(linear_of_rows(rows, weight, bias), len(maps) // 2, heads, sentences, length), weight
 
 
 def _split(rows: Tensor, maps: int, heads: int, sentences: int, length: int) -> Tensor:
-    """(R, maps·H·K) → (maps, B·H, L, K), in float32."""
+    """Split rows into heads, in float32: (R, maps·H·K) → (maps, B·H, L, K)."""
     split = rows[: sentences * length].view(sentences, length, maps, heads, -1).permute(2, 0, 3, 1, 4)
     return split.to(torch.float32, memory_format=torch.contiguous_format).flatten(1, 2)
 
 
 def _join(maps: list[Tensor], heads: int, *, like: Tensor) -> Tensor:
-    """Several (B·H, L, K) → (R, maps·H·K), with as many rows as `like` and of its dtype."""
+    """Join several (B·H, L, K) to (R, maps·H·K), with as many rows as `like` and in its dtype."""
     both, length, width = maps[0].shape
     rows = like.new_empty(len(like), len(maps) * heads * width)
     rows[both // heads * length :] = 0
@@ -166,5 +167,5 @@ def _join(maps: list[Tensor], heads: int, *, like: Tensor) -> Tensor:
 
 
 def _alternating(weight_and_bias: tuple[Tensor, Tensor], count: int) -> list[Tensor]:
-    """The gradients of several maps in a row: weight, bias, weight, bias, …"""
+    """List the gradients of several maps in a row: weight, bias, weight, bias, …"""
     return [tensor for pair in zip(*(both.chunk(count) for both in weight_and_bias), strict=True) for tensor in pair]

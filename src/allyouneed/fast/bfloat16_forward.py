@@ -1,8 +1,8 @@
 """The loss of a batch in bfloat16 on a CPU, computed in fewer and larger operations.
 
-`nn/` is the definition. Here a sublayer is one function of autograd with its gradient written out (that of attention
-in `bfloat16_attention.py`), every
-tensor is cast to the dtype of the products once, and a product adds its bias and applies the ReLU itself.
+`nn/` is the definition. Here a sublayer is one function of autograd with its gradient written out (attention's
+is in `bfloat16_attention.py`), every tensor is cast to the dtype of the products once, and a product adds its bias
+and applies the ReLU itself.
 
 The vectors of a side are rows of one matrix, in bfloat16 with more rows of zeros up to a round number: oneDNN generates
 machine code for every new shape, which takes longer than the product itself, and batches have hundreds of shapes.
@@ -28,7 +28,7 @@ from .bfloat16_attention import attend
 from .bfloat16_linear import linear_of_rows, weight_gradients
 from .loss import loss_of_hidden_states, projected_loss, round_up
 
-LONGEST = 128  # tokens of a sentence: the attention weights of longer ones take too much memory
+LONGEST = 128  # tokens of a sentence: attention weights of longer sentences take too much memory
 
 
 def bfloat16_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
@@ -41,14 +41,14 @@ def bfloat16_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tens
 
 
 def is_supported(model: Transformer) -> bool:
-    """Whether this file has the parts that the config of `model` names."""
+    """Return True if this file has the parts that the config of `model` names."""
     config = model.config
     parts = (config.norm, config.activation, config.attention_dropout)
     return parts == ("post", "relu", 0) and config.d_k == config.d_v
 
 
 def through_model(model: Transformer, source: Tensor, target: Tensor, dtype: torch.dtype) -> Tensor:
-    """`model.hidden_states(source, target)` with products in `dtype`, in float32: (B, S), (B, T) → (B, T, D)."""
+    """Compute `model.hidden_states(source, target)` with products in `dtype`: (B, S), (B, T) → (B, T, D) in float32."""
     source_vectors, target_vectors = _embed(model, source, target)
     x = _as_rows(model.source_position(source_vectors), dtype)
     memory_mask = attention_bias(padding_mask(source, model.config.pad_id), torch.float32)
@@ -60,7 +60,7 @@ def through_model(model: Transformer, source: Tensor, target: Tensor, dtype: tor
 
 
 def _embed(model: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The embeddings of both sides: of a table that they share in one lookup, which makes one gradient of its size."""
+    """Embed both sides: with a shared table in one lookup, which makes one gradient of the table's size."""
     if model.source_embedding is not model.target_embedding:
         return model.source_embedding(source), model.target_embedding(target)
     vectors = model.source_embedding(torch.cat((source.flatten(), target.flatten())))
@@ -69,7 +69,7 @@ def _embed(model: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, 
 
 
 def _as_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """(B, L, D) → (R, D), with zeros at the end in bfloat16."""
+    """Flatten (B, L, D) to rows (R, D), in bfloat16 with zeros at the end."""
     rows = x.flatten(0, 1)
     return F.pad(rows, (0, 0, 0, round_up(len(rows)) - len(rows))) if dtype == torch.bfloat16 else rows
 
@@ -112,7 +112,7 @@ def _feed_forward(part: FeedForward, y: Tensor) -> Tensor:
 
 
 def _add_and_norm(part: Residual, x: Tensor, z: Tensor, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
-    """Norm(x + Dropout(z)) in float32, and in the dtype of z for the products of the next sublayer."""
+    """Compute Norm(x + Dropout(z)) in float32, and in the dtype of z for the products of the next sublayer."""
     norm = part.norm
     p = part.dropout.p if part.dropout.training else 0.0
     factors = None

@@ -4,12 +4,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# oneDNN refuses products in bfloat16 on a processor without instructions for it, such as one with AVX2 alone.
+# oneDNN refuses products in bfloat16 on a processor without instructions for it, such as a processor with only AVX2.
 HAS_ONEDNN = bool(torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported())  # type: ignore[no-untyped-call]
 
 
 def linear_of_rows(rows: Tensor, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
-    """Rows @ weight.T + bias, then ReLU if so asked; in bfloat16 by oneDNN in one pass where it can."""
+    """Compute rows @ weight.T + bias, then ReLU if asked; in bfloat16 by oneDNN in one pass where it can."""
     bias = bias.to(rows.dtype)
     if rows.dtype == torch.bfloat16 and HAS_ONEDNN:
         after = "relu" if relu else "none"
@@ -19,7 +19,7 @@ def linear_of_rows(rows: Tensor, weight: Tensor, bias: Tensor, *, relu: bool = F
 
 
 def weight_gradients(grad_output: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of weight and bias, in float32."""
+    """Compute the gradients of weight and bias, in float32."""
     columns = grad_output.mT
     if grad_output.size(1) < rows.size(1):
         columns = columns.contiguous()  # less work than to transpose them inside the product

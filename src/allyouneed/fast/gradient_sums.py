@@ -1,7 +1,7 @@
 """How workers sum their gradients and share the weights: each worker updates a part of the parameters.
 
 A gradient goes to the worker that updates its weight, and the new weight from there to all others. So a number moves as
-often as in an all-reduce, but each worker does its part of the optimizer's work alone, of which Muon has much.
+often as in an all-reduce, but each worker does only its part of the optimizer's work, and Muon has much of that.
 """
 
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ class DividedWeights:
 
 
 def _in_one_piece(parameters: Sequence[nn.Parameter], *, like: Tensor) -> Tensor:
-    """Move some parameters into one tensor, each at the beginning of a cache line; returns the tensor."""
+    """Move some parameters into one tensor, each at the beginning of a cache line; return the tensor."""
     sizes = [-(-parameter.numel() // ALIGNMENT) * ALIGNMENT for parameter in parameters]
     piece = like.new_zeros(sum(sizes), requires_grad=False)
     for parameter, region in zip(parameters, torch.split(piece, sizes), strict=True):

@@ -1,8 +1,8 @@
 """The loss (§5.4) from the hidden states before the projection, a block of rows at a time.
 
-`train/loss.py` is the definition. Here the logits of a batch, by far its largest tensor, never exist all at once. Where
-a batch goes through the model twice with different dropout (R-Drop), the loss measures how far the two predictions
-differ, too.
+`train/loss.py` is the definition. Here the logits of a batch, by far its largest tensor, never exist all at once. If
+a batch goes through the model twice with different dropout (R-Drop), the loss also measures how far the two
+predictions differ.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ def projected_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Ten
 
 
 def loss_of_hidden_states(model: Transformer, hidden_states: Tensor, batch: Batch, config: TrainConfig) -> Tensor:
-    """The mean loss of the tokens to predict from the hidden states before the projection, (B, T, D) → ()."""
+    """Compute the mean loss of the tokens to predict from the hidden states before the projection, (B, T, D) → ()."""
     return fused_linear_cross_entropy(
         hidden_states.float(),
         model.projection.table,
@@ -52,7 +52,7 @@ def fused_linear_cross_entropy(
     r_drop: float = 0.0,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """`mean_loss` of the logits `hidden_states @ table.T + bias`, and its gradient, without holding all logits.
+    """Compute `mean_loss` of the logits `hidden_states @ table.T + bias`, and its gradient, without holding all logits.
 
     With `r_drop`, the second half of the batch repeats the first, and `r_drop` / 2 times their `symmetric_kl` is added
     to the loss.
@@ -76,7 +76,7 @@ def packed_linear_cross_entropy(
     r_drop: float = 0.0,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """`fused_linear_cross_entropy` of the tokens alone: rows (N, D), right (N,) → ()."""
+    """Compute `fused_linear_cross_entropy` of tokens without padding: rows (N, D), right (N,) → ()."""
     if bias is not None:  # the weight of a further number, which is 1 in every row
         rows = F.pad(rows, (0, 1), value=1.0)
         table = torch.cat((table, bias[:, None]), 1)
@@ -145,9 +145,9 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
 
 
 def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: float) -> Tensor:
-    """Loss of some rows without the ε/V term, (N, V) and (N, 1) → (); `logits` are overwritten with its gradient.
+    """Compute the loss of some rows without the ε/V term, (N, V) and (N, 1) → (); turn `logits` into its gradient.
 
-    The gradient is p minus the rest of q, plus that of `_symmetric_kl` with R-Drop.
+    The gradient is p minus the rest of q, plus the gradient of `_symmetric_kl` with R-Drop.
     """
     exact = logits.float()
     if _is_bfloat16_on_cpu(logits) and not r_drop:
@@ -167,7 +167,7 @@ def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: floa
 
 
 def _exponentials_into_gradient(logits: Tensor, right: Tensor, smoothing: float) -> Tensor:
-    """The same in the memory of the logits, with one exponential for each, which the CPU cache then keeps."""
+    """Do the same in the memory of the logits, with one exponential for each, which the CPU cache then keeps."""
     highest = logits.amax(-1, keepdim=True)
     of_right = logits.sub_(highest).gather(-1, right)
     total = logits.exp_().sum(-1, keepdim=True)
@@ -176,7 +176,7 @@ def _exponentials_into_gradient(logits: Tensor, right: Tensor, smoothing: float)
 
 
 def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
-    """`symmetric_kl` of neighbouring rows, summed, (2N, V) → (), and its gradient for their logits, (2N, V).
+    """Sum `symmetric_kl` of neighbouring rows, (2N, V) → (), and compute its gradient for their logits, (2N, V).
 
     With d = log p − log q, the gradient for the logits of p is (p (d − Σ p d) + p − q) / 2.
     """
@@ -193,14 +193,14 @@ def _is_bfloat16_on_cpu(x: Tensor) -> bool:
 
 
 def _block_sizes(x: Tensor) -> tuple[int, int]:
-    """The number of logits that one product computes, and the number that elementwise work takes at a time."""
+    """Return how many logits a product computes, and how many elementwise work takes at a time."""
     if _is_bfloat16_on_cpu(x):
         return 2**23, 2**18
     return (2**23, 2**19) if x.device.type == "cpu" else (2**27, 2**27)
 
 
 def round_up(rows: int) -> int:
-    """The next multiple of 16, and of an eighth of the largest power of two that is not above `rows`.
+    """Return the next multiple of 16, and of an eighth of the largest power of two that is not above `rows`.
 
     So batches of many lengths have products of few shapes. On a CPU, oneDNN generates machine code for every new shape
     of a product in bfloat16. That takes about 4 ms, longer than most products of a small model.
@@ -210,7 +210,7 @@ def round_up(rows: int) -> int:
 
 
 def round_down(rows: int) -> int:
-    """The largest such number that is not above `rows`; `rows` itself if there is none."""
+    """Return the largest such number that is not above `rows`; `rows` itself if there is none."""
     return rows // _step(rows) * _step(rows) or rows
 
 

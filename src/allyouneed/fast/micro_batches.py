@@ -39,7 +39,7 @@ class MicroBatches:
     def _attempt(
         self, model: Transformer, batches: Sequence[Batch], config: TrainConfig
     ) -> tuple[Tensor, Tensor] | None:
-        # A function of its own, so that no reference keeps the tensors of a failed attempt when the next one starts.
+        # A function of its own, so that no reference keeps the tensors of a failed attempt when the next starts.
         try:
             return self.gradients(model, [part for batch in batches for part in batch.split(self.count)], config)
         except (MemoryError, RuntimeError) as error:

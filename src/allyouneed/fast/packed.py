@@ -1,7 +1,7 @@
 """The loss of a batch without its padding: for GPUs.
 
-The modules are those of the model; only embedding and positions take their tokens one by one here, and attention gets
-a `PackedMask`. Nothing in it makes the host wait for the device.
+The modules are the model's own; only embedding and positions take their tokens one by one here, and attention gets
+a `PackedMask`. It never makes the host wait for the device.
 """
 
 import math
@@ -39,7 +39,7 @@ def packed_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor
 
 
 def packed_hidden_states(model: Transformer, batch: PackedBatch) -> Tensor:
-    """`model.hidden_states` of the tokens of a target: (M, D)."""
+    """Compute `model.hidden_states` of the tokens of a target: (M, D)."""
     sources = batch.source_sentences
     targets = batch.target_sentences
     x = embed_tokens(model.source_embedding, model.source_position, batch.source, sources.positions)[None]

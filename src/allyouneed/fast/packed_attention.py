@@ -2,8 +2,8 @@
 
 A packed batch goes through the same modules as a padded one, as a single row of N tokens; a `PackedMask` in the place
 of a mask says which of them belong together. On a GPU, in bfloat16, its attention is FlashAttention's kernel for
-sequences of different lengths, which needs no mask in memory. Everywhere else, the sentences are padded for the
-attention alone; this is the definition of what the kernel computes.
+sequences of different lengths, which needs no mask in memory. Everywhere else, the sentences are padded, only for the
+attention; this is the definition of the kernel's result.
 """
 
 from collections.abc import Callable
@@ -31,19 +31,19 @@ def load_flash() -> None:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:  # before 2.10
         return
-    if "window_size" in signature(varlen_attn).parameters:  # earlier ones have another argument for causal attention
+    if "window_size" in signature(varlen_attn).parameters:  # earlier versions mark causal attention otherwise
         _kernel = varlen_attn  # type: ignore[assignment]
 
 
 class PackedMask(NamedTuple):
-    """A token of `queries` may attend to those of `keys` in the same sentence; if causal, not to later ones."""
+    """A token of `queries` may attend to tokens of `keys` in the same sentence; if causal, not to later ones."""
 
     queries: PackedSentences
     keys: PackedSentences
     is_causal: bool
 
     def padded(self) -> Tensor:
-        """The same for the padded batch: (B, 1, 1 or T, S); bool, True = may attend."""
+        """Make the mask of the padded batch: (B, 1, 1 or T, S); bool, True = may attend."""
         keys = self.keys
         is_token = torch.zeros(len(keys.offsets) - 1, keys.longest, dtype=torch.bool, device=keys.cells.device)
         is_token = is_token.view(-1).index_fill(0, keys.cells, True).view_as(is_token)[:, None, None]
@@ -53,7 +53,7 @@ class PackedMask(NamedTuple):
 
 
 def packed_attention(query: Tensor, key: Tensor, value: Tensor, mask: PackedMask, *, dropout: float = 0.0) -> Tensor:
-    """Equation 1 of packed sentences. Shapes: (1, H, N, K) each → (1, H, N, Kv)."""
+    """Compute equation 1 of packed sentences. Shapes: (1, H, N, K) each → (1, H, N, Kv)."""
     if fits_flash(query, value, dropout):
         return flash_attention(query, key, value, mask)
     padded = (mask.queries.pad(query), mask.keys.pad(key), mask.keys.pad(value))
@@ -61,7 +61,7 @@ def packed_attention(query: Tensor, key: Tensor, value: Tensor, mask: PackedMask
 
 
 def fits_flash(query: Tensor, value: Tensor, dropout: float) -> bool:
-    """Whether FlashAttention can compute this attention: on a GPU, in 16 bits, without dropout of the weights."""
+    """Return True if FlashAttention can compute this: on a GPU, in 16 bits, without dropout of the weights."""
     width = query.size(-1)
     return (
         _kernel is not None
@@ -75,7 +75,7 @@ def fits_flash(query: Tensor, value: Tensor, dropout: float) -> bool:
 
 
 def flash_attention(query: Tensor, key: Tensor, value: Tensor, mask: PackedMask) -> Tensor:
-    """`attention` of packed sentences by FlashAttention. Shapes: (1, H, N, K) each → (1, H, N, K)."""
+    """Compute `attention` of packed sentences by FlashAttention. Shapes: (1, H, N, K) each → (1, H, N, K)."""
     tokens = (x[0].transpose(0, 1) for x in (query, key, value))  # (1, H, N, K) → (N, H, K)
     assert _kernel is not None
     attended = _kernel(

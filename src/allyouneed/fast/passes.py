@@ -1,7 +1,8 @@
-"""Which function computes the loss of a batch in a run: a fast one, if it equals the definition, or the definition.
+"""The choice of the function that computes the loss in a run: a fast one, if it equals the definition, else the
+definition.
 
-A fast one is compared with `train.gradients.batch_loss` on a small batch when a run begins. So edits of the files of
-`nn/`, subclasses, hooks and replaced functions are seen alike, and what is trained is what these files say.
+A fast function is compared with `train.gradients.batch_loss` on a small batch when a run begins. So edits of the files
+of `nn/`, subclasses, hooks and replaced functions are seen alike, and what is trained is what these files say.
 """
 
 from collections.abc import Iterator
@@ -28,13 +29,13 @@ from .packed_attention import load_flash
 from .packed_batch import packed_ahead
 from .prefetch import prefetch
 
-LENGTHS = (2, 70, 9)  # tokens of the sentences of the comparison; one is longer than a tile of an attention kernel
-SEEDS = 0, 1, 2  # of batches, of which one must be equal: a ReLU whose input rounds to the other side of 0 is seldom
+LENGTHS = (2, 70, 9)  # tokens of the sentences to compare; one is longer than a tile of an attention kernel
+SEEDS = 0, 1, 2  # of three batches, one of which must match: rounding can flip a ReLU, but rarely
 TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.15}  # of the norm of the gradient; a tenth of it, of the loss
 
 
 def choose_loss(model: Transformer, config: TrainConfig) -> tuple[BatchLoss, str]:
-    """The fastest function that equals the definition, and why that is the definition itself, if it is."""
+    """Choose the fastest function that equals the definition; if that is the definition itself, also say why."""
     fast = fast_loss(model, config)
     if reason := find_difference(fast, model, config):
         return batch_loss, f"{describe_change(model)} ({reason})"
@@ -44,14 +45,14 @@ def choose_loss(model: Transformer, config: TrainConfig) -> tuple[BatchLoss, str
 def made_ahead(
     batches: Iterator[Batch], loss_of: BatchLoss, model: Transformer, config: TrainConfig
 ) -> Iterator[Batch]:
-    """The same batches; for a GPU a thread makes them ahead, as `loss_of` needs them."""
+    """Yield the same batches; for a GPU a thread makes them ahead, as `loss_of` needs them."""
     if loss_of is packed_loss:
         return packed_ahead(batches, model.config, twice=config.r_drop > 0)
     return prefetch(batches) if runs_ahead(next(model.parameters()).device) else batches
 
 
 def fast_loss(model: Transformer, config: TrainConfig) -> BatchLoss:
-    """The fastest function for this model and its device."""
+    """Return the fastest function for this model and its device."""
     device = next(model.parameters()).device
     if runs_ahead(device):
         load_flash()
@@ -62,12 +63,13 @@ def fast_loss(model: Transformer, config: TrainConfig) -> BatchLoss:
 
 
 def find_difference(loss_of: BatchLoss, model: Transformer, config: TrainConfig) -> str:
-    """How `loss_of` and its gradients differ from `batch_loss` and its, beyond rounding; empty if they do not.
+    """Say how `loss_of` and its gradients differ from `batch_loss` and its, beyond rounding; empty if they do not.
 
     A batch of short and long sentences goes through both, with the same random numbers, in float32 and then in the
-    precision of `config`; on a GPU without dropout, which draws its numbers for the tokens alone where there is no
-    padding. The losses are compared for confident predictions, too, which an untrained model does not make. Gradients
-    and random numbers of the caller stay.
+    precision of `config`; on a GPU without dropout, since a batch without padding draws other random numbers. The
+    losses
+    are also compared for confident predictions, which an untrained model does not make. Gradients and random numbers of
+    the caller stay.
     """
     dropout = without_dropout(model) if loss_of is packed_loss else nullcontext()
     with _as_before(model), dropout, exact_products():
@@ -118,7 +120,7 @@ class _Confident(nn.Module):
 
 @torch.no_grad()
 def _find_loss_difference(config: TrainConfig) -> str:
-    """How the fused loss differs from that of `train/` for confident predictions; empty if it does not."""
+    """Say how the fused loss differs from the loss of `train/` for confident predictions; empty if it does not."""
     model: Any = _Confident()
     target = torch.stack((torch.arange(1, 12), torch.arange(11, 0, -1)))  # the second row is predicted wrongly
     target[:, 8:] = model.config.pad_id
@@ -145,7 +147,7 @@ def _small_batch(model: Transformer, seed: int) -> Batch:
 
 @contextmanager
 def without_dropout(model: Transformer) -> Iterator[None]:
-    """Every probability of dropout is 0 inside the block."""
+    """Set every probability of dropout to 0 inside the block."""
     kinds = {Dropout: "p", MultiHeadAttention: "dropout"}
     parts = [(part, name) for part in model.modules() for kind, name in kinds.items() if isinstance(part, kind)]
     before = [getattr(part, name) for part, name in parts]
@@ -160,7 +162,7 @@ def without_dropout(model: Transformer) -> Iterator[None]:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """A GPU multiplies float32 without rounding to TF32 inside the block, though the caller may have allowed it."""
+    """Let a GPU multiply float32 without rounding to TF32 inside the block, though the caller may have allowed it."""
     before = torch.backends.cuda.matmul.fp32_precision
     torch.backends.cuda.matmul.fp32_precision = "ieee"
     try:
@@ -182,7 +184,7 @@ def _loss_and_gradients(
 
 @contextmanager
 def _as_before(model: Transformer) -> Iterator[None]:
-    """Mode, gradients and random numbers are as before when the block ends."""
+    """Restore mode, gradients and random numbers when the block ends."""
     was_training = model.training
     device = next(model.parameters()).device
     before = [(parameter, parameter.grad) for parameter in model.parameters()]

@@ -7,13 +7,13 @@ from typing import TypeVar
 
 _Item = TypeVar("_Item")
 
-BATCHES_AHEAD = 2  # batches that wait: one for the next update, and one because they take different times
+BATCHES_AHEAD = 2  # batches that wait: the next update's, and another because they take different times
 
 
 def prefetch(items: Iterator[_Item], *, ahead: int = BATCHES_AHEAD) -> Iterator[_Item]:
-    """The same items in the same order; one thread makes the next `ahead` while the caller works with one.
+    """Yield the same items in the same order; a thread makes the next `ahead` while the caller works with one.
 
-    `items` is used by that thread alone. An exception is raised where its item would come. The thread ends with the
+    Only that thread uses `items`. An exception is raised where its item would come. The thread ends with the
     last item, and when the generator is closed; up to `ahead` items that were taken from `items` are then lost.
     """
     end = object()

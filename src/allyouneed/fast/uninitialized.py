@@ -1,4 +1,4 @@
-"""Models without initial weights, for those whose weights are read from a file or never used."""
+"""Models without initial weights, for models whose weights are read from a file or never used."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ class UninitializedWeights(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Call what PyTorch was about to call, unless it draws random numbers."""
+        """Pass PyTorch's calls on, unless they draw random numbers."""
         kwargs = kwargs or {}
         if func in _RANDOM:
             return kwargs["tensor"] if "tensor" in kwargs else args[0]

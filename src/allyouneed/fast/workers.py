@@ -22,7 +22,7 @@ _Result = TypeVar("_Result")
 
 
 class Workers:
-    """The workers of a run: this process alone. `WorkerGroup` is the same for several."""
+    """The workers of a run: only this process. `WorkerGroup` is the same for several."""
 
     rank = 0
     count = 1
@@ -31,38 +31,38 @@ class Workers:
         """Give all workers the weights of the first, and each its part of the optimizer's state."""
 
     def detach(self) -> None:
-        """Leave the group: the following updates are of this process alone."""
+        """Leave the group: this process makes the following updates by itself."""
 
     def gradients(self, local: Gradients, *, first: int) -> Gradients:
-        """The gradients of whole batches, where `local` gives those of this worker's part; from update `first` on."""
+        """Return the gradients of whole batches from update `first` on; `local` gives only this worker's part."""
         return local
 
     def gather(self, number: int) -> list[int]:
-        """The numbers that the workers pass, in their order; returns when every worker has called it."""
+        """Collect the numbers that the workers pass, in their order; returns when every worker has called it."""
         return [number]
 
     def agree(self, number: int) -> int:
-        """The largest of the numbers that the workers pass."""
+        """Return the largest of the numbers that the workers pass."""
         return max(self.gather(number))
 
     def from_first(self, act: Callable[[], _Result]) -> _Result:
-        """The result of `act`, which only the first worker calls."""
+        """Return the result of `act`, which only the first worker calls."""
         return act()
 
     @contextmanager
     def whole_optimizer(self, optimizer: Optimizer) -> Iterator[None]:
-        """The optimizer of the first worker has the state of every parameter inside the block."""
+        """Give the first worker's optimizer the state of every parameter inside the block."""
         yield
 
 
 def workers_here(count: int) -> int:
-    """How many of `count` workers are processes of this machine: all, unless torchrun has started them on several."""
+    """Count the processes of this machine among `count` workers: all, unless torchrun has started them on several."""
     by_torchrun = os.environ.get("WORLD_SIZE") == str(count)
     return int(os.environ.get("LOCAL_WORLD_SIZE", count)) if by_torchrun else count
 
 
 class WorkerGroup(Workers):
-    """The processes of the default group of `torch.distributed`, of which each makes a part of an update."""
+    """The processes of the default group of `torch.distributed`, each of which makes a part of an update."""
 
     def __init__(self) -> None:
         self.rank = dist.get_rank()
@@ -129,14 +129,14 @@ class WorkerGroup(Workers):
             torch.cuda.manual_seed(seed)
 
     def _gather(self, numbers: Sequence[float]) -> Tensor:
-        """The numbers of all workers, (workers, numbers); returns when every worker has called it."""
+        """Gather the numbers of all workers, (workers, numbers); returns when every worker has called it."""
         gathered = [torch.empty(len(numbers), dtype=torch.float64) for _ in range(self.count)]
         dist.all_gather(gathered, torch.tensor(numbers, dtype=torch.float64))
         return torch.stack(gathered)
 
 
 def divide(optimizer: Optimizer, parameters: Sequence[nn.Parameter], count: int) -> list[int]:
-    """The worker that updates each parameter, so that all have about the same work."""
+    """Choose the worker that updates each parameter, so that all have about the same work."""
     muon = {id(p) for group in optimizer.param_groups if group.get("update") == "muon" for p in group["params"]}
     # Per number, a product of Newton–Schulz for 16 rows takes about as long as all that Adam does.
     costs = [p.numel() * (1 + min(p.shape) / 16 if id(p) in muon else 1) for p in parameters]

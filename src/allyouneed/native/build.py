@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 LIBRARY = FOLDER / "libengine.bin"  # on every system; Python would take a .so for a module of its own
 MODULE = FOLDER / "engine.wasm"  # the same for browsers
 
-# Contraction would fuse a product with a sum, whose rounding depends on the processor.
+# Contraction would fuse a product with a sum, and its rounding depends on the processor.
 FLAGS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-g0"]
 AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
 DOT = ["-march=armv8.2-a+dotprod"]
@@ -30,9 +30,9 @@ KERNELS = {
     "wasm32": {"wasm": ["-msimd128"]},
 }
 ZIG = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]  # it would take all that this processor has
-ZIG_FLAGS = {DOT[0]: "-mcpu=generic+dotprod"}  # what it calls them
+ZIG_FLAGS = {DOT[0]: "-mcpu=generic+dotprod"}  # zig's names for them
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names of them
-PLATFORMS = {  # the wheels of a release, and what zig calls their systems
+PLATFORMS = {  # the wheels of a release, and zig's names of their systems
     "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
     "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
     "macosx_11_0_x86_64": "x86_64-macos.11.0",
@@ -41,11 +41,11 @@ PLATFORMS = {  # the wheels of a release, and what zig calls their systems
 
 
 class CompilerError(Exception):
-    """The compiler failed; the message is what it said."""
+    """The compiler failed; the message is its own."""
 
 
 def find_compiler() -> list[str] | None:
-    """Return the command of a C compiler: `$CC`, cc, or that of the ziglang wheel. None if there is none."""
+    """Return the command of a C compiler: `$CC`, cc, or the ziglang wheel's. None if there is none."""
     named = shlex.split(os.environ.get("CC", ""))
     for command in (named, ["cc"], ["gcc"], ["clang"]):
         if command and shutil.which(command[0]):
@@ -64,7 +64,7 @@ def build(
 ) -> list[str]:
     """Compile the library for a machine, by default this one. Returns the instruction sets that it knows.
 
-    `sources` are compiled with those of this folder. A set that the compiler does not know is left out. The file
+    `sources` are compiled with the files of this folder. A set that the compiler does not know is left out. The file
     appears whole or not at all.
     """
     command = list(compiler or find_compiler() or ["cc"])

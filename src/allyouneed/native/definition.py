@@ -1,8 +1,8 @@
-"""Whether the definition, `nn/`, is still the one that the engine was compared with.
+"""A check that the definition, `nn/`, is still the one that the engine was compared with.
 
-The tests compare the engine with every part of `nn/` and `younger/`, and note the digest of these files. As long as it
-is theirs, a process that only translates need not import PyTorch to compare once more. After the tests of tests/native
-have passed, `python -m allyouneed.native.definition` notes it anew.
+The tests compare the engine with every part of `nn/` and `younger/`, and note the digest of these files. As long as
+these have it, a process that only translates need not import PyTorch to compare again. After the tests of tests/native
+have passed, `python -m allyouneed.native.definition` notes the new digest.
 """
 
 from pathlib import Path

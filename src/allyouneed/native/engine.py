@@ -1,4 +1,4 @@
-"""A model that translates in C: what a search needs of it, as `decode/step.py` says."""
+"""A model that translates in C, with the interface that a search needs (`decode/step.py`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .library import POSITION_FIELDS, Config, address_of, chosen_instruction_set
 Precision = Literal["float32", "int8"]
 
 ACTIVATIONS = ("relu", "gelu", "silu")
-LARGEST_INT8_INPUT = 2**31 // 128**2 - 1  # numbers of an input whose products fit the sum of 32 bits
+LARGEST_INT8_INPUT = 2**31 // 128**2 - 1  # numbers of an input, so that the sum of products fits 32 bits
 ERRORS = {
     1: "not enough memory",
     2: "an id is outside the vocabulary",
@@ -35,7 +35,7 @@ class Weight(NamedTuple):
 
 
 def list_weights(config: ModelConfig) -> list[Weight | None]:
-    """List the weights in the order in which model.c takes them, None for one that this model does not have."""
+    """List the weights in the order in which model.c takes them, None for a weight that this model does not have."""
     d_model = config.d_model
     d_k = config.d_k or d_model // config.heads
     d_v = config.d_v or d_model // config.heads
@@ -97,7 +97,7 @@ def fits_int8(config: ModelConfig) -> bool:
 
 
 class NativeEngine:
-    """A model in C, as an `Engine`. Refuses weights whose names or shapes are not those of the config."""
+    """A model in C, as an `Engine`. Refuses weights whose names or shapes do not fit the config."""
 
     def __init__(self, config: ModelConfig, weights: Mapping[str, memoryview[Any]], precision: Precision) -> None:
         library = load_library()
@@ -156,13 +156,13 @@ class NativeStep:
         weakref.finalize(self, library.search_free, search)
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
-        """Continue hypotheses, and compute what may come next."""
+        """Continue hypotheses, and compute the probabilities of the next token."""
         rows = len(tokens)
         _require_ok(self._library.search_step(self._search, _ids(hypotheses), _ids(tokens), rows))
         self._rows = rows
 
     def restrict(self, hypothesis: int, restriction: Restriction) -> None:
-        """Change what may come next in one hypothesis."""
+        """Restrict the next token of one hypothesis."""
         banned, forced, penalized, penalty = restriction
         _require_ok(
             self._library.search_restrict(
@@ -196,7 +196,7 @@ class NativeStep:
         return float(first[hypothesis * stride.value + token])
 
     def log_probabilities(self) -> Any:
-        """Return those of all continuations as an array of NumPy, (N, V), which the next step overwrites."""
+        """Return the log-probabilities of all continuations, (N, V), in an array that the next step overwrites."""
         import numpy as np
 
         stride = c_int()
@@ -205,7 +205,7 @@ class NativeStep:
 
 
 def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memoryview[Any]]) -> None:
-    """Refuse weights that are not exactly those of the list, in float32."""
+    """Refuse weights that are not exactly the ones in the list, in float32."""
     expected = {weight.name: weight.shape for weight in listed if weight}
     if expected.keys() != weights.keys():
         different = sorted(expected.keys() ^ weights.keys())

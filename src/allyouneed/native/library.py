@@ -1,4 +1,4 @@
-"""The compiled library, and what its functions take (engine.h)."""
+"""The compiled library, and the arguments of its functions (engine.h)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIELDS = (
     "max_length", "activation", "norm_first", "sinusoidal", "rotary", "query_key_norm", "int8",
     "acausal", "watched",
 )  # fmt: skip
-POSITION_FIELDS = {  # those that each scheme of positions sets; learned ones are weights
+POSITION_FIELDS = {  # the fields that each scheme of positions sets; learned positions are weights
     "sinusoidal": ("sinusoidal",), "learned": (), "rotary": ("rotary",), "sinusoidal-rotary": ("sinusoidal", "rotary"),
 }  # fmt: skip
 
@@ -63,9 +63,9 @@ class Config(Structure):
 
 @cache
 def load_library() -> CDLL | None:
-    """Load the compiled library. Returns None where it was not compiled, or if `ALLYOUNEED_ISA` is "none".
+    """Load the compiled library. Returns None if it was not compiled, or if `ALLYOUNEED_ISA` is "none".
 
-    Warns of one that was compiled from other files, whose functions may take other arguments, and returns None.
+    Warns of a library that was compiled from other files, whose functions may take other arguments, and returns None.
     """
     if os.environ.get("ALLYOUNEED_ISA") == "none" or not LIBRARY.exists():
         return None
@@ -114,7 +114,7 @@ def instruction_sets() -> list[str]:
 
 
 def chosen_instruction_set() -> int:
-    """Return the number of the set that `ALLYOUNEED_ISA` names, or of the fastest. Refuses one that is not there."""
+    """Return the number of the set that `ALLYOUNEED_ISA` names, or of the fastest. Refuses a set that is not there."""
     known = instruction_sets()
     asked = os.environ.get("ALLYOUNEED_ISA", known[0])
     if asked not in known:

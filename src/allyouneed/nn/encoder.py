@@ -36,7 +36,7 @@ class Encoder(Module):
         self.norm = closing_norm(d_model=config.d_model, norm=config.norm)
 
     def forward(self, x: Tensor, attn_mask: Tensor) -> Tensor:
-        """`attn_mask` broadcasts to (B, H, S, S)."""
+        """Pass `x` through all blocks. `attn_mask` broadcasts to (B, H, S, S)."""
         for layer in self.layers:
             x = layer(x, attn_mask)
         return self.norm(x)

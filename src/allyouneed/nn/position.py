@@ -51,7 +51,7 @@ class PositionalEncoding(Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
-        """`start` is the position of the first vector: 0, or with a KV cache the number of tokens in it."""
+        """Add positions. `start` is the first vector's position: 0, or with a KV cache the number of tokens in it."""
         return self.dropout(x + _cut(self.encoding, start, x.size(1)))
 
 

@@ -26,7 +26,7 @@ class Residual(Module):
         self.norm_first = norm == "pre"
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Shapes: (B, L, D) in and out."""
+        """Add the sublayer's output to its input, and normalize. Shapes: (B, L, D) in and out."""
         if self.norm_first:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))

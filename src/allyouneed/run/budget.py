@@ -1,6 +1,6 @@
-"""A time budget: how many more updates fit into it is planned again and again, from the recent speed.
+"""A time budget: the number of updates that still fit into it is planned again and again, from the recent speed.
 
-All times are in seconds. Those of a run are the sum of the times of its processes; a run that is stopped uses none.
+All times are in seconds. A run's time is the sum over its processes; a run that is stopped uses none.
 """
 
 import os
@@ -23,7 +23,7 @@ VALIDATION_SHARE = 0.07
 FEWEST_VALIDATIONS = 5
 SAVE_SHARE = 0.02  # of the time, for checkpoints without a validation
 PROBED_SAMPLES = 32  # pairs that are translated to measure how many can be
-# The number of updates is planned again after PLANNED_SHARE of those still to come. The speed is a mean over
+# The number of updates is planned again after PLANNED_SHARE of the updates that are left. The speed is a mean over
 # AVERAGED_SHARE of all updates, and at least over FEWEST_AVERAGED.
 PLANNED_SHARE = 0.03
 AVERAGED_SHARE = 0.05
@@ -44,10 +44,10 @@ USED_FILE, NOTE_SECONDS = "used_seconds.txt", 0.5  # in the folder of a run; bet
 
 
 class Stopwatch:
-    """The seconds since it was made, or since `begun`, and those that earlier processes of a run have used, `before`.
+    """The seconds since it was made, or since `begun`, plus the seconds that earlier processes of a run used, `before`.
 
-    `begun`: when the command was started, if imports have taken time since. `closing`: the budget includes what follows
-    when the run has ended, the scores of test pairs. `now` is a clock.
+    `begun`: when the command was started, if imports have taken time since. `closing`: the budget includes the work
+    after the run has ended, the scores of test pairs. `now` is a clock.
     """
 
     def __init__(
@@ -60,18 +60,18 @@ class Stopwatch:
         self._start_seconds = now() - self._begun
 
     def go_on_after(self, seconds: float) -> None:
-        """Count what earlier processes of the run have used, if that is more than is known of them."""
+        """Count the seconds that earlier processes of the run used, if that is more than was known."""
         self.before = max(self.before, seconds)
 
     def seconds(self) -> float:
-        """The seconds used so far."""
+        """Return the seconds used so far."""
         return self.before + self.now() - self._begun
 
     def closing_seconds(self, budget: float, validation: float = 0.0) -> float:
-        """The part of a budget in seconds that is kept for what follows the run.
+        """Return the seconds of a budget that are kept for the work after the run.
 
-        `validation` is the time of the last validation, from which that of the scores of test pairs is estimated; 0:
-        none was measured.
+        `validation` is the time of the last validation, from which the time to score test pairs is estimated; 0:
+        not measured.
         """
         if not self._closing:
             return 0.0
@@ -79,7 +79,7 @@ class Stopwatch:
         return min(MOST_CLOSING, CLOSING_SHARE * budget, measured)
 
     def left(self, minutes: float) -> float:
-        """The seconds that are left of a budget before files have to be closed and the process has to end."""
+        """Return the seconds left of a budget before files have to be closed and the process has to end."""
         spare = max(SPARE_SECONDS, SPARE_SHARE * 60 * minutes) + START_SHARE * self._start_seconds
         return 60 * minutes - self.seconds() - spare
 
@@ -96,9 +96,9 @@ class Stopwatch:
 
     @contextmanager
     def noted(self, file: Path, *, goes_on: bool) -> Iterator[None]:
-        """Inside the block the seconds used are written to a file, so that those of a killed process count, too.
+        """Write the seconds used to a file inside the block, so that the seconds of a killed process count as well.
 
-        `goes_on`: begin with those that the file has. The file is removed if nothing is beside it in the end.
+        `goes_on`: begin with the seconds in the file. The file is removed if its folder has nothing else in the end.
         """
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
@@ -131,7 +131,7 @@ class Stopwatch:
 def within_budget(
     config: TrainConfig, stopwatch: Stopwatch, progress: Callable[[str, int, int | None], None]
 ) -> Callable[[str, int, int | None], None]:
-    """`progress`, which refuses to go on when the time budget is used up before training has started."""
+    """Wrap `progress` so that it refuses to go on when the time budget is used up before training has started."""
 
     def report(what: str, done: int, total: int | None) -> None:
         progress(what, done, total)
@@ -141,7 +141,7 @@ def within_budget(
 
 
 class Budget:
-    """The time budget of a run, `config.minutes`. What it measures is kept in the run's `TrainState`.
+    """The time budget of a run, `config.minutes`. Its measurements are kept in the run's `TrainState`.
 
     `has_test`: there are test pairs, for whose scores time is kept.
     """
@@ -155,11 +155,11 @@ class Budget:
         self._is_unmeasured = False
 
     def used(self) -> float:
-        """The seconds that the run has used so far."""
+        """Return the seconds that the run has used so far."""
         return self._stopwatch.seconds()
 
     def begin(self, state: TrainState) -> UpdatePlan:
-        """The plan with which a run starts, or continues after a stop or a rollback.
+        """Make the plan with which a run starts, or continues after a stop or a rollback.
 
         The time since the last checkpoint does not count as spent in updates.
         """
@@ -189,7 +189,7 @@ class Budget:
         self._is_unmeasured = False
 
     def plan(self, state: TrainState) -> UpdatePlan:
-        """The updates that fit into the rest of the budget, after those done."""
+        """Plan the updates that fit into the rest of the budget, after the finished ones."""
         config = self._config
         earlier = state.plan
         if earlier is None:
@@ -206,16 +206,16 @@ class Budget:
         return UpdatePlan(state.step, position, state.step + fitting, state.step + until, speed, used, updating)
 
     def may_validate(self, state: TrainState) -> bool:
-        """Whether one more validation stays within the share of the time used that validations may take."""
+        """Return True if another validation stays within the share of the time that validations may take."""
         seconds = state.validating_seconds + state.validation_seconds
         return seconds <= VALIDATION_SHARE * self.used()
 
     def may_save(self, state: TrainState) -> bool:
-        """Whether it is time for a checkpoint without a validation: writing it takes a small share of the time."""
+        """Return True if a checkpoint without a validation is due: writing it takes a small share of the time."""
         return self.used() - state.used_seconds >= self._save_seconds / SAVE_SHARE
 
     def count_samples(self, evaluate: Callable[[list[Pair]], object], pairs: Sequence[Pair]) -> int:
-        """How many of some validation pairs to translate, by the time that `evaluate` takes for a few."""
+        """Choose how many validation pairs to translate, by the time that `evaluate` takes for a few."""
         if len(pairs) <= PROBED_SAMPLES:
             return len(pairs)
         few = list(pairs[:: ceil(len(pairs) / PROBED_SAMPLES)])
@@ -237,7 +237,7 @@ class Budget:
         state.other_seconds += self._save_seconds
 
     def _left(self, state: TrainState) -> float:
-        """Seconds for updates and validations, without what the end of the run takes."""
+        """Return the seconds for updates and validations, without the time that the end of the run takes."""
         config = self._config
         validations = 2 if config.average_checkpoints > 1 else 1
         end = validations * state.validation_seconds + 2 * self._save_seconds
@@ -247,7 +247,7 @@ class Budget:
         return left - self._stopwatch.closing_seconds(self.seconds, state.validation_seconds)
 
     def _validations_left(self, state: TrainState, position: float) -> float:
-        """Seconds for the validations before the last."""
+        """Return the seconds for the validations before the last."""
         every = self._config.validate_every
         count = max(0, ceil(self._config.steps / every) - 1 - int(position // every))
         allowed = VALIDATION_SHARE * self.seconds - state.validating_seconds
@@ -255,7 +255,7 @@ class Budget:
 
 
 def _recent(earlier: UpdatePlan, speed: float, count: int, step: int) -> float:
-    """Seconds per update: the mean of an earlier one and that of the last `count` updates, by their numbers.
+    """Return the seconds per update: the mean of an earlier value and of the last `count` updates, by their numbers.
 
     It is 0 as long as only the first update of the run, which also allocates memory, is measured.
     """

@@ -1,4 +1,4 @@
-"""What a run reports, and the interfaces of its callback and its evaluator."""
+"""Reports of a run, and the interfaces of its callback and its evaluator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Sample:
 class Evaluation:
     """The result of an evaluator: scores by name, and the sentences they were computed from.
 
-    Training takes a higher score for a better one. `intervals` has the ends of the 95 % interval of a score, if known.
+    Higher scores are better. `intervals` has the ends of the 95 % interval of a score, if known.
     """
 
     scores: Mapping[str, float]
@@ -59,9 +59,10 @@ class Validation:
     without label smoothing, so exp of it is the perplexity; both in nats per token. `accuracy` is the percentage of
     validation tokens that are predicted correctly after the reference's tokens before them. Both are None without
     validation data. `gradient_norm` is the mean since the last validation, before clipping, and `tokens_per_second`
-    the speed of the updates since then, in target tokens, padding included and validation not. `seconds` is the
-    training time so far, that before a resume included. `skipped` counts the updates that were not finite. `averaged`
-    is the number of checkpoints of which the model is the average.
+    the speed of the updates since then, in target tokens, which include padding; the time of validation is left out.
+    `seconds` is the training time so far, including the time before a resume. `skipped` counts the updates that were
+    not
+    finite. `averaged` is the number of checkpoints in the average, if the model is one.
     """
 
     step: int
@@ -79,7 +80,7 @@ class Validation:
 
 
 def telling_scores(scores: Mapping[str, float]) -> dict[str, float | None]:
-    """The scores to show to a reader; None for a BLEU of 0 where translations equal their references.
+    """Choose the scores to show to a reader; None for a BLEU of 0 where translations equal their references.
 
     BLEU counts runs of four words, so it is 0 for shorter texts, however good the model is.
     """
@@ -94,22 +95,24 @@ class TrainingCallback(Protocol):
     """
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
-        """Pairs are being prepared: `done` of `total` (None: unknown) in the stage `what`, such as "encoding"."""
+        """Report that pairs are being prepared: `done` of `total` (None: unknown) in the stage `what`, such as
+        "encoding".
+        """
 
     def on_train_begin(self, step: int, steps: int) -> None:
-        """Training starts, or resumes after update `step`; its last update is number `steps`."""
+        """Report that training starts, or resumes after update `step`; its last update is number `steps`."""
 
     def on_update(self, update: Update, steps: int) -> None:
-        """An update is done, of `steps` as planned now.
+        """Report that an update is done, of `steps` as planned now.
 
         `update.loss` is still on the device: `float(update.loss)` makes a GPU wait.
         """
 
     def on_validation(self, validation: Validation) -> None:
-        """The model has been validated and written."""
+        """Report that the model has been validated and written."""
 
     def on_message(self, topic: str, text: str) -> None:
-        """A message about the data, the model or an event, at any time; `topic` is one word, such as "rollback"."""
+        """Report a message about the data, the model or an event; `topic` is one word, such as "rollback"."""
 
 
 class SilentCallback:

@@ -1,4 +1,4 @@
-"""The tensors of a run in files with a checksum: snapshots of weights, and all that is needed to resume it in one file.
+"""The tensors of a run in files with a checksum: snapshots of weights, and everything to resume from in one file.
 
 model.NAME             the weights
 ema.NAME               their exponential moving average, if there is one
@@ -35,7 +35,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and the text that `write_tensors` wrote. Refuses a file that is missing or damaged."""
+    """Read the tensors and the text that `write_tensors` wrote. Refuses a file that is missing or damaged."""
     with refused(DataError, f"{path} is missing or damaged", OSError, ValueError, SafetensorError, remedy=RESTART):
         read_whole(path, 0)
         with safe_open(path, framework="pt") as file:
@@ -48,7 +48,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def read_state(path: Path) -> TrainState:
-    """The state of the run in a checkpoint, without its tensors. Refuses a file that is missing or damaged."""
+    """Read the state of the run in a checkpoint, without its tensors. Refuses a file that is missing or damaged."""
     damage = (OSError, ValueError, KeyError, TypeError, SafetensorError)
     with (
         refused(DataError, f"{path} is missing or damaged", *damage, remedy=RESTART),
@@ -58,7 +58,7 @@ def read_state(path: Path) -> TrainState:
 
 
 def _checksum(tensors: Mapping[str, Tensor]) -> int:
-    """CRC-32 of names and contents."""
+    """Compute the CRC-32 of names and contents."""
     checksum = 0
     for name in sorted(tensors):
         content = tensors[name].view(-1).view(torch.uint8).numpy().data
@@ -130,7 +130,7 @@ def _without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Ten
 
 
 def snapshot_path(folder: Path, step: int) -> Path:
-    """The file with the weights after update `step`."""
+    """Return the file with the weights after update `step`."""
     return folder / f"{step:08d}.safetensors"
 
 
@@ -141,12 +141,12 @@ def save_snapshot(folder: Path, model: Transformer, *, step: int) -> None:
 
 
 def average_snapshots(folder: Path, steps: Sequence[int]) -> dict[str, Tensor]:
-    """The mean of the weights after some updates. Refuses a damaged or missing snapshot."""
+    """Average the weights after some updates. Refuses a damaged or missing snapshot."""
     return average_weights(read_tensors(snapshot_path(folder, step))[0] for step in steps)
 
 
 def remove_snapshots(folder: Path, *, keep: Sequence[int]) -> None:
-    """Remove all snapshots but those of the updates in `keep`."""
+    """Remove all snapshots except after the updates in `keep`."""
     kept = {snapshot_path(folder, step) for step in keep}
     for path in folder.glob("[0-9]*.safetensors"):
         if path not in kept:

@@ -25,7 +25,7 @@ LAST_SHARE = 0.08  # of a time budget, for the last validation and the scores of
 def seconds_per_update(
     model: Transformer, batches: Iterable[Batch], config: TrainConfig, make_optimizer: OptimizerFactory
 ) -> float:
-    """The mean time of a few updates in seconds; neither the model nor the random numbers change."""
+    """Measure the mean time of a few updates in seconds; neither the model nor the random numbers change."""
     copy = deepcopy(model).train()
     optimizer = make_optimizer(copy, config)
     gradients = MicroBatches(partial(add_gradients, loss_of=choose_loss(copy, config)[0]))
@@ -48,7 +48,7 @@ def seconds_per_update(
 
 
 def format_duration(seconds: float) -> str:
-    """A duration in the unit that suits it, rounded."""
+    """Format a duration in the unit that suits it, rounded."""
     if seconds < 1.5:
         return "a second" if seconds >= 0.5 else "less than a second"
     if seconds < 90:
@@ -61,7 +61,7 @@ def format_duration(seconds: float) -> str:
 
 
 def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, str]]:
-    """How long a run without a time budget takes, and, if minutes, which budget would suit it: topics and lines."""
+    """Say how long a run without a time budget takes and, if minutes, which budget would suit it: topics and lines."""
     settings = setup.recipe.train
     seconds = _measure(setup, optimizer)
     whole = seconds * settings.steps
@@ -91,7 +91,7 @@ def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, 
 
 
 def describe_plan(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, str]]:
-    """What a run would do: updates, time and size of the model, as topics and lines."""
+    """Say what a run would do: updates, time and size of the model, as topics and lines."""
     settings = setup.recipe.train
     size = f"weights of {setup.model.config.weight_bytes / 1e6:.3g} MB"
     if not settings.minutes:
@@ -122,6 +122,6 @@ def _measure(setup: Setup, optimizer: OptimizerFactory) -> float:
 
 
 def _epochs(setup: Setup, steps: int) -> float:
-    """How many times this number of updates takes the training pairs, padding left out."""
+    """Count how many times this number of updates takes the training pairs, without padding."""
     tokens_of_update = setup.recipe.train.batch_tokens * setup.recipe.train.accumulate_steps
     return steps * tokens_of_update / setup.data.train.epoch_tokens()

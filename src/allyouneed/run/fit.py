@@ -1,4 +1,4 @@
-"""`fit`: from a recipe, or a draft of one, to a run that is started or resumed, and the part of a worker in it."""
+"""`fit`: from a recipe, or a draft of one, to a run that is started or resumed; and a worker's part in it."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -50,11 +50,12 @@ def run_training(
     stopwatch: Stopwatch | None = None,
     report: Reporter = no_report,
 ) -> Bundle:
-    """Train what `recipe` describes and leave it in the folder `output`.
+    """Train the model that `recipe` describes and leave it in the folder `output`.
 
-    What a `Draft` leaves out is chosen from the corpus. `callback` is informed of the progress; `evaluate` scores the
-    model at every validation; `film` makes the frames of film.jsonl; `optimizer` makes the optimizer, whose learning
-    rate follows the recipe's schedule; `build_model` makes the model of a config. `report` writes a page about the run.
+    Settings that a `Draft` leaves out are chosen from the corpus. `callback` is informed of the progress; `evaluate`
+    scores the model at every validation; `film` makes the frames of film.jsonl; `optimizer` makes the optimizer, whose
+    learning rate follows the recipe's schedule; `build_model` makes the model of a config. `report` writes a page about
+    the run.
 
     With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
     leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
@@ -108,7 +109,7 @@ def _enter(recipe: Recipe | Draft, output: Path, *, resume: bool) -> tuple[Recip
 def _describe_length(
     setup: Setup, stage: Stage, optimizer: OptimizerFactory, *, is_draft: bool
 ) -> list[tuple[str, str]]:
-    """Say how long a run takes: its time budget, or what is estimated where its length was chosen here."""
+    """Say how long a run takes: its time budget, or an estimate if its length was chosen here."""
     minutes = setup.recipe.train.minutes
     if minutes and not stage.has_checkpoint:
         unit = "minute" if minutes == 1 else "minutes"
@@ -145,10 +146,12 @@ def preview_training(
     callback: TrainingCallback | None = None,
     evaluate: Evaluator | None = None,
 ) -> Recipe:
-    """The recipe with which `run_training` would train; the same lines go to `callback`, and what the run would take.
+    """Return the recipe with which `run_training` would train; `callback` gets the same lines, and how long it would
+    take.
 
-    Nothing is trained, and `output` becomes no run: it has the prepared pairs and the speed of the machine, which the
-    run then uses. Refuses what `run_training` refuses.
+    Nothing is trained, and `output` does not become a run: it has the prepared pairs and the speed of the machine,
+    which
+    the run then uses. Refuses everything that `run_training` refuses.
     """
     output = Path(output)
     callback = callback or SilentCallback()
@@ -197,7 +200,7 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
         setup.output.mkdir(parents=True, exist_ok=True)
         write_whole(setup.output / "recipe.toml", tomli_w.dumps(setup.recipe.tables()))
         setup.data.save(setup.output)
-        if not stage.has_checkpoint:  # the other workers start with this one
+        if not stage.has_checkpoint:  # the other workers start from it
             save_checkpoint(checkpoint, setup.model, setup.optimizer, state, data=setup.data.identity())
         log.begin(after=state.step)
         log.environment(step=state.step, facts=environment() | describe_device(setup.device))
@@ -213,7 +216,7 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
 
 
 def _first_state(setup: Setup, stage: Stage) -> TrainState:
-    """Return the state with which a run begins here, and give the model and the optimizer those of its checkpoint."""
+    """Return the state with which a run begins here; load the model and the optimizer from its checkpoint."""
     if not stage.has_checkpoint:
         return TrainState(ema=copy_weights(setup.model) if setup.recipe.train.ema_decay else {})
     _refuse_another_builder(setup)
@@ -225,7 +228,7 @@ def _first_state(setup: Setup, stage: Stage) -> TrainState:
 
 
 def _refuse_another_builder(setup: Setup) -> None:
-    """Refuse to go on with a model that another function builds than the one that the run was started with."""
+    """Refuse to go on with a model that another function builds than at the start of the run."""
     if not (setup.output / "config.json").exists():  # no validation yet
         return
     before = read_builder(setup.output)
@@ -261,7 +264,7 @@ def _train_on(cores: int, setup: Setup, run: Run, helpers: Helpers, interrupt: I
 
 
 def _core_choice(setup: Setup, helpers: Helpers, say: Callable[[str], None]) -> CoreChoice | None:
-    """What tries other numbers of cores, if the run may have others."""
+    """Make the object that tries other numbers of cores, if the run may have others."""
     if not setup.window:
         return None
 
@@ -273,12 +276,12 @@ def _core_choice(setup: Setup, helpers: Helpers, say: Callable[[str], None]) -> 
 
 
 def _first_threads(settings: TrainConfig, device: torch.device) -> int:
-    """The threads of a process that prepares a run, as of one that trains alone; 0: PyTorch's choice."""
+    """Return the threads of a process that prepares a run or trains by itself; 0: PyTorch's choice."""
     return settings.threads or int(device.type == "cpu")
 
 
 def _can_resume(recipe: Recipe | Draft, output: Path) -> bool:
-    """Whether the run in a folder accepts this recipe, and its pairs are those that it started with."""
+    """Return True if the run in a folder accepts this recipe, and its pairs are the ones that it started with."""
     try:
         plan = as_resumed(recipe, output)
         refuse_other_recipe(plan, output)

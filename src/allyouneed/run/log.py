@@ -1,4 +1,4 @@
-"""The files in which a run logs its progress, and what it measures between two validations for them.
+"""The files in which a run logs its progress, and the measurements between two validations for them.
 
 metrics.jsonl     a line for each validation
 film.jsonl        with a film, a line for each of its frames
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
 
 PLANS = "plans.jsonl"
-SAMPLES = 5  # validation pairs whose translations are kept at each validation
+SAMPLES = 5  # translations to keep at each validation
 
 
 class RunLog:
@@ -53,7 +53,7 @@ class RunLog:
             self._board.close()
 
     def begin(self, *, after: int) -> None:
-        """Remove what was logged after update `after`, and the average at the end."""
+        """Remove everything that was logged after update `after`, and the average at the end."""
         names = ["metrics.jsonl", "samples.jsonl", "updates.jsonl"] + [PLANS] * (self.folder / PLANS).exists()
         for path in (self.folder / name for name in names):
             lines = [line for line in read_jsonl_lines(path) if line["step"] <= after and line.get("averaged", 1) == 1]
@@ -103,7 +103,7 @@ class RunLog:
 
 
 def metrics_line(validation: Validation) -> dict[str, Any]:
-    """A validation as a line of metrics.jsonl."""
+    """Make a line of metrics.jsonl from a validation."""
     perplexity = None if validation.valid_loss is None else exp(min(validation.valid_loss, 700))
     line = asdict(validation) | {"perplexity": perplexity}
     del line["samples"]
@@ -111,20 +111,20 @@ def metrics_line(validation: Validation) -> dict[str, Any]:
 
 
 def pick_samples(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """A few of them, evenly spaced; always the same ones."""
+    """Pick a few samples, evenly spaced, always the same ones."""
     apart = max(1, len(samples) // SAMPLES)
     return samples[::apart][:SAMPLES]
 
 
 def read_plans(folder: Path) -> list[UpdatePlan]:
-    """The plans of a run with a time budget, in the order in which they were made."""
+    """Read the plans of a run with a time budget, in the order in which they were made."""
     path = folder / PLANS
     with refused(DataError, f"{path} is damaged", TypeError, remedy="remove it to continue without it"):
         return [UpdatePlan(**line) for line in read_jsonl_lines(path)]
 
 
 def read_jsonl_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a .jsonl file, without a last one that is incomplete because the process was killed."""
+    """Read the lines of a .jsonl file, without a last line that is incomplete because the process was killed."""
     with refused(DataError, f"{path} is damaged", OSError, ValueError, remedy="remove it to continue without it"):
         lines = read_json_lines(path) if path.exists() else []
         if not all(isinstance(line, dict) and ("step" in line or "score" in line) for line in lines):
@@ -142,10 +142,10 @@ class FrameMaker(Protocol):
 
 
 class Film:
-    """The frames of a run in `path`, a line each: `step`, `loss` and what `make_frame` returns.
+    """The frames of a run in `path`, a line each: `step`, `loss` and the result of `make_frame`.
 
     `loss` is the mean training loss since the frame before, or since a resumed run went on, in nats per token; null
-    where there was no update.
+    if there was no update.
     """
 
     def __init__(self, path: Path, make_frame: FrameMaker) -> None:
@@ -155,12 +155,12 @@ class Film:
         self._count = 0
 
     def count(self, update: Update) -> None:
-        """Count the loss of an update; one that is not finite counts as 0."""
+        """Count the loss of an update; a loss that is not finite counts as 0."""
         self._loss = self._loss.to(update.loss.device) + update.loss.detach().nan_to_num(0.0, 0.0, 0.0)
         self._count += 1
 
     def add(self, bundle: Bundle, *, step: int) -> None:
-        """Add the frame after update `step`, in place of those that an earlier course of the run had from there on."""
+        """Add the frame after update `step`, in place of frames that an earlier course of the run had from there on."""
         loss = round(float(self._loss) / self._count, 5) if self._count else None
         self._loss = torch.tensor(0.0)
         self._count = 0
@@ -169,7 +169,7 @@ class Film:
 
 
 def is_filmed(step: int) -> bool:
-    """Whether a frame follows update `step`: 0, 5, 10, 16, 23, 31, …, the gaps growing by a seventh of what is done."""
+    """Return True if a frame follows update `step`: 0, 5, 10, 16, 23, 31, …; gaps grow with the updates so far."""
     frame = 0
     while frame < step:
         frame += 5 + frame // 7
@@ -191,21 +191,21 @@ class Speed:
         self._begun = time.monotonic()
 
     def count(self, tokens: int) -> None:
-        """Count the tokens of one more update."""
+        """Count the tokens of another update."""
         self._tokens += tokens
 
     def tokens_per_second(self) -> float | None:
-        """The speed so far; None before the first update."""
+        """Return the speed so far; None before the first update."""
         return self._tokens / (time.monotonic() - self._begun) if self._tokens else None
 
 
 def mean_gradient_norm(state: TrainState) -> float | None:
-    """The mean over the updates since the last validation; None without any."""
+    """Average the gradient norm over the updates since the last validation; None without any."""
     return torch.stack(state.gradient_norms).mean().item() if state.gradient_norms else None
 
 
 def course_since_validation(state: TrainState, learning_rate_at: Callable[[int], float]) -> list[dict[str, Any]]:
-    """Means of loss and gradient norm over at most `COURSE_POINTS` parts of the updates since the last validation.
+    """Average loss and gradient norm over at most `COURSE_POINTS` parts of the updates since the last validation.
 
     `step` is the last update of a part. Updates that were skipped are not counted: the steps before them are then too
     high by their number.

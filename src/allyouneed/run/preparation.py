@@ -29,9 +29,10 @@ from .run_folder import Stage, has_run, refuse_a_run
 
 
 def with_pairs(recipe: Recipe | Draft, output: Path, parts: Mapping[str, Any], *, resume: bool) -> Recipe | Draft:
-    """The recipe whose `data.train`, `data.valid` and `data.test` are the pairs of `parts`, stored in `output`/pairs.
+    """Store the pairs of `parts` in `output`/pairs, and name them in the recipe as `data.train`, `data.valid`,
+    `data.test`.
 
-    Refuses a part that the recipe names too and, where a run is resumed, pairs that are not those it started with.
+    Refuses a part that the recipe also names and, if a run is resumed, pairs other than the ones it started with.
     """
     data = preliminary_recipe(recipe).data
     files: dict[str, Any] = {part: str((output / "pairs" / f"{part}.jsonl").resolve()) for part in parts}
@@ -74,7 +75,7 @@ UNKNOWN = ("", "")
 
 
 def find_languages(recipe: Recipe) -> tuple[tuple[str, str], str]:
-    """The source and the target language, empty if they are unknown, and a message if they are not the recipe's."""
+    """Find the source and the target language, empty if unknown, and make a message if they are not the recipe's."""
     data = recipe.data
     if data.source_language:
         return (data.source_language, data.target_language), ""
@@ -107,7 +108,7 @@ class RunPairs:
 
     data: PreparedData
     folder: Path
-    starts_from: str  # the folder of the bundle; empty: new weights, or those of a checkpoint
+    starts_from: str  # the folder of the bundle; empty: new weights, or a checkpoint's
     notes: Sequence[str]
 
 
@@ -132,14 +133,14 @@ def prepare_pairs(plan: Recipe, output: Path, *, stage: Stage, progress: Progres
 
 
 def has_same_pairs(plan: Recipe, output: Path) -> bool:
-    """Whether the pairs of a run are prepared, from the data and with the settings that this recipe names."""
+    """Return True if the pairs of a run are prepared, from the data and with the settings that this recipe names."""
     vocabulary, _ = _existing_vocabulary(plan, output, starts_from="")
     provenance = compute_provenance(plan.data, plan.clean, plan.model.max_length, vocabulary)
     return stored_provenance(prepared_folder(plan.data, output / "data", provenance)) == provenance
 
 
 def prepare_only(recipe: Recipe | Draft, output: Path, *, progress: ProgressCallback, ray: str = "") -> RunPairs:
-    """The pairs with which `run_training` would train, in the same folder, without a model.
+    """Prepare the pairs with which `run_training` would train, in the same folder, without a model.
 
     Refuses a folder with a run.
     """
@@ -156,10 +157,10 @@ def prepare_only(recipe: Recipe | Draft, output: Path, *, progress: ProgressCall
 
 
 def _existing_vocabulary(plan: Recipe, output: Path, starts_from: str) -> tuple[Vocabulary | None, Sequence[str]]:
-    """The vocabulary that is not to be learned, and what to say about it.
+    """Find a vocabulary that does not have to be learned, and say where it is from.
 
-    It is that of the model that a run is initialized from, which a resumed run has in its own folder, or that of
-    `data.tokenizer`.
+    It is the vocabulary of the model that a run is initialized from, which a resumed run has in its own folder, or the
+    one that `data.tokenizer` names.
     """
     if plan.train.init_from and plan.data.tokenizer:
         raise ConfigError(

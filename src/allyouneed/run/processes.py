@@ -1,6 +1,6 @@
-"""The processes of a run: the workers that it starts on this machine, or those that torchrun has started.
+"""The processes of a run: the workers that it starts on this machine, or that torchrun has started.
 
-A run is prepared by the first worker. It then gives the others a `Task`; these open the prepared pairs and the
+The first worker prepares a run. It then gives the others a `Task`; these open the prepared pairs and the
 checkpoint, and train with it.
 """
 
@@ -31,12 +31,12 @@ from ..machine.interpreter import end_with_parent, python_command
 
 TIMEOUT = timedelta(hours=12)  # for a validation, during which the other workers wait
 LAST_SECONDS = 10  # for a worker to end
-LOST_OTHERS = 3  # the exit code of a worker that another one has left
+LOST_OTHERS = 3  # the exit code of a worker that lost another
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker needs to take part in a run."""
+    """Everything a worker needs to take part in a run."""
 
     recipe: Recipe
     output: Path
@@ -47,18 +47,18 @@ class Task:
 
 
 def started_by_torchrun() -> bool:
-    """Whether torchrun, or a program like it, has started this process as one of several."""
+    """Return True if torchrun, or a program like it, has started this process as one of several."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
 def is_follower() -> bool:
-    """Whether this process takes part in a run that another one directs."""
+    """Return True if this process takes part in a run that another process directs."""
     return started_by_torchrun() and os.environ["RANK"] != "0"
 
 
 @cache
 def was_restarted() -> bool:
-    """Whether torchrun has started all workers again, because one has failed; only the first worker calls this.
+    """Return True if torchrun has started all workers again, because one has failed; only the first worker calls this.
 
     The agent of a machine whose workers have not failed starts them again without counting it.
     """
@@ -70,7 +70,7 @@ def was_restarted() -> bool:
 
 @contextmanager
 def group_of_torchrun() -> Iterator[None]:
-    """The group of the processes that torchrun has started, if it has, inside the block."""
+    """Join the group of the processes that torchrun has started, if it has, inside the block."""
     if not started_by_torchrun():
         yield
         return
@@ -88,7 +88,7 @@ def group_of_torchrun() -> Iterator[None]:
 
 
 def has_lost_others(error: Exception) -> bool:
-    """Whether an error says that another worker has ended."""
+    """Return True if an error says that another worker has ended."""
     return isinstance(error, RuntimeError) and any(words in str(error) for words in ("gloo", "NCCL"))
 
 
@@ -114,7 +114,7 @@ class MeetingFile:
 
 
 class Helpers:
-    """Processes that start while this one goes on, and become workers of its run when it lets them join."""
+    """Processes that start while this process goes on, and become workers of its run when it lets them join."""
 
     def __init__(self) -> None:
         self._meeting: MeetingFile | None = None
@@ -133,7 +133,7 @@ class Helpers:
         return self._meeting.path
 
     def start(self, count: int, *, threads: int) -> None:
-        """Start what a group of `count` workers needs beside this process."""
+        """Start the other processes for a group of `count` workers."""
         self.end()
         if sys.platform == "linux":
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -152,14 +152,14 @@ class Helpers:
         ]
 
     def failed(self) -> int:
-        """The number of the first worker that could not start; 0: all have. Waits for them."""
+        """Wait for the processes; return the number of the first that could not start, or 0."""
         for number, process in enumerate(self.processes, 2):
             if process.stdout is None or process.stdout.readline() != "ready\n":
                 return number
         return 0
 
     def require(self, count: int, *, threads: int) -> None:
-        """Start them unless they have been, and refuse to go on without one."""
+        """Start them unless they have been, and refuse to go on without all of them."""
         if count == 1 or self.processes or started_by_torchrun():
             return
         self.start(count, threads=threads)
@@ -195,7 +195,7 @@ class Helpers:
 
 @contextmanager
 def running_workers(count: int, *, threads: int, helpers: Helpers) -> Iterator[Workers]:
-    """The workers of a run, of which this process is the first: those of torchrun, or `count`.
+    """Run the workers of a run, of which this process is the first: torchrun's, or `count`.
 
     The others are `helpers`, which are started unless they have been before, and end with the block.
     """
@@ -219,7 +219,7 @@ def running_workers(count: int, *, threads: int, helpers: Helpers) -> Iterator[W
 
 @contextmanager
 def process_group(address: str, *, rank: int, count: int) -> Iterator[None]:
-    """The default group of `torch.distributed` inside the block."""
+    """Make the default group of `torch.distributed` inside the block."""
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     if started_by_torchrun() and has_agent_store():
         rank = int(os.environ["RANK"])
@@ -235,19 +235,20 @@ def process_group(address: str, *, rank: int, count: int) -> Iterator[None]:
 
 
 def has_agent_store() -> bool:
-    """Whether torchrun keeps a store for the workers, however often it starts them."""
+    """Return True if torchrun keeps a store for the workers, however often it starts them."""
     return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
 def agent_store() -> Store:
-    """The store that torchrun keeps."""
+    """Connect to the store that torchrun keeps."""
     host = os.environ["MASTER_ADDR"]
     port = int(os.environ["MASTER_PORT"])
     return TCPStore(host, port, is_master=False, timeout=TIMEOUT)
 
 
 def store_for_start(kept: Store, rank: int, count: int) -> Store:
-    """A new store for this start of the workers, in the first of them, which the others learn of from a `kept` one.
+    """Make a new store for this start of the workers, in the first of them; the others find it through the `kept`
+    store.
 
     A kept store has the addresses of workers that have ended; torchrun's number of restarts may differ by machine.
     """
@@ -272,7 +273,7 @@ def store_for_start(kept: Store, rank: int, count: int) -> Store:
 
 @contextmanager
 def _continued_at_a_signal(helpers: "list[subprocess.Popen[str]]") -> Iterator[None]:
-    """Inside the block, a signal to this process continues the workers that are stopped (SIGSTOP).
+    """Continue the workers that are stopped (SIGSTOP) if this process gets a signal inside the block.
 
     The first worker ends between two updates, and would wait for a stopped worker. A thread does this, since a Python
     signal handler runs only when the exchange of gradients has returned.
@@ -301,7 +302,7 @@ def _continued_at_a_signal(helpers: "list[subprocess.Popen[str]]") -> Iterator[N
 
 
 def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
-    """Why a worker has ended; empty if none has. A worker that ended because it lost another is no reason."""
+    """Say why a worker has ended; empty if none has. A worker that ended because it lost another does not count."""
     for rank, helper in enumerate(helpers, 1):
         with suppress(subprocess.TimeoutExpired):
             if (code := helper.wait(LAST_SECONDS / 5)) not in (0, LOST_OTHERS):

@@ -6,10 +6,10 @@ output/plans.jsonl               with a time budget, how many updates it allowed
 output/used_seconds.txt          how much of a time budget is used
 output/checkpoint.safetensors    everything needed to resume
 output/snapshots/                weights at the last few validations, for their average
-output/…                         the bundle, and what log.py writes
+output/…                         the bundle, and the files that log.py writes
 
 A validation writes the checkpoint last. So a run that is killed resumes from a validation that was written completely,
-and writes the files of an incomplete one again, with the same contents.
+and writes the files of an incomplete validation again, with the same contents.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,13 +42,13 @@ _Result = TypeVar("_Result")
 
 
 class Due(NamedTuple):
-    """What is to be done after an update: validate, save, stop for a signal (0: none), change the number of cores."""
+    """The actions due after an update: validate, save, stop for a signal (0: none), change the number of cores."""
 
     validation: bool
     checkpoint: bool
     signal: int
     is_last: bool
-    cores: int = 0  # with which the run goes on; 0: with those that it has
+    cores: int = 0  # with which the run goes on; 0: no change
 
 
 class Run:
@@ -138,7 +138,7 @@ class Run:
             if reason:
                 self.message("model", reason)
                 self._validator.expect_slower_engines()
-        else:  # other workers have begun with the checkpoint, and so does this one
+        else:  # like the other workers, begin with the checkpoint
             self.state = load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.data.identity())
         workers.attach(self.model, self.optimizer)
         self._micro_batches = MicroBatches(partial(add_gradients, loss_of=self._loss), self.state.micro_batches)
@@ -158,7 +158,7 @@ class Run:
         return self.state.step >= self.state.last_step(self.settings) or self.state.stopped_early
 
     def _updates(self) -> Iterator[Update]:
-        """The updates after the last one that is done, without end."""
+        """Yield the updates after the last finished one, without end."""
         workers = self._workers
         first = self.state.step + 1
         assert self._loss is not None
@@ -215,7 +215,7 @@ class Run:
         self._callback.on_update(update, state.last_step(self.settings))
 
     def _record_outcomes(self) -> None:
-        """Record the updates of which the state has counted whether they were finite."""
+        """Record the updates whose outcome, finite or not, the state has counted."""
         while len(self._unrecorded) > len(self.state.outcomes):
             update, outcome = self._unrecorded.pop(0)
             if outcome.read():
@@ -225,7 +225,7 @@ class Run:
                 self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
 
     def _due(self, signal: int) -> Due:
-        """What is to be done after the last update; where a validation is due, a time budget may allow only to save."""
+        """Say what is due after the last update; if it is a validation, a time budget may only allow saving."""
         state = self.state
         settings = self.settings
         budget = self._budget
@@ -245,7 +245,7 @@ class Run:
         return self._choice.choose(self.state, self.state.last_step(self.settings) - self.state.step)
 
     def _divergence(self, due: Due) -> str:
-        """The reason why the run has diverged; empty if it has not. The weights are looked at before they are used."""
+        """Say why the run has diverged; empty if it has not. The weights are checked before they are used."""
         checks = due.validation or due.checkpoint or due.signal or due.cores
         if checks:
             self.state.count_outcomes()
@@ -265,7 +265,7 @@ class Run:
         )  # fmt: skip
 
     def _after_save(self, due: Due) -> None:
-        """After the checkpoint of a validation: remove the snapshots that no later one needs."""
+        """Remove the snapshots that no later validation needs, after a validation's checkpoint."""
         self._update_began = self._now()
         if not due.validation:
             return
@@ -282,18 +282,18 @@ class Run:
             )
 
     def _seconds(self) -> float:
-        """The training time so far, that before a resume included."""
+        """Return the training time so far, including the time before a resume."""
         return self._now() - self._start
 
     def _on_first(self, act: Callable[[], _Result]) -> _Result:
-        """The result of `act`, which only the first worker calls, with the threads of all."""
+        """Return the result of `act`, which only the first worker calls, with the threads of all."""
         with using_threads(torch.get_num_threads() * workers_here(self._workers.count)):
             result, scalars = self._workers.from_first(lambda: (act(), self.state.scalars()))
         self.state = replace(self.state, **scalars)
         return result
 
     def _set_plan(self, make: Callable[[TrainState], UpdatePlan]) -> None:
-        """With a time budget, set the plan that `make` makes in the first worker, for all."""
+        """Set the plan that `make` makes in the first worker, for all, if there is a time budget."""
         if not self.settings.minutes:
             self.state.plan = None
             return
@@ -333,7 +333,7 @@ class Run:
         )
 
     def _position(self, step: int) -> float:
-        """Where an update was in the schedule, by the plan it was made with."""
+        """Return the place of an update in the schedule, by the plan it was made with."""
         plan = next((plan for plan in reversed(self._plans) if plan.step < step), None)
         return step if plan is None else plan.position_at(step, self.settings)
 

@@ -27,7 +27,7 @@ CARD_USAGE = ("from allyouneed import Translator", 'Translator.load("this/folder
 
 
 def describe_model(model: Transformer) -> str:
-    """The sizes of a model in a line."""
+    """Describe the sizes of a model in a line."""
     config = model.config
     return (
         f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
@@ -36,7 +36,7 @@ def describe_model(model: Transformer) -> str:
 
 
 def write_card(name: str, lines: Sequence[str], *, tags: Iterable[str], license_name: str) -> str:
-    """The README.md of a bundle, with its languages and license in the header, which model hubs read."""
+    """Write the README.md of a bundle, with its languages and license in the header, which model hubs read."""
     metadata = ["language:", *(f"- {tag}" for tag in dict.fromkeys(tags))] if any(tags) else []
     metadata += [f"license: {license_name}"] if license_name else []
     head = ["---", *metadata, "---", ""] if metadata else []
@@ -46,7 +46,7 @@ def write_card(name: str, lines: Sequence[str], *, tags: Iterable[str], license_
 def model_card(
     name: str, recipe: Recipe, pairs: int, model: Transformer, validation: Validation, languages: tuple[str, str]
 ) -> str:
-    """The README.md of the bundle of a run, with its number of training pairs and the scores of a validation."""
+    """Write the README.md of a run's bundle, with its number of training pairs and the scores of a validation."""
     init_from = recipe.train.init_from
     data = [corpus_name(corpus.train) for corpus in recipe.data.corpora() if corpus.train]
     origin = f", starting from {init_from}" if init_from else ""
@@ -83,7 +83,7 @@ def model_card(
     return write_card(name, lines, tags=tags, license_name=recipe.data.license)
 
 
-DISTILLATION_FILE = "distillation.json"  # beside the translations of a teacher (transfer/distillation.py)
+DISTILLATION_FILE = "distillation.json"  # next to a teacher's translations (transfer/distillation.py)
 PROBES = 20  # sources of validation pairs that a bundle keeps
 USUAL = 0.999  # share of the training pairs; the others may be faulty
 FAR_LONGER = 1.5  # times as long as these: an outlier
@@ -118,21 +118,21 @@ def make_bundle(
 
 
 def usual_length(sources: Side) -> int:
-    """The tokens of the longest training source; if that is an outlier, of the longest but for a thousandth of them."""
+    """Count the tokens of the longest training source; if it is an outlier, ignore a thousandth of them."""
     longest = sources.length_quantile(1)
     usual = sources.length_quantile(USUAL)
     return longest if longest <= FAR_LONGER * usual else usual
 
 
 def usual_repetition(targets: Side) -> int:
-    """The tokens of the longest repetition in training targets, but for a thousandth of them."""
+    """Count the tokens of the longest repetition in training targets, except in a thousandth of them."""
     some = range(0, len(targets), stride(len(targets), MOST_TARGETS))
     lengths = sorted(longest_repetition(targets[i]).length for i in some)
     return lengths[ceil(USUAL * len(lengths)) - 1]
 
 
 def corpus_name(train: str | tuple[str, ...]) -> str:
-    """The files of a corpus without their folders, or the name of a task; of a teacher's translations what they are."""
+    """Name the files of a corpus without their folders, or a task; for a teacher's translations, name their corpora."""
     files = [Path(file) for file in ([train] if isinstance(train, str) else train)]
     manifest = files[0].parent / DISTILLATION_FILE
     described = parse_json(read_whole(manifest))["corpora"] if manifest.is_file() else {}
@@ -142,8 +142,8 @@ def corpus_name(train: str | tuple[str, ...]) -> str:
 def average_bundles(folders: Sequence[str | Path], output: str | Path) -> Bundle:
     """Write the bundle of the mean weights of two or more bundles into the new folder `output`.
 
-    Everything but the weights and the card is that of the first. Refuses bundles of other vocabularies, languages or
-    sizes than the first has.
+    Everything but the weights and the card is taken from the first. Refuses bundles whose vocabularies, languages or
+    sizes differ from the first's.
     """
     names = [str(folders)] if isinstance(folders, str | Path) else [str(folder) for folder in folders]
     if len(names) < 2:
@@ -164,7 +164,7 @@ def _require_one_config(bundles: Sequence[Bundle], names: Sequence[str]) -> None
     first = asdict(bundles[0].model.config)
     for bundle, name in zip(bundles, names, strict=True):
         for key, value in asdict(bundle.model.config).items():
-            if value != first[key] and key not in ("dropout", "attention_dropout"):  # which are for training alone
+            if value != first[key] and key not in ("dropout", "attention_dropout"):  # both only for training
                 raise ConfigError(
                     f"{names[0]} has model.{key}={first[key]!r}, but {name} has {value!r}; only weights of models of "
                     "one kind and size have a mean"
@@ -172,7 +172,7 @@ def _require_one_config(bundles: Sequence[Bundle], names: Sequence[str]) -> None
 
 
 def _card(name: str, bundles: Sequence[Bundle], names: Sequence[str]) -> str:
-    """A card that says what was averaged, with the cards of all of them below."""
+    """Write a card that says what was averaged, with the cards of all of them below."""
     head = split_card(bundles[0].card)[0]
     cards = [split_card(bundle.card)[1].strip() for bundle in bundles]
     parts = [

@@ -1,6 +1,6 @@
-"""The folder of a run: whether one is in it or running there, whether it may be resumed, and its replacement.
+"""The folder of a run: checks if a run is in it or running there, if it may be resumed, and its replacement.
 
-A new run that replaces another is trained in a folder beside it, and replaces it only when it has finished.
+A new run that replaces another is trained in a folder next to it, and replaces it only when it has finished.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,8 +18,8 @@ from ..text.vocabulary import vocabulary_paths
 from .budget import USED_FILE
 from .checkpoint import CHECKPOINT_FILE, read_state
 
-# These may change when a run is resumed. The number of steps, or the time budget, may not be less than those done or
-# used; the learning-rate schedule then follows the new length. With a time budget the number of steps stays.
+# These may change when a run is resumed. The number of steps, or the time budget, may not be less than is already done
+# or used; the learning-rate schedule then follows the new length. With a time budget the number of steps stays.
 MAY_CHANGE = {
     "train.steps",
     "train.minutes",
@@ -34,7 +34,7 @@ MAY_CHANGE = {
 }
 
 
-# What is in a folder before a run has started.
+# The files in a folder before a run has started.
 UNSTARTED = ("data", ".data.lock", "pairs", "speed.json", USED_FILE)
 
 
@@ -48,7 +48,7 @@ class Stage(Enum):
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether the run goes on with the weights of a checkpoint."""
+        """True if the run goes on with the weights of a checkpoint."""
         return self in (Stage.STOPPED, Stage.FINISHED)
 
 
@@ -67,18 +67,18 @@ def enter_run(recipe: Recipe | Draft, output: Path) -> tuple[Recipe, Stage, list
 
 
 def has_run(output: Path) -> bool:
-    """Whether this folder contains a run."""
+    """Return True if this folder contains a run."""
     return (output / "recipe.toml").is_file()
 
 
 def has_unfinished_run(output: Path) -> bool:
-    """Whether this folder contains a run with a checkpoint before its end."""
+    """Return True if this folder contains a run with a checkpoint before its end."""
     checkpoint = output / CHECKPOINT_FILE
     return has_run(output) and checkpoint.is_file() and not read_state(checkpoint).finished
 
 
 def is_running(folder: Path) -> bool:
-    """Whether another process trains in a folder: whether it holds the folder's lock."""
+    """Return True if another process trains in a folder: if it holds the folder's lock."""
     folder = followed(folder)
     if not folder.with_name(f".{folder.name}.lock").exists():
         return False
@@ -113,12 +113,12 @@ def refuse_a_run(
 
 
 def as_resumed(recipe: Recipe | Draft, output: Path) -> Recipe:
-    """The whole recipe of a run that is resumed: what a draft leaves out, it was started with."""
+    """Return the whole recipe of a run that is resumed: settings that a draft leaves out stay as the run started."""
     return recipe.merged_into(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
 
 
 def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
-    """The settings that changed since the run started, each as "key was …, is …".
+    """List the settings that changed since the run started, each as "key was …, is …".
 
     Refuses changes that would make it another run, and lists all of them.
     """
@@ -159,12 +159,12 @@ FOLDERS = {pattern.partition("/")[0] for pattern in WRITTEN if "/" in pattern}
 
 
 def unrelated(folder: Path) -> list[Path]:
-    """The files in the folder of a run that no run has written."""
+    """List the files in the folder of a run that no run has written."""
     return [path for path in sorted(folder.rglob("*")) if not _is_written(path.relative_to(folder), path)]
 
 
 def source_paths(recipe: Recipe | Draft) -> list[Path]:
-    """The files and folders that a run reads."""
+    """List the files and folders that a run reads."""
     plan = preliminary_recipe(recipe)
     data = plan.data
     corpora = [where for corpus in data.corpora() for where in (corpus.train, corpus.valid, corpus.test) if where]
@@ -176,10 +176,10 @@ def source_paths(recipe: Recipe | Draft) -> list[Path]:
 
 @contextmanager
 def replaced(folder: Path, *, sources: Iterable[Path], resume: bool = False) -> Iterator[Path]:
-    """The folder for a run that replaces the one in `folder` when the block ends without an exception.
+    """Make the folder for a run that replaces the one in `folder` when the block ends without an exception.
 
-    That is a folder within `.NAME.new` beside it, or `folder` itself if it does not exist. With `resume`, a run that
-    was killed there continues, or one in `folder` itself that has not finished; otherwise it is removed. Files that no
+    That is a folder within `.NAME.new` next to it, or `folder` itself if it does not exist. With `resume`, a run that
+    was killed there continues, or an unfinished one in `folder` itself; otherwise it is removed. Files that no
     run writes, such as an explanation, move to the new folder. Refuses a folder that is not a run, or that contains one
     of the `sources`. The old run stays untouched until the end.
     """
@@ -253,5 +253,5 @@ def _is_folder(path: Path) -> bool:
 
 def _is_written(name: Path, path: Path) -> bool:
     if _is_folder(path):
-        return name.as_posix() in FOLDERS or any(path.iterdir())  # the files in another folder are listed one by one
+        return name.as_posix() in FOLDERS or any(path.iterdir())  # files in other folders are listed
     return any(len(name.parts) == pattern.count("/") + 1 and name.match(pattern) for pattern in WRITTEN)

@@ -1,7 +1,7 @@
-"""What a run is to do: its complete recipe and its prepared pairs.
+"""The plan of a run: its complete recipe and its prepared pairs.
 
-This is where a draft ends. `auto` chooses first what decides how the pairs are read, then, once they are there, the
-rest; everything after this file knows a complete recipe alone.
+This is where a draft ends. `auto` first chooses the settings for reading the pairs, then, once the pairs are there,
+the rest; everything after this file knows only complete recipes.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LONGEST_SAMPLE = 60  # characters of each side of the pairs that a message shows
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A complete recipe, the pairs that it asks for, and what there is to say about both: topics and lines."""
+    """A complete recipe, the pairs that it asks for, and messages about both: topics and lines."""
 
     recipe: Recipe
     pairs: RunPairs
@@ -37,9 +37,9 @@ def plan_run(
     workers: int,
     progress: ProgressCallback,
 ) -> RunPlan:
-    """Prepare the pairs of a run in `output`/data, and choose what a draft leaves out.
+    """Prepare the pairs of a run in `output`/data, and choose the settings that a draft leaves out.
 
-    With a time budget on a CPU the speed of the machine with so many `workers` decides, too.
+    With a time budget on a CPU the choice also depends on the speed of the machine with so many `workers`.
     """
     if isinstance(recipe, Draft):
         recipe = choose_from_pairs(recipe, output, device=device, workers=workers)

@@ -35,10 +35,10 @@ OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a run in the folder `output` starts with.
+    """The parts with which a run in the folder `output` starts.
 
-    `cores` may train it, whose number is chosen between windows of so many updates, if `window` is not 0; `messages`
-    are topics and lines. The first worker alone has an evaluator, and a callback that is not silent.
+    The number of `cores` is chosen between windows of `window` updates, if that is not 0; `messages`
+    are topics and lines. Only the first worker has an evaluator, and a callback that is not silent.
     """
 
     recipe: Recipe
@@ -59,12 +59,12 @@ class Setup:
     messages: list[tuple[str, str]] = field(default_factory=list)
 
     def threads_each(self, cores: int) -> int:
-        """How many threads each process of the run has on so many cores."""
+        """Return how many threads each process of the run has on so many cores."""
         return self.cores.threads_each(cores, processes_here=workers_here(self.cores.processes(cores)))
 
     @property
     def has_test(self) -> bool:
-        """Whether there are test pairs to be scored when the run has ended."""
+        """True if there are test pairs to score when the run has ended."""
         corpora = self.recipe.data.corpora()
         return bool(self.data.test_pairs) or any(is_task(corpus.test) for corpus in corpora)
 

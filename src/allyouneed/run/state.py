@@ -25,7 +25,7 @@ class Outcome:
             self._copied.record()
 
     def read(self) -> bool:
-        """The answer; waits for the update if it is not done."""
+        """Return the answer; wait for the update if it is not done."""
         if self._copied is not None:
             self._copied.synchronize()
         return bool(self._value)
@@ -34,8 +34,9 @@ class Outcome:
 class UpdatePlan(NamedTuple):
     """How many updates a time budget allows, as planned after update `step`: `steps` in all.
 
-    `position` is that of update `step` in the schedule, counted in the updates of `TrainConfig.steps`. The updates up
-    to the last one are spaced evenly over the rest of the schedule. The number is planned again after update `until`.
+    `position` is the place of update `step` in the schedule, counted in the updates of `TrainConfig.steps`. The updates
+    up to the last one are spaced evenly over the rest of the schedule. The number is planned again after update
+    `until`.
     `seconds_per_update` is the recent speed (0: not measured yet), `seconds` the part of the budget used up to `step`,
     and `updating` how much of this was spent in updates.
     """
@@ -49,14 +50,14 @@ class UpdatePlan(NamedTuple):
     updating: float = 0.0
 
     def position_at(self, step: int, config: TrainConfig) -> float:
-        """The position of a later update in the schedule; that of the last one is `config.steps`."""
+        """Return the position of a later update in the schedule; the last update is at `config.steps`."""
         done = step - self.step
         rest = max(1, self.steps - self.step)
         return self.position + (config.steps - self.position) * done / rest
 
 
 class CoreTrial(NamedTuple):
-    """A number of cores that is tried: what it is compared with, the cores before and their speed, and until when.
+    """A number of cores on trial: the cores before and their speed, for comparison, and when the trial ends.
 
     The speed is in tokens a second; `until` is the number of the window after which the trial ends.
     """
@@ -79,7 +80,7 @@ class TrainState:
     seconds: float = 0.0  # spent training
     learning_rate_factor: float = 1.0  # times the schedule's: halved at each rollback
     cores: int = 0  # that make the following updates, as in worker_count.py; 0: not chosen yet
-    trial: CoreTrial | None = None  # of that number of cores, if it is one
+    trial: CoreTrial | None = None  # of that number of cores, if one is under way
     trial_at: int = 0  # the window at which another number is tried; 0: not planned yet
     tries_fewer: bool = False  # then, rather than more
     gains: list[tuple[int, float]] = field(default_factory=list)  # cores, and how much faster than fewer, by trials
@@ -97,11 +98,11 @@ class TrainState:
     plan: UpdatePlan | None = None  # of a run with a time budget, as are the following
     minutes: float = 0.0  # the budget that the plan is for
     used_seconds: float = 0.0  # of the budget, up to the last checkpoint
-    other_seconds: float = 0.0  # of these, what was not spent in updates
+    other_seconds: float = 0.0  # of these, the seconds not spent in updates
     validating_seconds: float = 0.0  # of all validations
     validation_seconds: float = 0.0  # of the last validation
     validation_samples: int = 0  # pairs to translate at each validation; 0: not chosen yet
-    snapshots: list[int] = field(default_factory=list)  # updates whose weights are kept for the average at the end
+    snapshots: list[int] = field(default_factory=list)  # updates with kept weights, for the average at the end
     losses: list[Tensor] = field(default_factory=list)  # of the finite updates since the last validation
     gradient_norms: list[Tensor] = field(default_factory=list)  # of the same updates, before clipping
     outcomes: list[Outcome] = field(default_factory=list)  # of updates that are done, but not counted yet
@@ -125,21 +126,23 @@ class TrainState:
         self.finished = self.finished and (self.stopped_early or is_complete)
 
     def last_step(self, config: TrainConfig) -> int:
-        """The number of the last update, as planned now."""
+        """Return the number of the last update, as planned now."""
         return config.steps if self.plan is None else self.plan.steps
 
     def position(self, config: TrainConfig, step: int | None = None) -> float:
-        """Where an update is in the schedule of `config`, by default the last: at its number, without a time budget."""
+        """Return the place of an update, by default the last, in the schedule of `config`: its number without a time
+        budget.
+        """
         step = self.step if step is None else step
         return step if self.plan is None else self.plan.position_at(step, config)
 
     def scalars(self) -> dict[str, Any]:
-        """Everything but the tensors, for JSON."""
+        """Return everything but the tensors, for JSON."""
         tensors = ("losses", "gradient_norms", "outcomes", "ema")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensors}
 
     def count_outcomes(self, *, later: int = 0) -> None:
-        """Count the updates that are done, but the last `later` ones; only up to five skipped ones in a row."""
+        """Count the finished updates, except the last `later` ones; no more than five skipped ones in a row."""
         while len(self.outcomes) > later:
             is_finite = self.outcomes.pop(0).read()
             self.skipped += not is_finite
@@ -148,7 +151,8 @@ class TrainState:
                 return
 
     def update_best(self, value: float, *, loss: float | None = None, first: int = 0, in_warmup: bool = False) -> bool:
-        """Whether this validation is the best so far; more is better, and of equal values the one of lower `loss`.
+        """Return True if this validation is the best so far; more is better, and the lower `loss` decides between
+        equals.
 
         Before update `first` every validation counts as the best. Patience is reset in the warmup, and by
         a gain of more than `MIN_GAIN`. A value that is not finite is never the best.
@@ -189,7 +193,7 @@ MAX_ROLLBACKS = 5  # in a row, before the run ends
 
 
 def divergence(state: TrainState, *, is_last: bool) -> str:
-    """The reason why the run counts as diverged after its last updates; empty if it does not."""
+    """Say why the run counts as diverged after its last updates; empty if it does not."""
     if state.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
         return f"{MAX_SKIPPED_IN_A_ROW} updates in a row were not finite"
     if is_last and state.skipped_in_a_row == state.step:
@@ -203,7 +207,7 @@ def all_finite(tensors: Iterable[Tensor]) -> bool:
 
 
 def rollback(state: TrainState, reason: str, restore: Callable[[], TrainState]) -> TrainState:
-    """The state of the last checkpoint, with half the learning rate, after a run has diverged for `reason`.
+    """Return the state of the last checkpoint, with half the learning rate, after a run has diverged for `reason`.
 
     Refuses when `MAX_ROLLBACKS` in a row have not helped.
     """

@@ -1,4 +1,4 @@
-"""The validations of a run: measure the model, keep the best one, and write what can be read about it."""
+"""The validations of a run: measure the model, keep the best one, and write the logs and pages."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from .state import MIN_UPDATES, TrainState
 
 
 def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, has_valid: bool) -> bool:
-    """Whether the model of a validation replaces that of earlier ones; counts the validation in `state`.
+    """Return True if the model of a validation replaces earlier ones; count the validation in `state`.
 
     Without patience and without a time budget the last model is the result, so each replaces the one before.
     """
@@ -37,7 +37,7 @@ def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, has_va
     if not (settings.patience or (settings.minutes and has_valid)):
         return True
     value = _metric_value(validation, settings.early_stopping_metric)
-    # A model initialized from a trained one is worth comparing from the first validation on.
+    # A model that starts from trained weights is worth comparing from the first validation on.
     first = 0 if settings.init_from else MIN_UPDATES
     in_warmup = state.position(settings) <= settings.warmup
     return state.update_best(value, loss=validation.valid_loss, first=first, in_warmup=in_warmup)
@@ -55,7 +55,7 @@ def _metric_value(validation: Validation, metric: str) -> float:
 
 
 class Validator:
-    """What the first worker of a run does at each validation, and at the end. `seconds` is the training time so far."""
+    """The work of a run's first worker at each validation, and at the end. `seconds` is the training time so far."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Validator:
         return ""
 
     def film(self, model: Transformer, state: TrainState, update: Update | None, *, is_last: bool = False) -> None:
-        """Add a frame to the film of the run, if it has one and one is due after an update, or before the first."""
+        """Add a frame to the film, if the run has one and a frame is due after an update, or before the first."""
         if self._film is None:
             return
         if update:
@@ -150,7 +150,7 @@ class Validator:
         state.finished = True
 
     def _measure(self, model: Transformer, state: TrainState, learning_rate: float, speed: float | None) -> Validation:
-        """Validation loss and accuracy, and the scores of the evaluator."""
+        """Measure validation loss and accuracy, and the scores of the evaluator."""
         settings = self._recipe.train
         loss = torch.stack(state.losses).mean().item() if state.losses else None
         valid_loss = None
@@ -176,7 +176,7 @@ class Validator:
     def _affordable(
         self, pairs: list[Pair], state: TrainState, evaluate: Callable[[Sequence[Pair]], Evaluation]
     ) -> list[Pair]:
-        """The pairs to translate at a validation: all, or as many as leave a time budget to the updates."""
+        """Choose the pairs to translate at a validation: all, or so many that a time budget still has its updates."""
         if not self._recipe.train.minutes:
             return pairs
         # A model that has learned little may translate slowly; in the first quarter, the number is chosen again.
@@ -194,7 +194,7 @@ class Validator:
         return self._data.validation_samples(state.validation_samples)
 
     def _save_if_best(self, model: Transformer, state: TrainState, validation: Validation) -> None:
-        """Write the bundle with the model's current weights, if no earlier one is better."""
+        """Write the bundle with the model's current weights, if no earlier model is better."""
         if is_best(validation, self._recipe, state, has_valid=self._data.valid is not None):
             pairs = len(self._data.train)
             name = followed(self._output).name
@@ -203,7 +203,7 @@ class Validator:
             self._log.write_outputs(validation.samples)
 
     def _bundle(self, model: Transformer, card: str = "") -> Bundle:
-        if self._made is None:  # what it keeps of the pairs is counted once
+        if self._made is None:  # its statistics of the pairs are counted once
             self._made = make_bundle(self._recipe, self._data, model, self._languages, builder=self._builder)
         return replace(self._made, model=model, card=card)
 

@@ -1,12 +1,12 @@
-"""How many cores train a run: tried out while it goes on, by the time that its updates take.
+"""The number of cores that train a run: tried out while it goes on, by the time that its updates take.
 
 As many processes as cores share every batch, with one thread each: threads of one product wait for each other, and keep
-their cores busy while they do. Where only one process can train, it has as many threads instead.
+their cores busy while they do. If only one process can train, it has as many threads instead.
 
-A run begins with one core. After a number of updates that depends on the size of an update alone, it tries twice as
+A run begins with one core. After a number of updates that depends only on the size of an update, it tries twice as
 many cores, and keeps them if they are faster. One result may be chance, so the comparison is repeated, from either
 side, when three times as many updates are done, or when the speed has changed. Each change follows a checkpoint that
-has it, so a run that is resumed there continues with the same number, and to the bit as if it had never stopped.
+records it, so a run that is resumed there continues with the same number, and to the bit as if it had never stopped.
 """
 
 import os
@@ -31,8 +31,8 @@ MIN_UPDATE = 4e7
 # Speeds are compared over windows of so many parameters × tokens, a few seconds of one core, or FEWEST updates.
 WINDOW = 2e10
 FEWEST = 16
-FIRST, SPACING = 4, 3  # the window at which the first trial begins; each further one SPACING times as late
-STARTING, TRYING = 2, 4  # windows in which processes start; and of a trial: one to warm up, three that count
+FIRST, SPACING = 4, 3  # the window at which the first trial begins; each further trial is SPACING times as late
+STARTING, TRYING = 2, 4  # windows in which processes start; windows of a trial: the first to warm up, three that count
 # Medians of windows are compared, since a core of a virtual machine may be a fifth slower for seconds.
 REMEMBERED = 9
 RECENT = 3
@@ -56,7 +56,7 @@ class Cores(NamedTuple):
     reason: str = ""
 
     def resumed(self, state: TrainState) -> int:
-        """The cores of a run that starts, or that goes on with those of its state; noted there."""
+        """Return the cores of a run that starts, or that goes on with the cores of its state; note them there."""
         cores = min(state.cores or self.first, self.most) if self.first < self.most else self.first
         if cores != state.cores:
             state.cores = cores
@@ -64,21 +64,21 @@ class Cores(NamedTuple):
         return cores
 
     def processes(self, cores: int) -> int:
-        """How many processes train on so many cores."""
+        """Return how many processes train on so many cores."""
         return 1 if self.by_threads else cores
 
     def threads_each(self, cores: int, *, processes_here: int) -> int:
-        """How many threads each process has."""
+        """Return how many threads each process has."""
         return cores if self.by_threads else max(1, self.threads // processes_here)
 
 
 def can_divide(*, on_cpu: bool, is_standard: bool) -> bool:
-    """Whether a run can start processes that share it; `is_standard`: `build_optimizer` makes its optimizer."""
+    """Return True if a run can start processes that share it; `is_standard`: `build_optimizer` makes its optimizer."""
     return on_cpu and is_standard and sys.platform == "linux"
 
 
 def most_workers(config: TrainConfig, *, can_divide: bool) -> int:
-    """How many workers a run on a CPU can have, before its model is known."""
+    """Return how many workers a run on a CPU can have, before its model is known."""
     if started_by_torchrun():
         return int(os.environ["WORLD_SIZE"])
     if config.workers != "auto":
@@ -87,7 +87,7 @@ def most_workers(config: TrainConfig, *, can_divide: bool) -> int:
 
 
 def choose_cores(config: TrainConfig, model: Transformer, *, can_divide: bool) -> Cores:
-    """The cores that may train a run. Refuses a number of workers that this process cannot start."""
+    """Choose the cores that may train a run. Refuses a number of workers that this process cannot start."""
     if started_by_torchrun():
         count = int(os.environ["WORLD_SIZE"])
         return Cores(count, count, config.threads, False, f"{count} processes of torchrun share every batch")
@@ -107,20 +107,20 @@ def choose_cores(config: TrainConfig, model: Transformer, *, can_divide: bool) -
 
 
 def update_size(config: TrainConfig, model: Transformer) -> float:
-    """The parameters × tokens of an update."""
+    """Return the parameters × tokens of an update."""
     return float(model.parameter_count()) * config.batch_tokens * config.accumulate_steps
 
 
 def window_size(config: TrainConfig, model: Transformer) -> int:
-    """How many updates a window has; the same on every machine."""
+    """Return how many updates a window has; the same on every machine."""
     return max(FEWEST, ceil(WINDOW / update_size(config, model)))
 
 
 class CoreChoice:
-    """Tries other numbers of cores between the windows of a run, up to `most`; the trial that goes on is in its state.
+    """Tries other numbers of cores between the windows of a run, up to `most`; a trial under way is in the run's state.
 
-    `start` starts the processes for a number of cores, ahead of their use, and ends those for another number;
-    `can_start` waits for them, and returns False if they have failed. `say` takes a line about what was found.
+    `start` starts the processes for a number of cores, ahead of their use, and ends the processes for another number;
+    `can_start` waits for them, and returns False if they have failed. `say` takes a line about the result.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class CoreChoice:
         self._updates = self._updates + 1
 
     def choose(self, state: TrainState, updates_left: int) -> int:
-        """The cores with which the run goes on after a window, noted in `state`; 0: with those that it has."""
+        """Choose the cores with which the run goes on after a window, and note them in `state`; 0: no change."""
         window = state.step // self._window
         speed = self._tokens / max(self._seconds, 1e-9)
         seconds_left = updates_left * self._seconds / max(1, self._updates)
@@ -179,7 +179,7 @@ class CoreChoice:
         return self._begin(state, window, cores) if cores < state.cores or self._has_started(state, cores) else 0
 
     def _next(self, state: TrainState) -> int:
-        """The cores of the next trial, in the direction of the last winner if there are any, else in the other."""
+        """Return the cores of the next trial, in the direction of the last winner if possible, else in the other."""
         more = min(2 * state.cores, self._most)
         fewer = max(1, state.cores // 2)
         return fewer if (state.tries_fewer and fewer < state.cores) or more == state.cores else more
@@ -191,7 +191,7 @@ class CoreChoice:
         return cores
 
     def _continue(self, state: TrainState, trial: CoreTrial, window: int, speed: float) -> int:
-        """Measure another window of a trial; end it after the last one, or as soon as it is hopeless."""
+        """Measure another window of a trial; end it after the last window, or as soon as it is hopeless."""
         if trial.cores > state.cores:  # which may train again
             self._start_ahead(trial.cores)
         if window <= trial.until - TRYING + 1:  # warming up
@@ -229,7 +229,7 @@ class CoreChoice:
             self._started = cores
 
     def _has_started(self, state: TrainState, cores: int) -> bool:
-        """Whether the processes for these cores wait; if they have failed, they are not tried again."""
+        """Return True if the processes for these cores are ready; if they have failed, they are not tried again."""
         self._start_ahead(cores)
         self._started = 0  # they join the run
         if self._can_start():
@@ -240,7 +240,7 @@ class CoreChoice:
 
 
 def _later_trial(window: int) -> int:
-    """The window of the trial that does not follow a gain: the first after `window` of FIRST, FIRST · SPACING, …"""
+    """Return the window of a trial without a gain before it: the first after `window` of FIRST, FIRST · SPACING, …"""
     later = FIRST
     while later <= window:
         later *= SPACING

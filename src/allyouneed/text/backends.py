@@ -183,7 +183,8 @@ def _of_words(model: models.Model, pattern: str = WORDS) -> Backend:
 
 
 def _reproducible(subwords: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Subwords and their log-probabilities, equal after every training on the same texts, and after saving and loading.
+    """Make subwords and their log-probabilities equal after every training on the same texts, and after saving and
+    loading.
 
     The library sums in an order that differs between processes, which changes the last decimals, the order of
     equal scores, and the lowest scores of the rarest letters, which are `_STEP` apart.

@@ -36,7 +36,7 @@ class Glossary:
 
     @classmethod
     def read(cls, path: str | Path) -> "Glossary":
-        """From a file of lines `term TAB translation`; a term on several lines has several translations."""
+        """Read a file of lines `term TAB translation`; a term on several lines has several translations."""
         terms: dict[str, list[str]] = {}
         for number, line in enumerate(text_lines(path), start=1):
             if not line or line.startswith("#"):

@@ -220,5 +220,5 @@ def windows_remedy(name: str | Path) -> str:
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:
-    """Which byte of a line is at fault, in words."""
+    """Say which byte of a line is at fault."""
     return f"{NOT_UTF8}: byte {error.object[error.start]:#04x} at position {error.start + 1} of the line"

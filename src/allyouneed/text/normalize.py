@@ -53,7 +53,7 @@ class Normalization(Checked):
         return self.composed(self.without_control(text))
 
     def without_control(self, text: str) -> str:
-        """With `strip_control`, the text with spaces for tabs and line ends, and only characters that are seen."""
+        """With `strip_control`, turn tabs and line ends into spaces, and drop all other invisible characters."""
         return without_unseen(_CONTROLS.sub("", _BLANKS.sub(" ", text))) if self.strip_control else text
 
     def composed(self, text: str) -> str:

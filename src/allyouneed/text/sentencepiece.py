@@ -110,7 +110,9 @@ class SentencePieceModel:
         return models.Unigram([*self.pieces, (UNKNOWN_PIECE, lowest)], unk_id=len(self.pieces))
 
     def _bpe(self) -> models.BPE:
-        """SentencePiece merges any two neighbours that make a piece, the piece of the highest score first."""
+        """Rebuild the merges: SentencePiece merges any two neighbours that make a piece, the highest-scoring piece
+        first.
+        """
         ids = {piece: i for i, (piece, _) in enumerate(self.pieces)}
         merges = [
             (piece[:cut], piece[cut:])

@@ -41,7 +41,7 @@ WORD_AFTER = re.compile(r"\S{1,40}")
 
 
 def _sentence_ends(text: str, language: str) -> list[int]:
-    """Where the sentences of a text end; `language` is a BCP 47 tag, or "" if it is not known.
+    """Find where the sentences of a text end; `language` is a BCP 47 tag, or "" if it is not known.
 
     The sentencex library knows abbreviations (Dr., z. B.), initials, quotations and the full stops of many scripts,
     each language its own.
@@ -80,7 +80,7 @@ def _votes_against(text: str, end: int) -> int:
 
 @lru_cache(maxsize=2**16)
 def _count_votes(word: str, following: str) -> int:
-    """How many languages see no end of a sentence between two words."""
+    """Count the languages that see no end of a sentence between two words."""
     return sum(len(segment(voter, f"{word} {following}")) < 2 for voter in VOTERS)
 
 

@@ -57,7 +57,7 @@ class Vocabulary:
         return self.source is self.target
 
     def with_vocab_size(self, model: ModelConfig) -> ModelConfig:
-        """`model` with the sizes of this vocabulary; of two vocabularies, only the target's embeddings can be tied."""
+        """Return `model` with the sizes of this vocabulary; of two, only the target's embeddings can be tied."""
         target_size = None if self.joint else len(self.target)
         differ = target_size is not None and self.source.names() != self.target.names()
         return replace(
@@ -70,7 +70,7 @@ class Vocabulary:
         )
 
     def fingerprint(self) -> str:
-        """Digits that differ for different vocabularies."""
+        """Return digits that differ for different vocabularies."""
         return " + ".join(side.fingerprint() for side in dict.fromkeys((self.source, self.target)))
 
     def first_difference(self, other: Vocabulary) -> str:

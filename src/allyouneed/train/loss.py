@@ -4,7 +4,7 @@ from torch import Tensor
 
 
 def smoothed_cross_entropy(logits: Tensor, target: Tensor, *, smoothing: float) -> Tensor:
-    """Cross entropy of `logits` with a target that has probability 1 − ε plus ε/V for every token.
+    """Compute the cross entropy of `logits` with a target that has probability 1 − ε plus ε/V for every token.
 
     In nats per token: −Σ q log softmax(logits), with q the smoothed target. Shapes: logits (…, V), target (…) → (…).
     """
@@ -14,7 +14,7 @@ def smoothed_cross_entropy(logits: Tensor, target: Tensor, *, smoothing: float) 
 
 
 def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) -> Tensor:
-    """Mean of `smoothed_cross_entropy` over the tokens of a batch without padding, in nats per token.
+    """Average `smoothed_cross_entropy` over the tokens of a batch without padding, in nats per token.
 
     Shapes: logits (B, T, V), target (B, T) → ().
     """
@@ -23,7 +23,7 @@ def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) 
 
 
 def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
-    """Symmetric KL divergence of two predictions: the mean of KL(p ‖ q) and KL(q ‖ p), in nats per token.
+    """Compute the symmetric KL divergence of two predictions: the mean of KL(p ‖ q) and KL(q ‖ p), in nats per token.
 
     Shapes: log-probabilities, (…, V) each → (…). The term that R-Drop adds to the loss (Liang et al., 2021).
     """

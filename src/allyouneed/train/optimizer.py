@@ -15,7 +15,7 @@ BETAS, EPS = (0.9, 0.98), 1e-9  # §5.3
 
 
 def make_optimizer(model: Transformer, config: TrainConfig) -> Optimizer:
-    """Adam or AdamW, as `config.optimizer` says, over the parameters of `model`. Refuses other optimizers."""
+    """Make Adam or AdamW, as `config.optimizer` says, for the parameters of `model`. Refuses other optimizers."""
     if config.optimizer == "adam":
         return Adam(model.parameters(), lr=0.0, betas=BETAS, eps=EPS, fused=True)
     if config.optimizer == "adamw":

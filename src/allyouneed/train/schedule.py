@@ -6,7 +6,7 @@ from ..config import TrainConfig
 
 
 def paper_learning_rate(step: float, *, d_model: int, warmup: int) -> float:
-    """d_model^−0.5 · min(step^−0.5, step · warmup^−1.5), equation 3; `step` counts from 1."""
+    """Compute equation 3: d_model^−0.5 · min(step^−0.5, step · warmup^−1.5); `step` counts from 1."""
     return float(d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
 
 
@@ -46,7 +46,7 @@ def learning_rate_at(step: float, config: TrainConfig, *, d_model: int) -> float
 
 
 def paper_scale(config: TrainConfig, *, d_model: int) -> float:
-    """`config.learning_rate` as a multiple of equation 3's peak, which is reached at the end of the warmup."""
+    """Divide `config.learning_rate` by equation 3's peak, which is reached at the end of the warmup."""
     if not config.learning_rate:
         return 1.0
     peak = paper_learning_rate(config.warmup, d_model=d_model, warmup=config.warmup)

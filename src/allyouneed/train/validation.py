@@ -12,7 +12,7 @@ LOGITS_AT_ONCE = 2**26  # numbers; fewer than training holds, so that validation
 
 @torch.inference_mode()
 def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> tuple[float, float]:
-    """Mean cross entropy over the target tokens of some pairs, in nats per token, and accuracy in percent.
+    """Measure the mean cross entropy over the target tokens of some pairs, in nats per token, and accuracy in percent.
 
     Without label smoothing and without dropout; each token is predicted from the reference's tokens before it.
     """

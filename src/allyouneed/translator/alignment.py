@@ -30,7 +30,7 @@ class Alignment(NamedTuple):
     links: tuple[Link, ...]
 
     def __str__(self) -> str:
-        """In the format of Pharaoh: `0-0 1-2`."""
+        """Format the links as Pharaoh does: `0-0 1-2`."""
         return " ".join(f"{i}-{j}" for i, j in self.links)
 
 
@@ -100,7 +100,7 @@ class Aligner:
         return Alignment(words_read, words_written, tuple(sorted(pairs)))
 
     def _attended_positions(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis]) -> list[list[int]]:
-        """For every token of a hypothesis, the position in its source that it attends to most."""
+        """Find, for every token of a hypothesis, the position in its source that it attends to most."""
         import torch
 
         from ..data.batch import pad
@@ -124,6 +124,6 @@ def _words(text: str) -> list[str]:
 
 
 def _word_indices(ids: list[int], tokenizer: Tokenizer) -> list[int]:
-    """For every token, the index of the word it belongs to; words are separated by blanks."""
+    """Find, for every token, the index of its word; words are separated by blanks."""
     beginnings = tokenizer.decode_all([ids[:end] for end in range(1, len(ids) + 1)])
     return [max(0, len(_words(beginning)) - 1) for beginning in beginnings]

@@ -128,7 +128,7 @@ class ConstraintState:
         return reading.in_progress is not None and count == len(self.phrases[phrase].spellings[spelling])
 
     def _missing(self, reading: Reading) -> tuple[int, ...]:
-        """How often each phrase is missing, a complete phrase in progress counted as written."""
+        """Count how often each phrase is missing; a complete phrase in progress counts as written."""
         if not self._is_complete(reading):
             return reading.remaining
         assert reading.in_progress is not None

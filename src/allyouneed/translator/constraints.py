@@ -153,14 +153,14 @@ class ConstraintBuilder:
     def __init__(
         self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str], *, is_required: bool = True
     ) -> None:
-        """Spans that are not `is_required`, as where a setting names them, are copied where that is possible."""
+        """Keep the parts. Spans that are not `is_required`, because a setting names them, are copied if possible."""
         self._tokenizer = tokenizer
         self._glossary = glossary
         self._keep = tuple(keep)
         self.is_required = is_required
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where in a text the terms and copied spans are: (start, end)."""
+        """Return where the terms and copied spans of a text are: (start, end)."""
         return [span.bounds for span in iter_spans(text, self._keep)] + self._glossary.spans(text)
 
     def required_texts(self, text: str) -> list[tuple[str, ...]]:
@@ -198,7 +198,9 @@ class ConstraintBuilder:
         return extra_spans(self._without_terms(source), target, self._keep, also=self._also(source, prefix))
 
     def sign_limits(self, source: str, extra: str, *, prefix: Sequence[int] = ()) -> list[Limit]:
-        """For each sign of the placeholders and tags of `source` and `extra`, the ids with it and its highest count."""
+        """Limit each sign of the placeholders and tags of `source` and `extra`: the ids that have it, and its highest
+        count.
+        """
         required = self.required_texts(source)
         limits: list[Limit] = []
         for sign in span_signs(source, self._keep) | span_signs(extra, self._keep):

@@ -135,7 +135,7 @@ class DefinitionStep:
         return using_threads(1 if self._device.type == "cpu" else 0)
 
     def _normalized(self, logits: Tensor) -> Tensor:
-        """Log-probabilities in float32, minus infinity for banned ids."""
+        """Turn logits into log-probabilities in float32, minus infinity for banned ids."""
         if self._renormalize:
             logits = logits.index_fill(1, self._banned, -math.inf)
         log_probabilities = logits.log_softmax(-1, dtype=torch.float32)
@@ -227,7 +227,7 @@ class DefinitionStep:
         self._log_probabilities[rows] = torch.where(nothing_left, before, after)
 
     def _places(self, pairs: Sequence[tuple[Any, ...]]) -> tuple[Tensor, Tensor]:
-        """Rows and columns of entries of a matrix, as indices on the device."""
+        """Put the rows and columns of matrix entries on the device, as indices."""
         rows, columns = self._put(torch.tensor([pair[:2] for pair in pairs]).T.contiguous())
         return rows, columns
 

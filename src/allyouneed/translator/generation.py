@@ -88,7 +88,7 @@ class TranslationGenerator:
         source_specials: int,
         normal_repetition: int = 0,
     ) -> None:
-        """`source_specials` is the number of special tokens around a source.
+        """Keep the settings. `source_specials` is the number of special tokens around a source.
 
         `normal_repetition` is the length, in tokens, of the longest repetition in the training targets.
         """
@@ -199,7 +199,7 @@ class TranslationGenerator:
         )
 
     def _max_lengths(self, requests: Sequence[GenerationRequest]) -> list[int]:
-        """How many tokens, the end token included, each translation may have."""
+        """Compute how many tokens, the end token included, each translation may have."""
         longest = [int(self.config.length_ratio * self._length(one)) + self.config.extra_length for one in requests]
         needs = [len(one.prefix) + max_constrained_length(one.constraints) for one in requests]
         return [min(max(1, *pair), self.limit) for pair in zip(longest, needs, strict=True)]

@@ -69,7 +69,7 @@ def search_for_spans(
 
 
 def _markers(tokenizer: Tokenizer, ids: list[int], extra: list[tuple[int, int]]) -> set[int]:
-    """For every surplus span, pick its first token with a character that is not a letter, or else its first token."""
+    """Pick from every surplus span its first token with a character that is not a letter, or else its first token."""
     starts = [len(tokenizer.decode(ids[:end])) for end in range(len(ids) + 1)]
     pieces = tokenizer.pieces(ids)
     markers: set[int] = set()
@@ -189,7 +189,7 @@ class SegmentTranslator:
         return search_for_spans(self._generator, segment.constraints, segment.text, request, hypotheses, prefix=prefix)
 
     def _continue_prefixes(self, requests: Sequence[GenerationRequest], count: int) -> list[list[GenerationRequest]]:
-        """Each request once for every prefix that continues its own."""
+        """Repeat each request once for every prefix that continues its own."""
         continued: list[list[GenerationRequest]] = [[] for _ in requests]
         for prefix in {tuple(one.prefix) for one in requests}:  # few: only the first segment of a text has one
             which = [i for i, one in enumerate(requests) if tuple(one.prefix) == prefix]

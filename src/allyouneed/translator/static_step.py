@@ -69,7 +69,7 @@ class StaticDecoder:
     """Everything that a step reads and writes, in places that stay the same, for searches of one shape."""
 
     def __init__(self, model: Transformer, like: DecoderCache, shape: Shape) -> None:
-        """`like` is a cache with keys and values of the same widths."""
+        """Allocate all places. `like` is a cache with keys and values of the same widths."""
         self.model = model
         self.shape = shape
         self.graph: torch.cuda.CUDAGraph | None = None

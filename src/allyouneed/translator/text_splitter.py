@@ -302,5 +302,5 @@ def as_glossary(terms: Terms) -> Glossary:
 
 
 def _terms_with_capitals(text: str, constraints: ConstraintBuilder | None) -> Collection[tuple[int, int]]:
-    """Where in a text the glossary terms are that match only in these letters."""
+    """Return where a text has glossary terms that match only with these capitals."""
     return set(constraints.spans(text)) - set(constraints.spans(text.lower())) if constraints else ()

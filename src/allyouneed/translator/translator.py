@@ -84,7 +84,7 @@ class Translator:
         self._prepare()
 
     def __repr__(self) -> str:
-        """Its bundles, the precision and the beam."""
+        """Show its bundles, the precision and the beam."""
         return f"Translator({', '.join(map(repr, self.bundles))}, precision={self.precision}, beam={self.decode.beam})"
 
     @property

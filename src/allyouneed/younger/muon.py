@@ -118,7 +118,7 @@ def orthogonalize(matrices: list[Tensor]) -> list[Tensor]:
 
 
 def newton_schulz(matrices: Tensor, *, rounds: int = 5) -> Tensor:
-    """Matrices with the same singular vectors and all singular values near 1, roughly 0.7 to 1.2.
+    """Keep the singular vectors of matrices, and bring all singular values near 1, roughly 0.7 to 1.2.
 
     A Newton–Schulz iteration x ← ax + b(xxᵀ)x + c(xxᵀ)²x, with Jordan's coefficients, which changes only the
     singular values: s ← as + bs³ + cs⁵. Shapes: (N, I, J) → (N, I, J).
