@@ -2,8 +2,8 @@
 
     config.json          format version, sizes of the model, defaults of the search, normalization of text, statistics
     weights.safetensors  every learned tensor once, under its name in the model
-    tokenizer.json       the vocabulary, in the format of the tokenizers library; of the source, if the target
-                         has another, that is in tokenizer.target.json
+    tokenizer.json       the vocabulary, in the format of the tokenizers library; if the target has another, it is
+                         in tokenizer.target.json, and this is the source's
     README.md            a card: what it was trained on and how well it does
     SHA256SUMS           the SHA-256 of each of these files
 
@@ -56,7 +56,7 @@ def nn_digest() -> str:
 
 
 def builder_name(build_model: ModelBuilder | None) -> str:
-    """Return the name of a function that builds models, as module:function; "" for None, the one of younger/."""
+    """Return the name of a function that builds models, as module:function; "" for None, younger's `build_model`."""
     return f"{build_model.__module__}:{build_model.__qualname__}" if build_model else ""
 
 
@@ -64,7 +64,7 @@ def builder_name(build_model: ModelBuilder | None) -> str:
 class Bundle:
     """A model, its vocabularies, the defaults of its search, and some statistics of its training pairs.
 
-    `target_tokenizer` is the same object as `source_tokenizer` where both sides have one vocabulary.
+    `target_tokenizer` is the same object as `source_tokenizer` if both sides have one vocabulary.
     """
 
     model: Transformer
@@ -81,7 +81,7 @@ class Bundle:
     languages: tuple[str, str] = ("", "")  # of source and target, BCP 47 tags; empty: unknown
     probes: tuple[str, ...] = ()  # some sources that it was validated with; exports are compared on them
     definition: str = field(default_factory=nn_digest)  # of the `nn/` that it was made with; empty: unknown
-    builder: str = ""  # what made the model, as module:function; empty: `build_model` of younger/
+    builder: str = ""  # the function that made the model, as module:function; empty: `build_model` of younger/
 
     @property
     def config(self) -> ModelConfig:
@@ -142,7 +142,7 @@ class Bundle:
         write_with_checksums(folder, {WEIGHTS_FILE: save(tensors)} | contents)
 
     def __repr__(self) -> str:
-        """Languages, size and vocabulary; its model has a page of parts."""
+        """Show languages, size and vocabulary; the model's own text is a page of parts."""
         sizes = {len(self.source_tokenizer): None, len(self.target_tokenizer): None}
         languages = f"{' → '.join(self.languages)}, " if all(self.languages) else ""
         parameters = sum(map(math.prod, self.shapes.values()))
@@ -153,17 +153,17 @@ class Bundle:
     def load(
         cls, folder: str | Path, *, device: torch.device | None = None, build_model: ModelBuilder | None = None
     ) -> Self:
-        """Read a folder that `save` wrote, ready to translate. Refuses an incomplete and a damaged one.
+        """Read a folder that `save` wrote, ready to translate. Refuses an incomplete and a damaged folder.
 
-        `build_model` is the function that built the model, if that was one of your own. Without it such a folder is
-        refused: what a file names is never imported.
+        `build_model` is the function that built the model, if that was your own. Without it such a folder is
+        refused: a function that a file names is never imported.
         """
         for _ in range(RETRIES):
             checksums = Checksums(Path(folder))
             try:
                 return cls.read(checksums, device, build_model)
             except BundleError:
-                if checksums.is_current():  # otherwise it was being written, by a training run for one
+                if checksums.is_current():  # otherwise it was being written, such as by a training run
                     raise
         return cls.read(Checksums(Path(folder)), device, build_model)
 
@@ -203,7 +203,7 @@ _OPTIONAL = {
 
 @dataclass(frozen=True, slots=True)
 class BundleParts:
-    """What the folder of a bundle holds apart from the weights: the model's sizes, and the `fields` of a `Bundle`."""
+    """The contents of a bundle's folder except the weights: the model's sizes, and the `fields` of a `Bundle`."""
 
     checksums: Checksums
     sizes: ModelConfig
@@ -212,7 +212,7 @@ class BundleParts:
 
 
 def read_parts(checksums: Checksums) -> BundleParts:
-    """Read all small files of a bundle. Refuses one that is damaged, and files that do not belong together."""
+    """Read all small files of a bundle. Refuses damaged files, and files that do not belong together."""
     folder = checksums.folder
     config = _read_config(folder, checksums)
     if config.get("checksums") and not checksums.present:
@@ -250,7 +250,7 @@ def read_parts(checksums: Checksums) -> BundleParts:
 
 
 def _parse_vocabulary(folder: Path, texts: dict[str, bytes], sizes: ModelConfig) -> Vocabulary:
-    """Return the tokenizers of both sides. Refuses those that are not of a model of these sizes."""
+    """Return the tokenizers of both sides. Refuses tokenizers that do not fit a model of these sizes."""
     tokenizers = []
     for name, content in texts.items():
         try:
@@ -280,7 +280,7 @@ def _parse_vocabulary(folder: Path, texts: dict[str, bytes], sizes: ModelConfig)
 def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source: bool) -> None:
     """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or whose padding id differs.
 
-    The tokenizer of sources alone may leave out `<sos>`.
+    Only the tokenizer of sources may leave out `<sos>`.
     """
     ids = tokenizer.encode("")
     framed = [tokenizer.sos_id, tokenizer.eos_id]
@@ -294,7 +294,7 @@ def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source:
 
 
 def _verified_model(parts: BundleParts, build_model: ModelBuilder | None) -> Transformer:
-    """Build the model with the weights of the file, and verify the file. Refuses one that does not match."""
+    """Build the model with the weights of the file, and verify the file. Refuses a file that does not match."""
     from safetensors import SafetensorError
 
     folder = parts.checksums.folder
@@ -374,21 +374,21 @@ def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str]:
     table = _config_part(folder, config, "languages", dict[str, str])
     source = table.get("source", "")
     target = table.get("target", "")
-    # Imported bundles may have names that are no tags ("de_DE"), but none has signs that a terminal would act on.
+    # Imported bundles may have names that are not tags ("de_DE"), but never signs that a terminal would act on.
     if not re.fullmatch(r"[\w-]*", source) or not re.fullmatch(r"[\w-]*", target):
         raise BundleError(f"{folder}/config.json, languages, must be tags of letters, digits and -; got {table!r:.80}")
     return source, target
 
 
 def _config_part(folder: Path, config: dict[str, Any], name: str, kind: Any) -> Any:
-    """A part of config.json as an object of `kind`; an empty one of an earlier version, which has none."""
+    """Read a part of config.json as an object of `kind`; an empty object if an earlier version has no such part."""
     what = f"{folder}/config.json, {name}, is not what `allyouneed train` writes"
     with refused(BundleError, what, AttributeError, KeyError, TypeError, ConfigError):
         return from_table(kind, config[name], _OPTIONAL) if name in config else kind()
 
 
 def require_builder(parts: BundleParts, build_model: ModelBuilder | None) -> None:
-    """Refuse a folder whose model a user's function made, without such a function."""
+    """Refuse a folder whose model a user's function made, unless that function is given."""
     builder = parts.fields["builder"]
     if builder and build_model is None:
         raise BundleError(
@@ -398,7 +398,7 @@ def require_builder(parts: BundleParts, build_model: ModelBuilder | None) -> Non
 
 
 def _read(folder: Path, name: str, checksums: Checksums | None = None, *, count: int = -1) -> bytes:
-    """Read a file, or its first `count` bytes; with `checksums` refuse a file whose SHA-256 is not listed."""
+    """Read a file, or its first `count` bytes; with `checksums`, refuse a file whose SHA-256 is not listed."""
     if not folder.is_dir():
         in_runs = Path("runs", folder.name)
         meant = f"; did you mean {in_runs}?" if in_runs.is_dir() else near_path(folder) or near_path(in_runs)
@@ -421,22 +421,22 @@ def read_builder(folder: Path) -> str:
 
 
 def read_languages(folder: str | Path) -> tuple[str, str]:
-    """The languages of a bundle, source and target, as BCP 47 tags; empty if it names none. Loads no weights."""
+    """Read the languages of a bundle, source and target, as BCP 47 tags; empty if it names none. Loads no weights."""
     return _languages(Path(folder), _read_config(Path(folder)))
 
 
 def read_sizes(folder: str | Path) -> ModelConfig:
-    """The sizes of a bundle's model. Loads no weights."""
+    """Read the sizes of a bundle's model. Loads no weights."""
     return _sizes(Path(folder), _read_config(Path(folder)))
 
 
 def read_vocabulary(folder: str | Path) -> Vocabulary:
-    """The tokenizers of both sides of a bundle. Loads no weights."""
+    """Read the tokenizers of both sides of a bundle. Loads no weights."""
     return read_parts(Checksums(Path(folder))).vocabulary
 
 
 def read_decode(folder: str | Path) -> DecodeConfig:
-    """The settings of the search that a bundle has. Loads no weights."""
+    """Read the settings of the search in a bundle. Loads no weights."""
     return _decode(Path(folder), _read_config(Path(folder)))
 
 
@@ -449,24 +449,24 @@ def _sizes(folder: Path, config: dict[str, Any]) -> ModelConfig:
 
 
 def list_bundles(folder: str | Path = "runs") -> list[Path]:
-    """The bundles that are folders in `folder`, the newest first."""
+    """List the bundles that are folders in `folder`, the newest first."""
     known = [config for config in Path(folder).glob("*/config.json") if (config.parent / WEIGHTS_FILE).exists()]
     return [config.parent for config in sorted(known, key=lambda config: config.stat().st_mtime, reverse=True)]
 
 
 class OtherDefinitionWarning(UserWarning):
-    """A model computes by another `nn/` than the one that it was made with."""
+    """A model computes with another `nn/` than it was made with."""
 
 
 def warn_of_another_definition(bundles: Sequence[Bundle]) -> None:
-    """Warn once if one of some bundles was made with another `nn/` than computes here."""
+    """Warn once if any of the bundles was made with another `nn/` than computes here."""
     if any(bundle.definition not in ("", nn_digest()) for bundle in bundles):
         text = "this model was made with another `nn/` than the one here, so it may translate otherwise than before"
         warnings.warn(text, OtherDefinitionWarning, stacklevel=1)
 
 
 def split_card(card: str) -> tuple[str, str]:
-    """The lines between two `---` at the head of a card, which model hubs read, and its text; "" if there are none."""
+    """Split off the lines between two `---` at the head of a card, which model hubs read; "" if there are none."""
     head = re.match(r"---\r?\n(.*?\n)---\s+", card, re.DOTALL)
     return (head[1], card[head.end() :]) if head else ("", card)
 
@@ -493,5 +493,5 @@ def require_one_vocabulary(bundles: Sequence[Bundle], names: Sequence[str]) -> N
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The files of a bundle that its translations depend on."""
+    """List the files of a bundle that its translations depend on."""
     return [folder / name for name in FILES if (folder / name).is_file()]

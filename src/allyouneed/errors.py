@@ -5,7 +5,7 @@
     ├── InputError          ids, text or arguments that a model cannot process
     │   └── LanguageError   a language, or a pair of languages, that no loaded model translates
     ├── DataError           a corpus that cannot be read; the message names file and line
-    ├── DocumentError       a document that cannot be read, or one that is no document of its format
+    ├── DocumentError       a document that cannot be read, or is not a document of its format
     ├── BundleError         a folder without a complete model
     ├── OutputError         a result that cannot be written: the path exists, the disk is full
     ├── ExportError         a model that another program's format cannot express
@@ -42,7 +42,7 @@ class AllYouNeedError(Exception):
     options: tuple[str, ...] = ()
 
     def mended_by(self, *options: str) -> Self:
-        """This error, with the options that mend the command that met it."""
+        """Add the options that mend the command that met this error."""
         self.options = options
         return self
 
@@ -74,7 +74,7 @@ class DataError(AllYouNeedError):
 
 
 class DocumentError(AllYouNeedError, ValueError):
-    """A document that cannot be read, such as a .docx file that is no zip archive."""
+    """A document that cannot be read, such as a .docx file that is not a zip archive."""
 
 
 class BundleError(AllYouNeedError):
@@ -101,7 +101,7 @@ class MissingExtraError(AllYouNeedError, ImportError):
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra for this Python. pip keeps the package that is there, even a checkout."""
+    """Return the command that installs an extra for this Python. pip keeps the package that is there, or a checkout."""
     python = shlex.quote(sys.executable or "python")
     return f"{python} -m pip install 'allyouneed[{extra}]'"
 
@@ -134,7 +134,7 @@ class Interrupted(AllYouNeedError):  # noqa: N818  no failure, so not called an 
 def refused(kind: type[AllYouNeedError], what: str, *errors: type[Exception], remedy: str = "") -> Iterator[None]:
     """Raise these errors of the block as a `kind`: `what`, the reason in a line, and the remedy.
 
-    Errors of this package pass, unless a class of them is among `errors`.
+    Errors of this package pass, unless `errors` has a class of theirs.
     """
     try:
         yield
@@ -147,7 +147,7 @@ def refused(kind: type[AllYouNeedError], what: str, *errors: type[Exception], re
 
 
 def require_extra(library: str, what: str, extra: str) -> ModuleType:
-    """The module of an optional library. `what` needs it, and the extra `extra` installs it."""
+    """Import an optional library. `what` needs it, and the extra `extra` installs it."""
     try:
         return import_module(library)
     except ImportError as error:
@@ -164,7 +164,7 @@ OUT_OF_MEMORY = (  # of the CPU, of Apple's GPUs, of CUDA and its pinned memory,
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error means that memory has run out, on a GPU or on the CPU; imports no torch, whose errors differ."""
+    """Return True if an error means that memory has run out, on a GPU or on the CPU; import no torch to find out."""
     is_named_so = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return is_named_so or any(words in str(error) for words in OUT_OF_MEMORY)
 

@@ -1,12 +1,12 @@
-"""The rules: what to choose for a corpus, as tables and the functions that read them.
+"""The rules that choose settings for a corpus, as tables and the functions that read them.
 
 Small models are better on small corpora: on 30,000 pairs (Multi30K, tokenized) three layers of 256 reach 39.8 BLEU
 here, the paper's base model 38.3 (Wu et al., 2021, table 2). Small batches are better for short training, and a
 learning rate that ends at zero makes averaging checkpoints unnecessary.
 
-A model of text is regularized. Where one target is right (`task_rules.py`), label smoothing only costs time, and so
-does dropout in short trainings. On 12,000 questions to SQL, in the same time, the model for text was right on 19 % of
-the test pairs and the same one without dropout and smoothing on 96 %; a narrower one is right sooner:
+A model of text is regularized. If each source has a single right target (`task_rules.py`), label smoothing only costs
+time, and so does dropout in short trainings. On 12,000 questions to SQL, in the same time, the model for text was right
+on 19 % of the test pairs and the same model without dropout and smoothing on 96 %; a narrower model is right sooner:
 docs/measured/automatic-settings.md.
 """
 
@@ -59,7 +59,7 @@ FITS = "this size has time for enough updates"
 
 EXACT_LENGTH_RATIO = 5.0  # most tokens of an output for each of its source
 
-# Tokens per batch. Smaller batches leave a GPU idle; on a CPU two small updates are better than one of twice the size.
+# Tokens per batch. Smaller batches leave a GPU idle; on a CPU two small updates are better than one twice as large.
 BATCH_TOKENS = {"CPU": 1_024, "GPU": 8_192}
 
 # The peak learning rate of a run with Muon, by d_model.
@@ -70,14 +70,14 @@ MIN_STEPS, VALIDATIONS, PATIENCE = 800, 20, 10
 UPDATES_PER_MINUTE = 6_000  # of a time budget; more than a machine makes, since the schedule is compressed to it
 
 # Parts younger than the paper, for a new model with a time budget: docs/since-2017.md and docs/automatic-settings.md.
-# Strings have both kinds of positions; templates not, whose outputs may be longer than in training.
+# Strings have both kinds of positions; templates do not, as their outputs may be longer than in training.
 YOUNGER_PARTS = {"positions": "rotary", "query_key_norm": True}
 STRING_POSITIONS = {"positions": "sinusoidal-rotary"}
 
 # Chosen for every corpus, if not set.
 ALWAYS = {"optimizer": "muon", "average_checkpoints": 1}
 
-FEW_SENTENCES = 20_000  # pairs of text: with fewer, a model learns their kind of text alone
+FEW_SENTENCES = 20_000  # pairs of text: with fewer, a model learns only their kind of text
 # The share to hold out for validation, and again for the test, of at least so many pairs; 40 pairs give 10 and 10.
 HELD_OUT_SHARES = {5_000: 0.02, 1_000: 0.05, 160: 0.1, 0: 0.25}
 
@@ -87,10 +87,10 @@ FINE_TUNING = {"epochs": 3.0, "learning_rate_factor": 0.2, "min_steps": 100}
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What the rules depend on. `tokens` counts the longer side; `exact`: one target is right, not several.
+    """The facts that the rules depend on. `tokens` counts the longer side; `exact`: one target is right, not several.
 
-    `minutes` is the time budget; 0: none. `speed` is that of the machine, tokens trained on in a minute by d_model
-    (`machine_speed.py`); empty where it was not measured.
+    `minutes` is the time budget; 0: none. `speed` is the machine's, tokens trained on in a minute by d_model
+    (`machine_speed.py`); empty if it was not measured.
     """
 
     pairs: int
@@ -104,24 +104,24 @@ class Corpus:
 
 
 def held_out_share(pairs: int) -> float:
-    """The share of the pairs to hold out for validation, and again for the test."""
+    """Return the share of the pairs to hold out for validation, and again for the test."""
     return next(share for fewest, share in HELD_OUT_SHARES.items() if pairs >= fewest)
 
 
 def has_time_for(d_model: int, tokens: float) -> bool:
-    """Whether a budget in which the model of this width is trained on so many tokens suits it."""
+    """Return True if training this width on so many tokens gives it enough updates."""
     return tokens >= UPDATES_PER_WIDTH * d_model * BATCH_TOKENS["CPU"]
 
 
 def affordable_width(corpus: Corpus, narrowest: int) -> int:
-    """The width of the widest model of `BUDGET_SIZES` for which there is time, at least `narrowest`."""
+    """Return the width of the widest model of `BUDGET_SIZES` for which there is time, at least `narrowest`."""
     return max(
         [narrowest, *(width for width, speed in corpus.speed.items() if has_time_for(width, corpus.minutes * speed))]
     )
 
 
 def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
-    """The size of a model of strings or templates, and why: no wider than suits the number of pairs."""
+    """Choose the size of a model of strings or templates, and say why: no wider than suits the number of pairs."""
     width, why = EXACT_WIDTH, "one target is right"
     if corpus.speed:
         width, why = affordable_width(corpus, min(BUDGET_SIZES)), f"{why}; {FITS}"
@@ -132,7 +132,7 @@ def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
 
 
 def choose_exact_regularization(corpus: Corpus, statistics: PairStatistics, d_model: int) -> tuple[float, float, str]:
-    """The dropout rate and the label smoothing of a model of strings or templates, and why."""
+    """Choose the dropout rate and the label smoothing of a model of strings or templates, and say why."""
     kind, why = task_kind(statistics)
     if kind != "strings":
         return 0.0, 0.0, why
@@ -144,7 +144,7 @@ def choose_exact_regularization(corpus: Corpus, statistics: PairStatistics, d_mo
 
 
 def choose_size(corpus: Corpus) -> tuple[Size, str]:
-    """The row of `MODEL_SIZES` for a corpus, and why."""
+    """Choose the row of `MODEL_SIZES` for a corpus, and say why."""
     size = _row(corpus.pairs)
     if corpus.speed and (width := affordable_width(corpus, NARROWEST_TEXT)) < size.d_model:
         return _sized(size, width), f"{FITS} without a GPU"
@@ -164,7 +164,7 @@ def _sized(size: Size, width: int) -> Size:
 
 
 def expected_epochs(corpus: Corpus, d_model: int) -> float:
-    """How often a time budget repeats the pairs, roughly; infinity where the speed was not measured."""
+    """Estimate how often a time budget repeats the pairs; infinity if the speed was not measured."""
     if not corpus.speed:
         return float("inf")
     width = min((width for width in corpus.speed if d_model <= width), default=max(corpus.speed))
@@ -172,7 +172,9 @@ def expected_epochs(corpus: Corpus, d_model: int) -> float:
 
 
 def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str]:
-    """The dropout rate of a model of text, and why: that of its size, and less if the budget repeats the pairs less."""
+    """Choose the dropout rate of a model of text, and say why: its size's rate, or less if the budget repeats pairs
+    less.
+    """
     epochs = expected_epochs(corpus, d_model)
     if epochs >= size.epochs:
         return size.dropout, "the fewer the pairs, the more a model overfits"
@@ -181,7 +183,7 @@ def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str
 
 
 def choose_metric(corpus: Corpus, d_model: int) -> tuple[str, str]:
-    """The metric by which the best model of text is kept, and why."""
+    """Choose the metric by which the best model of text is kept, and say why."""
     epochs = expected_epochs(corpus, d_model)
     if epochs < SOME_EPOCHS:
         return (
@@ -192,13 +194,13 @@ def choose_metric(corpus: Corpus, d_model: int) -> tuple[str, str]:
 
 
 def peak_learning_rate(d_model: int, optimizer: str) -> float:
-    """The peak learning rate: that of the next d_model in the table, lower for wider models; half of it for Adam."""
+    """Return the peak learning rate: the table's for the next d_model, lower for wider models; half for Adam."""
     widths = [width for width in PEAK_LEARNING_RATES if d_model <= width]
     peak = PEAK_LEARNING_RATES[widths[0]] if widths else PEAK_LEARNING_RATES[512] * 512 / d_model
     return peak if optimizer == "muon" else peak / 2
 
 
 def round_to_two_digits(number: float) -> int:
-    """A whole number rounded to two significant digits."""
+    """Round a whole number to two significant digits."""
     digits = max(0, len(str(int(number))) - 2)
     return int(round(number, -digits))

@@ -1,4 +1,4 @@
-"""From a draft to one with all that its pairs decide: the statistics of a sample of them, and the machine's speed."""
+"""Complete a draft with everything that its pairs decide: statistics of a sample of them, and the machine's speed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +22,10 @@ MOST_READ = 200_000  # pairs of each corpus, from its beginning
 
 
 def choose_from_pairs(draft: Draft, folder: Path, *, device: torch.device, workers: int = 1) -> Draft:
-    """The draft with the statistics of its pairs, and a vocabulary that suits them.
+    """Add the statistics of its pairs to the draft, and a vocabulary that suits them.
 
     A run that starts from a model has that model's vocabulary and sizes, so only its pairs are split. With a time
-    budget on a CPU the speed of the machine with so many `workers` is measured, too, and recorded in `folder`.
+    budget on a CPU, the speed of the machine with so many `workers` is also measured, and recorded in `folder`.
     """
     draft, statistics = choose_pairs(draft)
     if statistics is None:
@@ -37,9 +37,9 @@ def choose_from_pairs(draft: Draft, folder: Path, *, device: torch.device, worke
 
 
 def choose_pairs(draft: Draft) -> tuple[Draft, PairStatistics | None]:
-    """The draft with the share of the pairs to hold out and whether copies are kept, and the statistics of its pairs.
+    """Choose the share of pairs to hold out and whether copies are kept; return the draft, and its pairs' statistics.
 
-    A run that starts from a model has all else from it, so there are no statistics; nor without training pairs.
+    A run that starts from a model has everything else from it, so there are no statistics; nor without training pairs.
     """
     plan = draft.preliminary
     if not any(corpus.train for corpus in plan.data.corpora()):
@@ -59,10 +59,10 @@ def choose_pairs(draft: Draft) -> tuple[Draft, PairStatistics | None]:
 def measure_sample(
     data: DataConfig, clean: CleanConfig, *, choose_held_out: bool = False
 ) -> tuple[PairStatistics | None, float]:
-    """The statistics of the training pairs (None: there are none), and the share that is held out for validation.
+    """Return the statistics of the training pairs (None: there are none), and the share held out for validation.
 
     Read, cleaned and split as `prepare` does, but only the first pairs of a large corpus. `choose_held_out` replaces
-    `data.held_out` by the share that suits the number of pairs. Refuses what `prepare` refuses.
+    `data.held_out` by the share that suits the number of pairs. Refuses everything that `prepare` refuses.
     """
     report = DataReport()
     with TemporaryDirectory() as folder, refusing_errors(Path(folder)):

@@ -14,7 +14,7 @@ from .rules import RULES, Known, Settings
 from .statistics import PairStatistics
 from .task_rules import choose_vocabulary, task_kind
 
-# A draft that sets one of these has a vocabulary, and none is chosen.
+# A draft that sets any of these has a vocabulary, and none is chosen.
 VOCABULARY_SETTINGS = {
     "vocabulary", "source_vocabulary", "target_vocabulary", "vocab_size", "joint_vocabulary", "alphabet", "bpe_codes",
     "tokenizer", "subword_sampling", "made_up",
@@ -38,8 +38,8 @@ class Draft:
     """A recipe's tables; settings that are left out are chosen once the corpus is known.
 
     `model` holds the sizes of the model that the run is initialized from, if there is one, and `inherited` its settings
-    of the search and its license, by section. `chosen` are choices that are in the tables already, `statistics` those
-    of the pairs, if they were measured, and `speed` is that of the machine, as in `Corpus`.
+    of the search and its license, by section. `chosen` are choices that are already in the tables, `statistics` the
+    pairs' statistics, if they were measured, and `speed` the machine's, as in `Corpus`.
     """
 
     tables: Mapping[str, Mapping[str, Any]]
@@ -51,10 +51,10 @@ class Draft:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any], *, resumed: Recipe | None = None) -> Self:
-        """A draft from the tables of a TOML file.
+        """Make a draft from the tables of a TOML file.
 
         A bundle named in `train.init_from` gives the model's sizes, and the settings of the search and the license that
-        the tables leave out; of a run that is resumed its recipe, `resumed`, has them.
+        the tables leave out; if a run is resumed, its recipe, `resumed`, has them.
         """
         for name, table in tables.items():
             if not isinstance(table, Mapping):
@@ -77,7 +77,9 @@ class Draft:
 
     @property
     def preliminary(self) -> Recipe:
-        """A recipe for reading the corpus. Refuses invalid settings, unless they depend on one still to be chosen."""
+        """A recipe for reading the corpus. Refuses invalid settings, unless they depend on a setting still to be
+        chosen.
+        """
         model = {**self.model, **self.tables.get("model", {})}
         if not {"d_model", "heads"} <= model.keys():  # the other is still to be chosen, so they need not fit yet
             model = {"heads": 1, "d_k": 2, "d_v": 2, **model}
@@ -86,18 +88,18 @@ class Draft:
 
     @property
     def is_exact(self) -> bool:
-        """Whether one target is right, by the statistics; without these, if the vocabulary is characters."""
+        """True if one target is right, by the statistics; without these, if the vocabulary is characters."""
         if self.statistics:
             return task_kind(self.statistics)[0] != "text"
         return "characters" in self.preliminary.data.vocabularies()
 
     def merged_into(self, saved: Recipe) -> Recipe:
-        """A saved recipe with the settings of this draft, for resuming a run."""
+        """Put the settings of this draft into a saved recipe, for resuming a run."""
         then = saved.tables()
         return Recipe.from_tables({name: {**then[name], **self.tables.get(name, {})} for name in then})
 
     def with_statistics(self, statistics: PairStatistics) -> Self:
-        """The draft with the statistics of the pairs, and with a vocabulary that suits them unless one is set."""
+        """Add the statistics of the pairs, and a vocabulary that suits them unless the draft sets it."""
         draft = replace(self, statistics=statistics)
         if task_kind(statistics)[0] != "text" and "max_length_ratio" not in self.tables.get("clean", {}):
             draft = draft.with_choice({"clean.max_length_ratio": 0}, "no text, so lengths are the task's")
@@ -107,14 +109,14 @@ class Draft:
         return draft.with_choice({f"data.{key}": value for key, value in settings.items()}, reason)
 
     def with_choice(self, settings: Mapping[str, object], reason: str) -> Self:
-        """The draft with more settings, `section.key` and value, and the reason for them."""
+        """Add settings, `section.key` and value, and the reason for them."""
         if not settings:
             return self
         draft = self.with_settings(settings)
         return replace(draft, chosen=(*draft.chosen, Choice(settings, reason)))
 
     def with_settings(self, settings: Mapping[str, object]) -> Self:
-        """The draft with more settings, `section.key` and value, which replace what was chosen."""
+        """Add settings, `section.key` and value, which replace chosen ones."""
         tables = {name: dict(table) for name, table in self.tables.items()}
         for name, value in settings.items():
             section, _, key = name.partition(".")
@@ -126,7 +128,7 @@ class Draft:
         return replace(self, tables=tables, chosen=tuple(choice for choice in earlier if choice.settings))
 
     def warning(self, pairs: int) -> str:
-        """What to know before a run on so many training pairs starts; empty for enough."""
+        """Warn of a run on so few training pairs; empty if they are enough."""
         if self.model or pairs >= FEW_SENTENCES or not self.statistics or self.is_exact:
             return ""
         return (
@@ -135,7 +137,7 @@ class Draft:
         )
 
     def complete(self, corpus: Corpus) -> tuple[Recipe, list[Choice]]:
-        """Return the whole recipe, and each choice that was made for it: those of `auto/rules.py`."""
+        """Return the whole recipe, and each choice that `auto/rules.py` made for it."""
         tables: dict[str, dict[str, Any]] = {name: dict(table) for name, table in self.recipe_tables().items()}
         choices = list(self.chosen)
         known = Known(corpus, self.statistics, tables, is_new=not self.model)
@@ -154,7 +156,7 @@ class Draft:
             raise ConfigError(f"{error}{_named_choices(choices, str(error))}") from error
 
     def recipe_tables(self) -> dict[str, Mapping[str, Any]]:
-        """All five tables, with what the initial model gives."""
+        """Return all five tables, with the settings that the initial model gives."""
         from_model = {**self.inherited, "model": self.model}
         names = ("data", "clean", "model", "train", "decode")
         return {name: {**from_model.get(name, {}), **self.tables.get(name, {})} for name in names}
@@ -178,12 +180,12 @@ def _named_choices(choices: Sequence[Choice], message: str) -> str:
 
 
 def preliminary_recipe(recipe: Recipe | Draft) -> Recipe:
-    """A recipe itself, or the preliminary one of a draft."""
+    """Return a recipe itself, or the preliminary recipe of a draft."""
     return recipe.preliminary if isinstance(recipe, Draft) else recipe
 
 
 def with_data(recipe: Recipe | Draft, settings: Mapping[str, Any]) -> Recipe | Draft:
-    """The recipe or draft with other settings of [data]."""
+    """Change settings of [data] in a recipe or draft."""
     if isinstance(recipe, Draft):
         return recipe.with_settings({f"data.{name}": value for name, value in settings.items()})
     return replace(recipe, data=replace(recipe.data, **settings))

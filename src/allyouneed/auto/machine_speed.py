@@ -1,6 +1,6 @@
 """How fast this machine trains: tokens in a minute, by the width of the model.
 
-What a time budget buys follows from it: how wide a model can be, and how often the pairs are repeated.
+The effect of a time budget follows from it: how wide a model can be, and how often the pairs are repeated.
 """
 
 import time
@@ -29,17 +29,17 @@ MODEL = ModelConfig(vocab_size=4_000, heads=4, positions="rotary", query_key_nor
 SENTENCES, LENGTH = 32, 33  # a batch of 1,024 tokens to predict
 # WARM_UP updates are not timed; then at least FEWEST are timed, for at least SECONDS.
 WARM_UP, FEWEST, SECONDS = 1, 3, 0.3
-MORE_WORKERS = 0.6  # what each further worker adds to the speed of one: docs/measured/training-speed.md
-# Workers wait for the slowest one: one counts if it has this share of a core, beside what else the machine does.
+MORE_WORKERS = 0.6  # each further worker adds this share of a worker's speed: docs/measured/training-speed.md
+# Workers wait for the slowest: a worker counts if the machine's other work leaves it this share of a core.
 CORE_SHARE = 0.75
-ROUNDS, ROUND_SECONDS, SIDE = 5, 0.1, 160  # of the measurement of free cores, whose products are of square matrices
+ROUNDS, ROUND_SECONDS, SIDE = 5, 0.1, 160  # to measure free cores, with products of square matrices
 SPEED = "speed.json"  # in the folder of a run
 
 
 def recorded_speed(folder: Path, minutes: float, workers: int) -> dict[int, float]:
-    """The speed with as many of some workers as have a core, which the folder of a run has, or is measured and written.
+    """Return the speed with as many workers as have a core: from the run's folder, or measured and written there.
 
-    So what is chosen stays the same when a run that has not begun is started again.
+    So the choice stays the same when a run that has not begun is started again.
     """
     path, conditions = folder / SPEED, {"minutes": minutes, "workers": workers}
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -55,9 +55,9 @@ def recorded_speed(folder: Path, minutes: float, workers: int) -> dict[int, floa
 
 @cache
 def free_cores(threads: int) -> float:
-    """How many cores this machine has for so many threads at this moment, measured once, within about a second.
+    """Estimate how many cores this machine has for so many threads now, measured once, within about a second.
 
-    The slowest thread counts, times their number, in what one thread alone computes in the same time.
+    It is the number of threads times the slowest thread's share of the work that a thread by itself does in that time.
     """
     shares = []
     with using_threads(1):
@@ -68,7 +68,7 @@ def free_cores(threads: int) -> float:
 
 
 def _count_products(threads: int) -> list[int]:
-    """How many products of matrices each of some threads computes in `ROUND_SECONDS`, all at the same time."""
+    """Count the products of matrices that each of some threads computes in `ROUND_SECONDS`, all at the same time."""
     start = Barrier(threads)
 
     def count(_: int) -> int:
@@ -86,10 +86,10 @@ def _count_products(threads: int) -> list[int]:
 
 
 def measure_speed(minutes: float, workers: int, now: Callable[[], float] = time.perf_counter) -> dict[int, float]:
-    """The tokens on which this machine trains in a minute, by d_model.
+    """Measure the tokens on which this machine trains in a minute, by d_model.
 
-    The models of `BUDGET_SIZES`, the narrowest first, up to the first for which `minutes` are too few. Takes seconds,
-    on one thread; the random numbers of the caller stay as they are. `now` is a clock.
+    It tries the models of `BUDGET_SIZES`, the narrowest first, up to the first for which `minutes` are too few. Takes
+    seconds, on one thread; the random numbers of the caller stay as they are. `now` is a clock.
     """
     speed = dict[int, float]()
     for width, layers in BUDGET_SIZES.items():
@@ -117,6 +117,6 @@ def _seconds_an_update(config: ModelConfig, now: Callable[[], float]) -> float:
 
 
 def describe_speed(speed: Mapping[int, float]) -> str:
-    """The speed in a line."""
+    """Describe the speed in a line."""
     widths = ", ".join(f"{tokens:,.0f} with d_model={width}" for width, tokens in speed.items())
     return f"tokens that this machine trains on in a minute: {widths}"

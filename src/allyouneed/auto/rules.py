@@ -1,4 +1,4 @@
-"""The table of what a recipe leaves out: when, which settings, why in a user's words, and where that was measured.
+"""The table of settings that a recipe may leave out: when, which, why in a user's words, and where that was measured.
 
 The rules are read from the first to the last. A setting that the recipe has, or that an earlier rule chose, stays, and
 later rules depend on it: the learning rate on the width, the width on the number of pairs.
@@ -41,21 +41,21 @@ Settings = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the rules may depend on: the corpus, the statistics of its pairs, and the settings so far, by section."""
+    """The facts that rules may depend on: the corpus, its pairs' statistics, and the settings so far, by section."""
 
     corpus: Corpus
     statistics: PairStatistics | None
     tables: Mapping[str, Mapping[str, Any]]
-    is_new: bool  # the model; another one is fine-tuned
+    is_new: bool  # the model; False: it is fine-tuned
 
     @property
     def is_measured_exact(self) -> bool:
-        """Whether the statistics say that one target is right."""
+        """True if the statistics say that one target is right."""
         return self.corpus.exact and self.statistics is not None
 
     @property
     def has_strings(self) -> bool:
-        """Whether the pairs are strings, such as inflections and sounds of words."""
+        """True if the pairs are strings, such as inflections and sounds of words."""
         return self.corpus.exact and self.statistics is not None and task_kind(self.statistics)[0] == "strings"
 
     @property
@@ -75,7 +75,7 @@ class Known:
 
     @property
     def hardware(self) -> str:
-        """What trains."""
+        """The device that trains."""
         return "GPU" if self.corpus.gpu else "CPU"
 
     @property

@@ -1,6 +1,6 @@
-"""Statistics of pairs: what can be known about a task without training a model.
+"""Statistics of pairs: facts about a task that need no trained model.
 
-A *word* is a run of letters and their marks; of a script that does not separate its words by spaces, one character.
+A *word* is a run of letters and their marks; in a script that does not separate its words by spaces, a character.
 A *unit* is a word, a digit or a punctuation mark.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from ..data.pairs import Pair, stride
 
 MOST_MEASURED = 20_000  # pairs
-# A side consists of symbols, of words of one closed set, if there are at least SYMBOLS of them a text and at most
+# A side consists of symbols, words of a closed set, if there are at least SYMBOLS of them a text and at most
 # MOST_SYMBOLS different ones, each occurs RECURRING times on average, and at most the share RARE only once.
 SYMBOLS, MOST_SYMBOLS, RECURRING, RARE = 1.5, 2_000, 20, 0.005
 MOST_LINKED, MOST_LINKED_UNITS = 1_000, 40  # pairs, and units of a side, from which `monotonic` is computed
@@ -31,11 +31,11 @@ _WORD = re.compile(rf"[^{_OTHER}]")
 
 @dataclass(frozen=True, slots=True)
 class SideStatistics:
-    """What one side of the pairs looks like; lengths are means.
+    """Statistics of one side of the pairs; lengths are means.
 
     `novel` is the share of the units in the last tenth of the texts that do not occur in the others, from 0 to 1: an
     open vocabulary has many. `distinct` is the number of different words, and `repeated` the share of the texts that
-    equal an earlier one. `symbols` is the number of different texts between spaces, such as AE1, if they are of a
+    equal an earlier one. `symbols` is the number of different texts between spaces, such as AE1, if they are a
     closed set, else 0, and `symbol_length` their mean length in characters.
     """
 
@@ -51,7 +51,7 @@ class SideStatistics:
     symbol_length: float
 
     def describe(self) -> str:
-        """The statistics in a few words, without those that say nothing about a side of digits and marks alone."""
+        """Describe the statistics in a few words, or in fewer for a side of only digits and marks."""
         if not self.distinct:
             return f"{self.characters:.0f} characters, digits and marks alone"
         words = f"{self.characters:.0f} characters ({self.script}), {self.words:.1f} words, {self.distinct:,} different"
@@ -60,14 +60,16 @@ class SideStatistics:
 
 @dataclass(frozen=True, slots=True)
 class PairStatistics:
-    """What some pairs look like; shares from 0 to 1.
+    """Statistics of some pairs; shares from 0 to 1.
 
-    `shared_characters` and `shared_words` are the shares of the target that its source contains too; `copied` is that
-    of the longest string that both contain. `functional` is the share of the different sources that have one target.
+    `shared_characters` and `shared_words` are the shares of the target that its source also contains; `copied` is the
+    share of the longest string that both contain. `functional` is the share of the different sources that have one
+    target.
     `monotonic` is the share of neighbouring target units whose most associated source units are in the same order:
     about 0.5 where order means nothing. `length_spread` says how much the ratio of the lengths in characters differs
-    from pair to pair, its standard deviation as a share of its mean: 0 where every letter becomes one other, 0.16 and
-    more of translations.
+    from pair to pair, its standard deviation as a share of its mean: 0 if every letter becomes one other, at least 0.16
+    in
+    translations.
     """
 
     pairs: int
@@ -81,7 +83,7 @@ class PairStatistics:
     length_spread: float
 
     def describe(self) -> str:
-        """The statistics in one line."""
+        """Describe the statistics in one line."""
         shared = f"{self.shared_characters:.0%} of the target's characters"
         if self.target.distinct:
             shared += f" and {self.shared_words:.0%} of its words"
@@ -98,7 +100,7 @@ class PairStatistics:
 
 
 def measure_pairs(pairs: Sequence[Pair]) -> PairStatistics:
-    """The statistics of some pairs, at least one; of many, evenly spaced ones are measured."""
+    """Measure the statistics of some pairs, at least one; of many, only evenly spaced ones."""
     measured = pairs[:: stride(len(pairs), MOST_MEASURED)]
     sources, targets = [pair.source for pair in measured], [pair.target for pair in measured]
     units = [(split_units(pair.source), split_units(pair.target)) for pair in measured]
@@ -116,7 +118,7 @@ def measure_pairs(pairs: Sequence[Pair]) -> PairStatistics:
 
 
 def split_units(text: str) -> list[str]:
-    """The words, digits and punctuation marks of a text, without the spaces."""
+    """Split a text into words, digits and punctuation marks, without the spaces."""
     return _UNITS.findall(text)
 
 
@@ -144,7 +146,7 @@ def _measure_side(texts: Sequence[str], units: Sequence[Sequence[str]]) -> SideS
 
 
 def _measure_symbols(texts: Sequence[str]) -> tuple[int, float]:
-    """The number of different texts between spaces, and their mean length, if they are of a closed set; else 0."""
+    """Count the different texts between spaces, and their mean length, if they are a closed set; else return 0."""
     counts = Counter(spaced for text in texts for spaced in text.split())
     total, once = counts.total(), sum(count == 1 for count in counts.values())
     is_closed = len(counts) <= MOST_SYMBOLS and total >= RECURRING * len(counts) and once <= RARE * total
@@ -154,7 +156,7 @@ def _measure_symbols(texts: Sequence[str]) -> tuple[int, float]:
 
 
 def _script(characters: Counter[str]) -> str:
-    """The script of most letters, as Unicode names it, such as "Latin"; "no letters" if there is none."""
+    """Return the script of most letters, as Unicode names it, such as "Latin"; "no letters" if there is none."""
     scripts = Counter[str]()
     for character, count in characters.items():
         if character.isalpha():
@@ -193,7 +195,7 @@ def _share_with_one_target(pairs: Sequence[Pair]) -> float:
 
 
 def _linked(pairs: Sequence[Pair], units: Sequence[tuple[list[str], list[str]]]) -> Sequence[tuple[Any, Any]]:
-    """The symbols whose order is compared: units, or characters where a side has only a unit or two."""
+    """Choose the symbols whose order is compared: units, or characters if a side has only a unit or two."""
     few = min(sum(map(len, side)) for side in zip(*units, strict=True)) < 3 * len(units)
     return [(pair.source, pair.target) for pair in pairs] if few else units
 

@@ -1,7 +1,7 @@
-"""What kind of task some pairs are, by their statistics, and which vocabulary suits it.
+"""The kind of task that some pairs are, by their statistics, and the vocabulary that suits it.
 
-Of *text*, such as translations, several targets may be right. Of *strings* (sounds of words, part numbers) and
-*templates* (SQL of a few tables, sums) one is.
+In *text*, such as translations, several targets may be right. In *strings* (sounds of words, part numbers) and
+*templates* (SQL for a few tables, sums) only one is.
 """
 
 from math import inf
@@ -21,7 +21,7 @@ SAME_LENGTHS, MOST_LETTERS = 0.05, 60
 CLOSED = 0.01  # a side with at most this share of new units has a closed vocabulary
 LETTERS = 1.5  # characters of a "word", on average, that is but a letter
 
-# Symbols of more than SHORT characters, of which the other side writes at least the share COPIED, are spelled.
+# Symbols of more than SHORT characters are spelled, if the other side writes at least the share COPIED of them.
 SHORT, COPIED = 3, 0.3
 # Where a string of the source is COPIES of the target and more, on average, a share of the pairs is made up
 # (data/made_up.py): the share MADE_UP of up to so many pairs.
@@ -32,7 +32,7 @@ PHRASE_TOKENS, MOST_ALPHABET, WORD_LETTERS = 1_000, 250, 2
 
 
 def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
-    """What kind of task some pairs are, and by which numbers."""
+    """Say what kind of task some pairs are, and by which numbers."""
     source, target = statistics.source, statistics.target
     if all(_closed_sides(statistics)):
         return "templates", f"one target is right; {source.symbols} symbols on one side, {target.symbols} on the other"
@@ -47,13 +47,13 @@ def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
 
 
 def _is_letter_by_letter(statistics: PairStatistics) -> bool:
-    """Whether both sides go letter by letter, as texts without and with their accents; of short texts alone."""
+    """Return True if both sides go letter by letter, as texts without and with their accents; only short texts do."""
     mean_length = max(statistics.source.characters, statistics.target.characters)
     return statistics.length_spread < SAME_LENGTHS and mean_length <= MOST_LETTERS
 
 
 def _is_of_letters(side: SideStatistics) -> bool:
-    """Whether what counts as its words are single letters, as of a script without spaces or of spaced letters."""
+    """Return True if a side's words are single letters, as in a script without spaces or with spaced letters."""
     return side.words >= 1 and side.word_length < LETTERS
 
 
@@ -64,7 +64,7 @@ def _has_many_words(statistics: PairStatistics) -> bool:
 
 
 def choose_vocabulary(statistics: PairStatistics) -> tuple[dict[str, Any], str]:
-    """Settings of [data] for the vocabularies, those that differ from the defaults, and why."""
+    """Choose the settings of [data] for the vocabularies, if they differ from the defaults, and say why."""
     kind, _ = task_kind(statistics)
     spelled, size, closed = "characters", 0, _closed_sides(statistics)
     if kind == "text" or (kind == "templates" and max(statistics.source.words, statistics.target.words) >= 1):
@@ -94,9 +94,10 @@ def choose_vocabulary(statistics: PairStatistics) -> tuple[dict[str, Any], str]:
 
 
 def _closed_sides(statistics: PairStatistics) -> tuple[bool, bool]:
-    """Whether source and target consist of symbols, each of which is to be one token.
+    """Return, for source and target, True if it consists of symbols, each of which should be one token.
 
-    Words of a closed set from which an open side is spelled, such as the years of dates, are spelled, too, and so are
+    Words of a closed set are spelled as well if an open side is spelled from them, such as the years of dates; and so
+    are
     numbers without words.
     """
     sides = statistics.source, statistics.target

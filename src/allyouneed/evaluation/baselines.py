@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 
 
 def find_nearest(queries: Sequence[Sequence[int]], sources: Side, *, searched: int | None = None) -> Integers:
-    """For each query the number of the training source that is most similar to it; of equal ones the first.
+    """Find for each query the number of the most similar training source, the first of several equal ones.
 
     The similarity of two sentences of ids is the Dice coefficient of their ids and pairs of neighbouring ids, each
     counted once: twice the number that both have, divided by the sum of both numbers. `searched` limits
@@ -39,7 +39,7 @@ def find_nearest(queries: Sequence[Sequence[int]], sources: Side, *, searched: i
 
 
 def affordable_pairs(queries: int, pairs: int, *, seconds: float) -> int:
-    """How many of the training pairs can be searched for this number of queries in the time, on a slow core."""
+    """Return how many of the training pairs can be searched for this number of queries in the time, on a slow core."""
     return min(pairs, max(1, int(COMPARISONS_PER_SECOND * seconds) // max(1, queries)))
 
 
@@ -50,9 +50,9 @@ def _chunks(pairs: int, searched: int) -> Iterator[Integers]:
 
 
 def _index(sources: Side, rows: Integers, known: Integers) -> tuple[Integers, Integers, Integers]:
-    """The number of features of each of these sources, and for each of the `known` features the sources that have it.
+    """Count the features of each of these sources, and list for each of the `known` features the sources that have it.
 
-    The latter are positions within `rows`: those of feature i are postings[ends[i]:ends[i + 1]].
+    The lists hold positions within `rows`: feature i has postings[ends[i]:ends[i + 1]].
     """
     starts, lengths = sources.starts[rows], sources.starts[rows + 1] - sources.starts[rows]
     sentences = np.repeat(np.arange(len(rows)), lengths)
@@ -70,14 +70,14 @@ def _index(sources: Side, rows: Integers, known: Integers) -> tuple[Integers, In
 
 
 def _features(ids: Integers, sentences: Integers) -> tuple[Integers, Integers]:
-    """Every id and every pair of neighbours within a sentence, as one number, and the sentence of each."""
+    """Return every id and every pair of neighbours within a sentence, as one number, and the sentence of each."""
     within = sentences[:-1] == sentences[1:]
     pairs = ((ids[:-1] + 1) << _BITS | ids[1:])[within]
     return np.concatenate([sentences, sentences[:-1][within]]), np.concatenate([ids, pairs])
 
 
 def _distinct(numbers: Integers) -> Integers:
-    """The different numbers in order; np.unique hashes, which is many times slower here."""
+    """Return the different numbers in order; np.unique hashes, which is many times slower here."""
     ordered = np.sort(numbers)
     different: Integers = ordered[np.append(np.full(min(1, len(ordered)), True), ordered[1:] != ordered[:-1])]
     return different

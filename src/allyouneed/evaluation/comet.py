@@ -21,9 +21,9 @@ PROGRAM = "comet-score"
 
 
 def make_comet(checkpoint: Path, sources: Sequence[str]) -> Metric:
-    """COMET of translations of `sources`, times 100, by the model in a checkpoint; its first reference counts.
+    """Make COMET for translations of `sources`, times 100, by the model in a checkpoint; the first reference counts.
 
-    `checkpoint` is a file such as checkpoints/model.ckpt, beside whose folder lies hparams.yaml, or the folder of both.
+    `checkpoint` is a file such as checkpoints/model.ckpt, with hparams.yaml next to its folder, or the folder of both.
     Refuses a missing program and a missing checkpoint. Nothing is downloaded.
     """
     file = checkpoint / "checkpoints" / "model.ckpt" if checkpoint.is_dir() else checkpoint

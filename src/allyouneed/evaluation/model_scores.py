@@ -1,4 +1,4 @@
-"""Scores of a model on pairs, by our metrics and by those of the user."""
+"""Scores of a model on pairs, by our metrics and by the user's."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,13 +44,13 @@ class TranslatedSet:
     outputs: Sequence[str]
 
     def samples(self) -> list[Sample]:
-        """Each with its first reference and its chrF."""
+        """Return each translation with its first reference and its chrF."""
         scores = sentence_chrf(self.outputs, self.references)
         rows = zip(self.sources, self.references, self.outputs, scores, strict=True)
         return [Sample(source, references[0], output, score) for source, references, output, score in rows]
 
     def wrong(self) -> list[Sample]:
-        """Those that equal none of their references, worst first."""
+        """Return the translations that equal none of their references, worst first."""
         pairs = zip(self.samples(), self.references, strict=True)
         wrong = [sample for sample, references in pairs if sample.output not in references]
         return sorted(wrong, key=lambda sample: sample.score)
@@ -58,7 +58,7 @@ class TranslatedSet:
 
 @dataclass(frozen=True, slots=True)
 class ScoredSet:
-    """A translated set and what every metric counts in its sentences."""
+    """A translated set and each metric's counts in its sentences."""
 
     translated: TranslatedSet
     metrics: Mapping[str, Metric]
@@ -73,16 +73,16 @@ class ScoredSet:
         return cls(translated, metrics, counts)
 
     def intervals(self) -> dict[str, Interval]:
-        """The scores with their 95 % intervals, by the name of the metric."""
+        """Compute the scores with their 95 % intervals, by the name of the metric."""
         return {name: score_with_interval(metric, self.counts[name]) for name, metric in self.metrics.items()}
 
     def telling_metrics(self) -> list[str]:
-        """The names of the metrics to show: without BLEU where no reference has four words, if others are counted."""
+        """Name the metrics to show: without BLEU if no reference has four words and there are others."""
         telling = [name for name, metric in self.metrics.items() if can_rise(metric, self.translated.references)]
         return telling or list(self.metrics)
 
     def compare(self, other: "ScoredSet") -> dict[str, PairedScore]:
-        """The scores of both on the same sentences, with the significance of their differences."""
+        """Compare the scores of both on the same sentences, with the significance of their differences."""
         return {
             name: compare_counts(metric, self.counts[name], other.counts[name]) for name, metric in self.metrics.items()
         }
@@ -101,7 +101,7 @@ def translate_set(
     translator = model if isinstance(model, Translator) else Translator(model)
     rows = list(checked_references(pairs))
     outputs = translator.translate([source for source, _ in rows], on_progress=on_progress)
-    # A letter and its accent may be one character or two, which would count as different words.
+    # A letter and its accent may be one character or two, and would count as different words.
     references = [[translator.bundle.normalization(target) for target in targets] for _, targets in rows]
     return TranslatedSet(name, [source for source, _ in rows], references, outputs)
 
@@ -120,11 +120,11 @@ def evaluate(
     The scores are BLEU, chrF2, chrF++, TER, character error rate and exact match, in percent, each with its 95 %
     interval; `metrics` names some of them, or "wer", the word error rate, and `intervals=False` saves the bootstrap
     samples. TER, CER and WER are better when lower, and may exceed 100. A target is one reference translation, or
-    several. `tokenize` is sacrebleu's tokenizer for BLEU, "auto" that of the references' script, "none" for text that
-    is tokenized already. References are normalized as the model's training text was. The samples are the translations,
+    several. `tokenize` is sacrebleu's tokenizer for BLEU: "auto" suits the references' script, "none" is for tokenized
+    text. References are normalized as the model's training text was. The samples are the translations,
     each with its chrF. A bundle, or the folder of one, is searched with the settings stored in it, a `Translator` with
-    its own: `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set, what is no pair, and a text
-    that cannot be translated.
+    its own: `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set, anything that is not a pair,
+    and a text that cannot be translated.
     """
     translated = translate_set(model, pairs, on_progress=on_progress)
     scored = ScoredSet.count(translated, make_metrics(metrics, tokenize=tokenize))
@@ -138,12 +138,12 @@ def evaluate(
 
 
 def evaluate_greedily(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
-    """BLEU, chrF and exact match of greedy search in large batches, for validation during training."""
+    """Compute BLEU, chrF and exact match of greedy search in large batches, for validation during training."""
     return evaluate(greedy_translator(bundle), pairs, metrics=QUICK_METRICS, intervals=False)
 
 
 def greedy_translator(bundle: Bundle) -> Translator:
-    """A translator with greedy search in large batches."""
+    """Make a translator with greedy search in large batches."""
     greedy = replace(bundle.decode, beam=1, nbest=1, sample=False, batch_size=max(128, bundle.decode.batch_size))
     return Translator(bundle, decode=greedy)
 
@@ -156,7 +156,7 @@ RECORDED = {*MEASURED, "perplexity", *(recorded.name for recorded in fields(Vali
 
 
 def collect_metrics(metrics: Mapping[str, UserMetric], early_stopping_metric: str) -> dict[str, UserMetric]:
-    """The metrics that a call gives, and that of a recipe if it is a "module:function". Refuses a reserved name."""
+    """Combine the metrics of a call with a recipe's, if that is a "module:function". Refuses a reserved name."""
     if "" in metrics:
         raise ConfigError("a metric has no name; give it one")
     if taken := [name for name in metrics if name in RECORDED]:
@@ -168,7 +168,7 @@ def collect_metrics(metrics: Mapping[str, UserMetric], early_stopping_metric: st
 def with_stopping_metric(
     evaluate: Evaluator | None, metrics: Mapping[str, UserMetric], stopping: str
 ) -> Evaluator | None:
-    """`evaluate` with the scores of `metrics`, and of `stopping`, an early-stopping metric that may be another.
+    """Add the scores of `metrics`, and of `stopping`, an early-stopping metric that may be another, to `evaluate`.
 
     Refuses an early-stopping metric that is unknown, and metrics without translations.
     """
@@ -184,7 +184,7 @@ def with_stopping_metric(
 
 
 def load_metric(name: str) -> UserMetric:
-    """The function that "module:function" names; the module may be a file of the current folder."""
+    """Import the function that "module:function" names; the module may be a file of the current folder."""
     module, _, function = name.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)
@@ -200,9 +200,9 @@ def load_metric(name: str) -> UserMetric:
 
 
 def with_metrics(evaluate: Evaluator, metrics: Mapping[str, UserMetric]) -> Evaluator:
-    """`evaluate`, with the scores that `metrics` give its translations added to its own.
+    """Add the scores that `metrics` give the translations to the scores of `evaluate`.
 
-    Refuses a metric that raises an exception, and a score that is no finite number.
+    Refuses a metric that raises an exception, and a score that is not a finite number.
     """
 
     def evaluate_all(bundle: Bundle, pairs: Sequence[Pair], /) -> Evaluation:

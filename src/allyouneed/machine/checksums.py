@@ -18,7 +18,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)\n")
 
 
 class Checksums:
-    """What SHA256SUMS says of a folder; `present` is false for a folder without one, of which nothing is refused."""
+    """The lines of a folder's SHA256SUMS; `present` is False for a folder without one, where nothing is refused."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -26,7 +26,7 @@ class Checksums:
         self.present = self._lines is not None
 
     def require_lines(self, *names: str) -> None:
-        """Refuse a list without one of these files."""
+        """Refuse a list that lacks one of these files."""
         for name in names:
             if self._lines is not None and name not in {file for _, file in self._lines}:
                 raise BundleError(f"{self.folder}/{SUMS} has no line for {name}; copy the folder again")
@@ -37,7 +37,7 @@ class Checksums:
             self._refuse(name)
 
     def read(self, name: str) -> bytes:
-        """Read a file whose SHA-256 is listed. Refuses others; the bytes returned are those that were compared."""
+        """Read a file whose SHA-256 is listed. Refuses others; the bytes returned are the ones that were compared."""
         content = read_whole(self.folder / name)
         if self.present and (sha256(content).hexdigest(), name) not in (self._lines or ()):
             self._refuse(name)
@@ -51,22 +51,22 @@ class Checksums:
         )
 
     def digest(self, name: str) -> str:
-        """The SHA-256 that is listed for a file; without a list, the one that it has."""
+        """Return the SHA-256 that is listed for a file; without a list, compute it."""
         listed = {file: digest for digest, file in self._lines or ()}
         return listed.get(name) or files_digest(self.folder / name)
 
     def matches(self, name: str) -> bool:
-        """Whether the SHA-256 of a file is listed for it."""
+        """Return True if the SHA-256 of a file is listed for it."""
         with (self.folder / name).open("rb") as file:
             return (file_digest(file, "sha256").hexdigest(), name) in (self._lines or ())
 
     def is_current(self) -> bool:
-        """Whether the list on disk is still the one that was read."""
+        """Return True if the list on disk is still the one that was read."""
         return self._lines == _read_lines(self.folder)
 
 
 def code_digest(files: Iterable[Path]) -> str:
-    """A digest of the code of Python files, which their comments, docstrings and blank lines do not change."""
+    """Compute a digest of the code of Python files, which their comments, docstrings and blank lines do not change."""
     digest = sha256()
     for file in sorted(files):
         code = re.sub(rb'"""(.*?)"""|#[^\n]*', b"", file.read_bytes(), flags=re.DOTALL)
@@ -75,7 +75,7 @@ def code_digest(files: Iterable[Path]) -> str:
 
 
 def files_digest(*paths: Path) -> str:
-    """A digest of the contents of files."""
+    """Compute a digest of the contents of files."""
     digest = sha256()
     for path in paths:
         with path.open("rb") as file:
@@ -84,12 +84,12 @@ def files_digest(*paths: Path) -> str:
 
 
 def policy_hash(content: str) -> str:
-    """The hash by which a Content-Security-Policy allows a style or script within its page."""
+    """Compute the hash by which a Content-Security-Policy allows a style or script within its page."""
     return "sha256-" + b64encode(sha256(content.encode("utf-8")).digest()).decode("ascii")
 
 
 def crc32_checksum(path: Path) -> int:
-    """The CRC-32 of a file: it finds damage, but not a change made on purpose."""
+    """Compute the CRC-32 of a file: it finds damage, but not a change made on purpose."""
     checksum = 0
     with path.open("rb") as file:
         while chunk := file.read(2**20):

@@ -1,6 +1,7 @@
 """Work that the processes of a Ray cluster share, on one machine or on many, with the results in order.
 
-Ray starts the processes, and repeats on others what one that was killed, or a machine that failed, had not finished.
+Ray starts the processes, and repeats the unfinished work of a process that was killed, or a machine that failed, on
+others.
 """
 
 import os
@@ -12,18 +13,18 @@ from typing import Any, TypeVar
 
 from ..errors import AllYouNeedError, ConfigError, refused, require_extra
 
-AHEAD = 2  # items a core: one that is worked on, and one that waits
+AHEAD = 2  # items a core: one at work, and one that waits
 CONNECTING_SECONDS = 10  # to the machine that an address names
 MOST_REPETITIONS = 3  # of an item whose process was killed
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_made: dict[str, Callable[[Any], Any]] = {}  # in a process of a cluster: its work, by the key of what made it
+_made: dict[str, Callable[[Any], Any]] = {}  # in a process of a cluster: its work, by its maker's key
 
 
 def run_item(key: str, makers: list[Any], item: _Item) -> _Result | AllYouNeedError:
-    """In a process of a cluster: the result for an item, or why there is none.
+    """Compute the result for an item, in a process of a cluster, or say why there is none.
 
     `makers` has a reference to the function that makes the work; a process calls it once.
     """
@@ -41,9 +42,9 @@ def run_item(key: str, makers: list[Any], item: _Item) -> _Result | AllYouNeedEr
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """The module `ray`, connected to the cluster at `address`; "local" starts one that ends with the block.
+    """Import `ray`, connected to the cluster at `address`; "local" starts a cluster that ends with the block.
 
-    A connection that this process has already is used, and stays. Without an address the block gets None.
+    A connection that this process already has is used, and stays. Without an address the block gets None.
     """
     if not address:
         yield None
@@ -59,7 +60,7 @@ def connected(address: str) -> Iterator[Any]:
 def block_map(
     function: Callable[[_Item], _Result], address: str
 ) -> AbstractContextManager[Callable[[Iterable[_Item]], Iterator[_Result]]]:
-    """A `cluster_map` of a function that needs nothing to be made."""
+    """Make a `cluster_map` of a function that needs no preparation."""
     return cluster_map(partial(_unchanged, function), address)
 
 
@@ -71,13 +72,14 @@ def _unchanged(function: Callable[[_Item], _Result]) -> Callable[[_Item], _Resul
 def cluster_map(
     make: Callable[[], Callable[[_Item], _Result]], address: str
 ) -> Iterator[Callable[[Iterable[_Item]], Iterator[_Result]]]:
-    """A `map` whose function is made by `make` in each process of a cluster, one for each of its cores.
+    """Make a `map` whose function is made by `make` in each process of a cluster, one for each of its cores.
 
-    `address` is that of a running cluster, or "local" for one on this machine, which ends with the block; "" is this
-    process. A cluster
-    that this process is connected to already is used, and stays. Items and results pass through this process, a few
-    at a time. The items of a process or a machine that fails are repeated by others. Raises the errors of the function
-    in the order of the items.
+    `address` is the address of a running cluster, or "local" for a cluster on this machine, which ends with the block;
+    ""
+    is this process. A cluster that this process is already connected to is used, and stays. Items and results pass
+    through this process, a few at a time. If a process or a machine fails, others repeat its items. Raises the errors
+    of
+    the function in the order of the items.
     """
     if not address:
         yield partial(map, make())
@@ -99,7 +101,7 @@ def cluster_map(
 
 
 def _started_ray(address: str) -> tuple[Any, bool]:
-    """The module, connected to a cluster, and whether it was not before."""
+    """Return the module, connected to a cluster, and whether this call connected it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = require_extra("ray", "--ray", "ray")
     if ray.is_initialized():

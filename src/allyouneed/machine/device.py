@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-# A recipe made on a large machine should run on a small one, where extra threads only wait for each other.
+# A recipe made on a large machine should run on a small machine, where extra threads only wait for each other.
 MOST_THREADS, THREADS_PER_CORE = 256, 4
 HUGE_PAGE = 2**21  # bytes
 HUGE_PAGES = 3 * 2**29  # bytes: of 2 GiB of free memory, glibc would give some back
@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device called `name`; "auto" is a CUDA or Apple GPU if there is one, else the CPU."""
+    """Return the device called `name`; "auto" is a CUDA or Apple GPU if there is one, else the CPU."""
     import torch
 
     if name == "auto":
@@ -42,13 +42,13 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def may_have_gpu() -> bool:
-    """Whether this machine looks as if PyTorch might find a GPU, without asking it."""
+    """Return True if this machine looks as if PyTorch might find a GPU, without asking it."""
     drivers = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # of NVIDIA, of AMD, and in WSL
     return sys.platform == "darwin" or any(map(os.path.exists, drivers))
 
 
 def describe_device(device: torch.device) -> dict[str, str]:
-    """The device and what computes on it: the name of the GPU, or the number of threads."""
+    """Name the device and its hardware: the name of the GPU, or the number of threads."""
     import torch
 
     if device.type == "cuda":
@@ -57,7 +57,7 @@ def describe_device(device: torch.device) -> dict[str, str]:
 
 
 def require_memory(what: str, size: int) -> None:
-    """Refuse what takes more bytes than this machine has, if that is known: the system would kill the process."""
+    """Refuse work that takes more bytes than this machine has, if that is known: the system would kill the process."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else size
     if size > memory:
         raise ConfigError(
@@ -67,7 +67,7 @@ def require_memory(what: str, size: int) -> None:
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:
-    """Whether products are much faster in bfloat16 than in float32: on CPUs with AMX or AVX512_BF16, and newer GPUs."""
+    """Return True if products are much faster in bfloat16 than in float32: CPUs with AMX or AVX512_BF16, newer GPUs."""
     import torch
 
     if device.type == "cuda":
@@ -79,24 +79,24 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 
 
 def available_cores() -> int:
-    """The number of cores that this process may use: taskset or a container may leave it fewer than the machine has."""
+    """Count the cores that this process may use: taskset or a container may leave it fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def runs_ahead(device: torch.device) -> bool:
-    """Whether a program goes on while the device computes, and waits for it whenever it reads a number: a CUDA GPU."""
+    """Return True for a CUDA GPU: a program goes on while it computes, and waits for it whenever it reads a number."""
     return device.type == "cuda"
 
 
 def staged(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return a tensor of the CPU, in memory from which a CUDA GPU copies by itself if `device` is one."""
+    """Return a tensor of the CPU, in memory from which a CUDA GPU copies by itself if `device` is a CUDA GPU."""
     return tensor.pin_memory() if runs_ahead(device) else tensor
 
 
 def move(tensor: Tensor, device: torch.device) -> Tensor:
-    """A tensor on another device. The program waits for the copy, unless a CUDA GPU makes it.
+    """Copy a tensor to another device. The program waits for the copy, unless a CUDA GPU makes it.
 
-    On an Apple GPU, what is read or freed before such a copy has ended is lost.
+    On an Apple GPU, data that is read or freed before such a copy has ended is lost.
     """
     return tensor.to(device, non_blocking=runs_ahead(device) or runs_ahead(tensor.device))
 
@@ -124,8 +124,8 @@ def set_threads(count: int) -> None:
 def using_threads(count: int) -> Iterator[None]:
     """Compute with `count` threads inside the block (0: PyTorch's choice), then with the previous number.
 
-    One is enough for products of a few rows: they are done before other threads have started, and a thread of OpenMP
-    that waits for work keeps a core busy.
+    One thread is enough for products of a few rows: they are done before other threads have started, and a thread of
+    OpenMP that waits for work keeps a core busy.
     """
     import torch
 
@@ -157,7 +157,7 @@ def configure_process(threads: int = 0) -> None:
 
 @contextmanager
 def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], Iterable[_Item]], Iterator[_Result]]]:
-    """A `map` that works on `count` items in parallel, each with one thread of PyTorch, and keeps their order.
+    """Make a `map` that works on `count` items in parallel, each with one thread of PyTorch, and keeps their order.
 
     Two threads that divide every small product wait for each other longer than they work.
     """
@@ -172,7 +172,7 @@ def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], I
     finally:
         pool.shutdown(cancel_futures=True)
         if torch:
-            torch.set_num_threads(before)  # the default of new threads; that of this thread is unchanged
+            torch.set_num_threads(before)  # the default of new threads; this thread keeps its number
 
 
 def use_one_thread() -> None:
@@ -221,8 +221,10 @@ def use_huge_pages() -> None:
 def limit_onednn_cache() -> None:
     """Let oneDNN cache the primitives of 128 shapes of products instead of 1,024, unless the environment sets a number.
 
-    The primitives of one shape take about a megabyte: with those of all batches, a run of `multi30k-en-de-tok` grew to
-    3.4 GB in bfloat16. Creating one takes about 4 ms, so training makes products of few shapes (`fast/loss.py`).
+    The primitives of a shape take about a megabyte: with the shapes of all batches, a run of `multi30k-en-de-tok` grew
+    to
+    3.4 GB in bfloat16. Creating a primitive takes about 4 ms, so training makes products of few shapes
+    (`fast/loss.py`).
     Works only before the first product.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):

@@ -24,9 +24,9 @@ from ..errors import ConfigError, OutputError
 def written_whole(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing that gets its name only once every byte is on the disk.
 
-    The bytes go to `.NAME.PID.partial` beside it, are flushed to the disk and then renamed, so a
-    stopped process or a full disk leaves an earlier file at `path` unchanged, and of several processes
-    that write it the last one wins. Refuses, as an `OutputError`, a folder that cannot be written and a
+    The bytes go to `.NAME.PID.partial` next to it, are flushed to the disk and then renamed, so a
+    stopped process or a full disk leaves an earlier file at `path` unchanged, and if several processes
+    write it, the last one wins. Refuses, as an `OutputError`, a folder that cannot be written and a
     disk that is full.
     """
     with refusing_errors(path):
@@ -48,9 +48,9 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def named_folders(argument: str | Path) -> list[Path]:
-    """The folders that an argument names, separated by commas; the comma of a folder's name separates nothing.
+    """Return the folders that an argument names, separated by commas; a comma in a folder's name does not separate.
 
-    Refuses a name that is empty, which would be the present folder.
+    Refuses an empty name, which would be the present folder.
     """
     if not str(argument):
         raise ConfigError("the name of a model is empty; name its folder")
@@ -70,10 +70,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def folder_written_whole(folder: Path) -> Iterator[Path]:
-    """An empty folder to fill, which becomes the new folder `folder` once the block has ended without an error.
+    """Make an empty folder to fill, which becomes the new folder `folder` once the block has ended without an error.
 
-    Until then it is `.NAME.partial` beside it, locked against other processes. What a killed process has left there is
-    removed. Refuses, as an `OutputError`, a path that exists and one that cannot be written.
+    Until then it is `.NAME.partial` next to it, locked against other processes. The remains of a killed process are
+    removed. Refuses, as an `OutputError`, a path that exists and a path that cannot be written.
     """
     if os.path.lexists(folder):
         raise OutputError(f"{folder} exists already; name a new folder")
@@ -106,7 +106,7 @@ def append(path: Path, text: str) -> None:
 
 
 def read_whole(path: Path, count: int = -1) -> bytes:
-    """The bytes of a file that must be there as a whole, such as a recipe or a part of a bundle; the first `count`.
+    """Read a file that must be there as a whole, such as a recipe or a part of a bundle, or its first `count` bytes.
 
     Raises OSError for a named pipe, on which reading could wait forever, and for a device, which may have no end.
     """
@@ -116,7 +116,7 @@ def read_whole(path: Path, count: int = -1) -> bytes:
 
 
 def open_new(path: Path) -> BinaryIO:
-    """Open an empty file for writing. What stood there, even a named pipe or a link, is removed."""
+    """Open an empty file for writing. Anything there before, even a named pipe or a link, is removed."""
     path.unlink(missing_ok=True)
     return path.open("wb")
 
@@ -136,7 +136,7 @@ def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterabl
     """Refuse, before any work, an output file that could not be written or would replace another file.
 
     Refused are a folder, a disk or socket, a path in a folder that does not exist, a file that exists (unless
-    `overwrite`), and one of the `inputs` (paths, or descriptors of open files) under any name.
+    `overwrite`), and an output that is one of the `inputs` (paths, or descriptors of open files) under any name.
     """
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file with --output")
@@ -158,25 +158,25 @@ def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterabl
 
 
 def unused(path: str | Path) -> Path:
-    """The path, or one with a number behind it if something is there."""
+    """Return the path, or the path with a number behind it if something is there."""
     path = Path(path)
     others = (path.with_name(f"{path.name}-{number}") for number in count(2))
     return next(name for name in chain([path], others) if not os.path.lexists(name))
 
 
 def is_stream(path: Path) -> bool:
-    """Whether something is a character device or a named pipe, which is written to and not replaced."""
+    """Return True for a character device or a named pipe, which is written to and not replaced."""
     return _mode(path, stat.S_ISCHR, stat.S_ISFIFO)
 
 
 def is_named_pipe(path: Path) -> bool:
-    """Whether something is a pipe in the file system, so that opening it waits for the other end."""
+    """Return True for a pipe in the file system, so that opening it waits for the other end."""
     has_path = os.path.exists(os.path.realpath(path))  # an inherited pipe, such as /dev/stdin, has none
     return has_path and _mode(path, stat.S_ISFIFO)
 
 
 def is_same_file(one: Path | int, other: Path | int) -> bool:
-    """Whether two paths (or descriptors) are one regular file, links followed; or one path where there is no file."""
+    """Return True if two paths (or descriptors) are one regular file, links followed; or one path without a file."""
     if isinstance(one, Path) and isinstance(other, Path) and not (one.exists() or other.exists()):
         return os.path.realpath(one) == os.path.realpath(other)
     try:
@@ -186,7 +186,7 @@ def is_same_file(one: Path | int, other: Path | int) -> bool:
 
 
 def followed(path: Path) -> Path:
-    """The path with its links followed, so that a rename replaces the file and leaves the links; `.` has its name."""
+    """Follow the links of a path, so that a rename replaces the file and leaves the links; `.` gets its name."""
     return Path(os.path.realpath(path)) if path.is_symlink() or path.name in ("", "..") else path
 
 
@@ -194,7 +194,7 @@ def followed(path: Path) -> Path:
 def locked(path: Path, *, what: str, wait: bool = False) -> Iterator[None]:
     """Lock `path`, a file or a folder, against other processes while the block runs.
 
-    The lock is one of the system on `.NAME.lock` beside it, and ends with the process. If another process holds it,
+    The system's lock is on `.NAME.lock` next to it, and ends with the process. If another process holds it,
     waits, or refuses with an `OutputError`, in which `what` names the path. Missing parent folders are created, and
     removed again if they stay empty.
     """
@@ -227,7 +227,7 @@ def _in_folder(folder: Path) -> Iterator[None]:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove what killed processes were writing to `path`."""
+    """Remove the partial files of `path` that killed processes left."""
     for partial in path.parent.glob(f".{escape(path.name)}.*.partial"):
         process = partial.name.removeprefix(f".{path.name}.").removesuffix(".partial")
         if process.isdecimal() and not _is_alive(int(process)):
@@ -261,17 +261,17 @@ def rename(partial: Path, path: Path) -> None:
 
 
 def to_json(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
-    """`value` as standard JSON, which has no NaN and no infinity: such numbers become null."""
+    """Write `value` as standard JSON, which has no NaN and no infinity: such numbers become null."""
     return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
 
 
 def to_json_lines(rows: Iterable[object]) -> str:
-    """Each row as JSON on a line of its own."""
+    """Write each row as JSON on a line of its own."""
     return "".join(f"{to_json(row)}\n" for row in rows)
 
 
 def read_json_lines(path: Path) -> list[Any]:
-    """The values of a file with one on each line, without a last one that a killed writer left incomplete.
+    """Read a file of JSON lines, without a last line that a killed writer left incomplete.
 
     Only a line feed ends a line: a text may contain other line ends, such as U+2028. Raises ValueError if not JSON.
     """
@@ -280,7 +280,7 @@ def read_json_lines(path: Path) -> list[Any]:
 
 
 def parse_json(content: str | bytes) -> Any:
-    """The value of some JSON. Raises ValueError, with a message of one line, for anything else."""
+    """Parse JSON. Raises ValueError, with a message of one line, for anything else."""
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:

@@ -14,15 +14,17 @@ from pathlib import Path
 
 
 def is_installed(library: str) -> bool:
-    """Whether a library can be imported. A folder of that name, as one finds in the current folder, is no library."""
+    """Return True if a library can be imported. A mere folder of that name, such as in the current folder, does not
+    count.
+    """
     spec = find_spec(library)
     return spec is not None and spec.origin is not None
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """The words that run a module with this Python and its options.
+    """Return the words that run a module with this Python and its options.
 
-    `python -m` looks for every module in the current folder first; the new process does so only where this one does.
+    `python -m` looks for every module in the current folder first; the new process does so only if this process does.
     """
     finds_here = not {"", os.getcwd()}.isdisjoint(sys.path)
     warnings = [f"-W{option}" for option in sys.warnoptions]
@@ -31,9 +33,9 @@ def python_command(module: str, *arguments: str) -> list[str]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Look for no garbage inside this block, and never again in what is there at its end.
+    """Look for no garbage inside this block, and never again in the objects there at its end.
 
-    What a program imports and loads stays. Looking through it takes an eighth of the time in which a server starts.
+    A program keeps what it imports and loads. Looking through it takes an eighth of the time in which a server starts.
     """
     gc.disable()
     try:
@@ -44,7 +46,7 @@ def uncollected() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Let Linux kill this process when the one that started it has ended; even while it is stopped, as by SIGSTOP."""
+    """Let Linux kill this process when its parent has ended; even while it is stopped, as by SIGSTOP."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -53,12 +55,12 @@ _PR_SET_PDEATHSIG = 1  # sys/prctl.h
 
 
 def versions() -> str:
-    """Versions of allyouneed, torch and Python in one line; imports none of them."""
+    """Name the versions of allyouneed, torch and Python in a line; import none of them."""
     return f"allyouneed {installed('allyouneed')}, torch {installed('torch')}, Python {platform.python_version()}"
 
 
 def environment() -> dict[str, str]:
-    """The command of this process, the program versions, the system and its processor."""
+    """Return the command of this process, the program versions, the system and its processor."""
     return {
         "command": _command(),
         "versions": versions(),
@@ -70,7 +72,7 @@ def environment() -> dict[str, str]:
 def _command() -> str:
     program = Path(sys.argv[0])
     words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
-    # Python keeps what is not UTF-8 in a name as characters that cannot be written.
+    # Python keeps bytes of a name that are not UTF-8 as characters that cannot be written.
     return shlex.join([*words, *sys.argv[1:]]).encode(errors="backslashreplace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, held back until what is being done may be left.
+"""Ctrl-C and SIGTERM, held back until the work at hand may be left.
 
 A run looks for a request between two updates; rows of a result and the note that describes them are written together.
 """
@@ -20,7 +20,7 @@ class InterruptRequest:
 
 @contextmanager
 def catch_interrupts() -> Iterator[InterruptRequest]:
-    """Inside this block the first signal is only recorded; a second one has its usual effect.
+    """Only record the first signal inside this block; a second one has its usual effect.
 
     Python delivers signals to the main thread only; in another thread the block changes nothing.
     """

@@ -1,6 +1,6 @@
 """How certain scores are: bootstrap samples of the sentences (Koehn, 2004), as sacrebleu draws them.
 
-The samples, the intervals and the p-values are those of sacrebleu's `PairedTest`, whose arrays, however, grow with
+The samples, the intervals and the p-values equal those of sacrebleu's `PairedTest`, but its arrays grow with
 1,000 times the number of sentences. Here a sample is a weight for each sentence, so that any test set fits.
 """
 
@@ -14,7 +14,7 @@ from .corpus_metrics import FloatArray, Metric, References, SentenceCounts, coun
 SAMPLES, SEED = 1_000, 12_345  # sacrebleu's
 CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
-FEWEST = 30  # sentences; samples of fewer vary too little, and those of one sentence are all equal
+FEWEST = 30  # sentences; samples of fewer vary too little, and samples of one sentence are all equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +43,23 @@ class PairedScore:
 
     @property
     def better(self) -> int | None:
-        """Which one is significantly better, 0 the first, 1 the second; None: neither, or the sentences are too few."""
+        """The model that is significantly better, 0 the first, 1 the second; None: neither, or the sentences are too
+        few.
+        """
         if self.first == self.second or self.p_value >= SIGNIFICANT or self.sentences < FEWEST:
             return None
         return int((self.second > self.first) == self.higher_is_better)
 
 
 def resampled_scores(counts: SentenceCounts) -> FloatArray:
-    """The score of each bootstrap sample: as many sentences, drawn with replacement. Shape (samples,)."""
+    """Score each bootstrap sample: as many sentences, drawn with replacement. Shape (samples,)."""
     rng, sentences = np.random.default_rng(SEED), len(counts.rows)
     samples = (rng.integers(sentences, size=sentences) for _ in range(SAMPLES))
     return np.array([counts.compute(np.bincount(drawn, minlength=sentences) @ counts.rows) for drawn in samples])
 
 
 def score_with_interval(metric: Metric, counts: SentenceCounts) -> Interval:
-    """A corpus score and its 95 % interval."""
+    """Compute a corpus score and its 95 % interval."""
     low, high = _ends(resampled_scores(counts))
     return Interval(metric.title, counts.score, low, high, counts.signature, metric.higher_is_better)
 
@@ -68,7 +70,7 @@ def paired_bootstrap(
     references: References,
     metrics: Mapping[str, Metric] | None = None,
 ) -> list[PairedScore]:
-    """Scores of two models, BLEU and chrF2 unless others are named, with sacrebleu's paired bootstrap.
+    """Score two models, by BLEU and chrF2 unless others are named, with sacrebleu's paired bootstrap.
 
     Refuses texts that do not pair, and an empty set.
     """
@@ -80,7 +82,7 @@ def paired_bootstrap(
 
 
 def compare_counts(metric: Metric, first: SentenceCounts, second: SentenceCounts) -> PairedScore:
-    """The scores of two models and the p-value: how often a sample differs as much from the mean difference."""
+    """Compute the scores of two models and the p-value: how often a sample differs as much from the mean difference."""
     difference = abs(second.score - first.score)
     differences = np.abs(resampled_scores(second) - resampled_scores(first))
     as_large = int((differences - differences.mean() > difference).sum())

@@ -1,4 +1,4 @@
-"""The scores of a corpus of translations: those of sacrebleu (Post, 2018), error rates, and exact match."""
+"""The scores of a corpus of translations: sacrebleu's (Post, 2018), error rates, and exact match."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ from sacrebleu.metrics.ter import TER
 
 from ..errors import ConfigError, DataError
 
-# One reference for each translation, or several.
+# Each translation has one reference, or several.
 References = Sequence[str] | Sequence[Sequence[str]]
 
 FloatArray = NDArray[np.float64]
@@ -24,9 +24,9 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class SentenceCounts:
-    """What a corpus score is computed from: a row of numbers for each sentence, such as its matching n-grams.
+    """The counts behind a corpus score: a row of numbers for each sentence, such as its matching n-grams.
 
-    `compute` makes the score of the sums of the rows of any sentences. `rows` has shape (sentences, numbers).
+    `compute` makes the score from the sums of the rows of any sentences. `rows` has shape (sentences, numbers).
     """
 
     rows: FloatArray
@@ -61,9 +61,9 @@ AUTO = "auto"  # the tokenizer of BLEU that suits the script of the references
 
 
 def make_metrics(names: Iterable[str], *, tokenize: str = AUTO) -> dict[str, Metric]:
-    """Some of the metrics by name. Refuses an unknown name.
+    """Make some of the metrics by name. Refuses an unknown name.
 
-    `tokenize` is sacrebleu's tokenizer for BLEU; "auto" is that of the references' script (`pick_tokenizer`).
+    `tokenize` is sacrebleu's tokenizer for BLEU; "auto" suits the references' script (`pick_tokenizer`).
     """
 
     def count_bleu(translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
@@ -90,13 +90,13 @@ def make_metrics(names: Iterable[str], *, tokenize: str = AUTO) -> dict[str, Met
     return {name: known[name] for name in names}
 
 
-# Those that are counted unless others are named.
+# The metrics that are counted unless others are named.
 METRICS = ("bleu", "chrf", "chrf++", "ter", "cer", "exact")
 QUICK_METRICS = ("bleu", "chrf", "exact")
 
 
 def count_sentences(metric: Metric, translations: Sequence[str], references: References) -> SentenceCounts:
-    """What `metric` counts in each sentence. Refuses texts that do not pair, and an empty set."""
+    """Count `metric` in each sentence. Refuses texts that do not pair, and an empty set."""
     if len(translations) != len(references):
         raise DataError(f"{len(translations)} translations cannot be scored against {len(references)} references")
     if not references:
@@ -105,21 +105,21 @@ def count_sentences(metric: Metric, translations: Sequence[str], references: Ref
 
 
 def can_rise(metric: Metric, references: References) -> bool:
-    """Whether the references themselves score above 0, or `metric` counts errors: BLEU needs runs of four words."""
+    """Return True if the references themselves score above 0, or `metric` counts errors: BLEU needs four words."""
     longest = [max(_all(some), key=lambda text: len(text.split())) for some in references]
     return not metric.higher_is_better or count_sentences(metric, longest, references).score > 0
 
 
 def looks_tokenized(references: References) -> bool:
-    """Whether a space stands before most of the full stops that end a text."""
+    """Return True if a space precedes most of the full stops that end a text."""
     ends = [text[-2:] for some in references for text in _all(some) if text.endswith(".")]
     return 2 * ends.count(" .") > len(ends)
 
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# Kana, Hangul, Thai, Lao, Tibetan, Burmese, Khmer: their words are not what blanks part.
+# Kana, Hangul, Thai, Lao, Tibetan, Burmese, Khmer: blanks do not part their words.
 _BY_CHARACTER = "\u3040-\u30ff\u1100-\u11ff\u3130-\u318f\uac00-\ud7af\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
-_SAMPLE = 1_000  # references whose letters are counted
+_SAMPLE = 1_000  # references to count letters in
 _COUNTED = re.compile(rf"([{_BY_CHARACTER}])|([{_HAN}])|[^\W\d_{_BY_CHARACTER}{_HAN}]+")
 
 
@@ -134,31 +134,31 @@ def pick_tokenizer(references: References) -> str:
     by_character, han, spaced = scripts[1], scripts[2], scripts[None]
     if by_character + han <= spaced:
         return "13a"
-    # A Japanese text has both; a Chinese one may quote a few kana.
+    # A Japanese text has both; a Chinese text may quote a few kana.
     return "zh" if han > 10 * by_character else "char"
 
 
 def bleu(translations: Sequence[str], references: References, *, tokenize: str = AUTO) -> Score:
-    """Corpus BLEU (Papineni et al., 2002), cased.
+    """Compute corpus BLEU (Papineni et al., 2002), cased.
 
-    `tokenize` is one of sacrebleu's, or "auto", which asks `pick_tokenizer`; "none" is for text that is tokenized
-    already, whose score is not comparable with that of plain text.
+    `tokenize` is a tokenizer of sacrebleu, or "auto", which asks `pick_tokenizer`; "none" is for text that is already
+    tokenized, whose score is not comparable with the score of plain text.
     """
     return _corpus_score("bleu", translations, references, tokenize=tokenize)
 
 
 def chrf(translations: Sequence[str], references: References) -> Score:
-    """Corpus chrF2 (Popović, 2015): characters instead of words."""
+    """Compute corpus chrF2 (Popović, 2015): characters instead of words."""
     return _corpus_score("chrf", translations, references)
 
 
 def exact_match(translations: Sequence[str], references: References) -> Score:
-    """The percentage of translations that equal a reference exactly."""
+    """Compute the percentage of translations that equal a reference exactly."""
     return _corpus_score("exact", translations, references)
 
 
 def sentence_chrf(translations: Sequence[str], references: References) -> list[float]:
-    """chrF2 of each sentence, from 0 to 100."""
+    """Compute chrF2 of each sentence, from 0 to 100."""
     counts = count_sentences(make_metrics(["chrf"])["chrf"], translations, references)
     return [counts.compute(row) for row in counts.rows]
 
@@ -176,9 +176,9 @@ def _corpus_score(name: str, translations: Sequence[str], references: References
 
 
 def _count(make: Callable[[], Any], translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
-    """The counts of a metric of sacrebleu, by the methods that its own significance tests use."""
+    """Count a metric of sacrebleu, by the methods that its own significance tests use."""
     metric = make()
-    # sacrebleu expects all first references, then all second ones; None where a sentence has no more.
+    # sacrebleu expects all first references, then all second ones; None if a sentence has no more.
     streams = [list(stream) for stream in zip_longest(*references)]
     rows = np.array(metric._extract_corpus_statistics(list(translations), streams), dtype=np.float64)
     return SentenceCounts(
@@ -189,7 +189,7 @@ def _count(make: Callable[[], Any], translations: Sequence[str], references: Seq
 def _count_errors(
     cut: Callable[[str], Sequence[str]], unit: str, translations: Sequence[str], references: Sequence[Sequence[str]]
 ) -> SentenceCounts:
-    """Edits to the nearest reference and the mean length of the references, as TER counts them, in what `cut` makes."""
+    """Count edits to the nearest reference and the references' mean length, as TER does, in units that `cut` makes."""
     rows = []
     for output, some in zip(translations, references, strict=True):
         written, expected = cut(output), list(map(cut, some))
@@ -221,11 +221,11 @@ def _all(references: str | Sequence[str]) -> Sequence[str]:
 
 
 def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
-    """How many items to insert, delete or replace to make one sequence of the other (Levenshtein, 1966).
+    """Count how many items to insert, delete or replace to turn one sequence into the other (Levenshtein, 1966).
 
     The items of a string are its characters; of a list of words, the words.
 
-    One column of the table of distances is two whole numbers, whose bits say where the distance rises or falls by one
+    A column of the table of distances is two whole numbers, whose bits say where the distance rises or falls by one
     from row to row (Myers, 1999; Hyyrö, 2003). So a column takes a few operations, however long the sequence is.
     """
     if not first:

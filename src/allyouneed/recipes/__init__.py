@@ -10,17 +10,17 @@ _HERE = Path(__file__).parent
 
 
 def recipe_names() -> list[str]:
-    """The recipes that come with the package, without the rows of Table 3."""
+    """List the recipes that come with the package, without the rows of Table 3."""
     return sorted(path.stem for path in _HERE.glob("*.toml"))
 
 
 def paper_names() -> list[str]:
-    """The recipes of the rows of Table 3."""
+    """List the recipes of the rows of Table 3."""
     return sorted(path.stem for path in (_HERE / "paper").glob("*.toml"))
 
 
 def recipe_path(name: str | Path) -> Path:
-    """The TOML file with the path `name`, or the shipped recipe of that name.
+    """Find the TOML file with the path `name`, or the shipped recipe of that name.
 
     Refuses a file that does not exist, and an unknown name, with similar names of recipes.
     """

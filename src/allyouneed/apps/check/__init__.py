@@ -35,12 +35,12 @@ __all__ = ["CheckResult", "check_bundle", "check_recipe", "save_baseline"]
 
 LARGE = 10_000_000  # weights of linear maps; checks of a larger model use shorter and fewer sentences
 SENTENCES, MEMORIZED_VOCABULARY = 100, 40
-# Tokens of the longest; sentences to find dead units with; and those to memorize, with the tokens of the first two.
+# Tokens of the longest; sentences to find dead units with; sentences to memorize, and the tokens of the first two.
 FOR_SMALL, FOR_LARGE = (LONG, SENTENCES, (4, 8)), (24, 20, (2, 6))
 
 
 def check_bundle(folder: str | Path) -> Iterator[CheckResult]:
-    """Every check of a trained model, one after the other. Data is read if the files of its recipe still exist.
+    """Make every check of a trained model, one after the other. Data is read if the files of its recipe still exist.
 
     Refuses a folder that is not a bundle.
     """
@@ -49,7 +49,7 @@ def check_bundle(folder: str | Path) -> Iterator[CheckResult]:
 
 
 def check_recipe(recipe: Recipe) -> Iterator[CheckResult]:
-    """Every check that an untrained model allows, on a model with new weights."""
+    """Make every check that an untrained model allows, on a model with new weights."""
     data = recipe.data
     size = len(set(data.alphabet)) + 3 if data.alphabet else data.vocab_size or 1_000
     torch.manual_seed(recipe.train.seed)
@@ -78,7 +78,7 @@ def _check_bundle(bundle: Bundle, folder: Path) -> Iterator[CheckResult]:
 
 
 def _check_model(model: Transformer, make_ids: Callable[..., Ids], sample: Ids | None = None) -> Iterator[CheckResult]:
-    """Every check of a model alone. `sample` are sentences to find dead units with, random ones by default."""
+    """Make every check that needs only a model. `sample` are sentences to find dead units with, or random."""
     weights = sum(part.weight.numel() for part in model.modules() if isinstance(part, nn.Linear))
     long, sentences, memorized = FOR_LARGE if weights > LARGE else FOR_SMALL
     ids = make_ids(long=long)
@@ -106,14 +106,14 @@ def _check_model(model: Transformer, make_ids: Callable[..., Ids], sample: Ids |
         return build_model(config)
 
     yield initial_loss_is_log_vocabulary(new(model.config), ids)
-    # A vocabulary of a few tokens: the embeddings of unused ones would only cost time.
+    # A vocabulary of a few tokens: embeddings of unused tokens would only cost time.
     small = replace(model.config, vocab_size=MEMORIZED_VOCABULARY, target_vocab_size=None, pad_id=0, target_pad_id=None)
     count, long = memorized
     yield from memorizes_a_batch(new(small), random_ids(small, sos_id=1, eos_id=2, count=count, long=long))
 
 
 def _on_one_thread(results: Iterator[CheckResult]) -> Iterator[CheckResult]:
-    """The same results, computed on one thread: for products of so few rows, more threads mostly wait."""
+    """Compute the results on one thread: for products of so few rows, more threads mostly wait."""
     while True:
         with using_threads(1):
             result = next(results, None)
@@ -123,7 +123,7 @@ def _on_one_thread(results: Iterator[CheckResult]) -> Iterator[CheckResult]:
 
 
 def _encode_pairs(bundle: Bundle, pairs: list[Pair]) -> Ids:
-    """Those of some pairs that the model can read."""
+    """Encode the pairs that the model can read."""
     ids, _ = encode_within(pairs, bundle.vocabulary, bundle.model.config.max_length)
     sources, targets = ([side[i] for i in range(len(ids))] for side in (ids.source, ids.target))
     return Ids(sources, targets, bundle.target_tokenizer.sos_id, bundle.target_tokenizer.eos_id)

@@ -1,4 +1,4 @@
-"""What a bundle was trained on and gives: its baseline translations, its vocabulary and its held-out pairs."""
+"""Checks of a bundle's data: its baseline translations, its vocabulary and its held-out pairs."""
 
 import re
 import tempfile
@@ -37,7 +37,7 @@ def save_baseline(bundle: Bundle, folder: Path, texts: Sequence[str]) -> int:
 
 @named_check("baseline")
 def matches_baseline(bundle: Bundle, folder: Path) -> str:
-    """The model still gives the translations that `save_baseline` stored."""
+    """Check that the model still gives the translations that `save_baseline` stored."""
     path = folder / BASELINE
     if not path.exists():
         raise CheckError("no baseline is stored; --save-baseline FILE stores one", passed=None)
@@ -56,7 +56,7 @@ def matches_baseline(bundle: Bundle, folder: Path) -> str:
 
 @named_check("text")
 def text_round_trips(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> str:
-    """Text → ids → text gives the same text, for sentences of the data and for random tokens of the vocabulary.
+    """Check that text → ids → text gives the same text, for sentences of the data and for random tokens.
 
     A text with a part that the vocabulary does not have is left out, and counted.
     """
@@ -81,7 +81,7 @@ def text_round_trips(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> str:
 
 
 def _known_ids(tokenizer: Tokenizer, text: str) -> list[int] | None:
-    """The ids of a text; None if the vocabulary does not have all of it."""
+    """Encode a text; return None if the vocabulary does not have all of it."""
     try:
         ids = tokenizer.encode(text)
     except InputError:
@@ -93,7 +93,7 @@ MAX_OVERLAP = 0.01  # of the held-out pairs
 
 
 def load_pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
-    """The training pairs and the held-out pairs of a recipe, as training selects them; both empty if a file is missing.
+    """Load the training pairs and the held-out pairs of a recipe, as training selects them; none if a file is missing.
 
     All corpora are read, and held-out shares are drawn as in training. Nothing is downloaded.
     """
@@ -110,7 +110,7 @@ def load_pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
 
 @named_check("overlap")
 def no_overlap(train: Sequence[Pair], held_out: Sequence[Pair]) -> str:
-    """At most 1 % of the held-out pairs are training pairs."""
+    """Check that at most 1 % of the held-out pairs are training pairs."""
     if not train or not held_out:
         raise CheckError("the data is not here" if not train else "no pairs are held out", passed=None)
     trained_on = set(train)

@@ -24,11 +24,11 @@ MAX_INT8_GAIN_ERROR = 0.06  # how far int8 results may be from float32 in size, 
 MAX_INT8_DISTANCE = 0.25  # how far int8 results may be from float32, in shares of their standard deviation
 BEAM = 3
 STEPS = 20  # tokens of each hypothesis
-MOST_ROWS = 256  # of attention weights, whose number is their square
+MOST_ROWS = 256  # of attention weights, which are this number squared
 
 
 class ForkedSearch(NamedTuple):
-    """A search whose hypotheses fork at random: for each of its T steps what it asks, and the right answer.
+    """A search whose hypotheses fork at random: each of its T steps, and the right answer.
 
     `steps` are the arguments of `Step`; `expected` are the log-probabilities of `Transformer.forward`, (N, V) each.
     """
@@ -40,7 +40,7 @@ class ForkedSearch(NamedTuple):
 
 @torch.inference_mode()
 def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
-    """Every engine, through beams that fork, gives the log-probabilities of one pass over the whole sentence."""
+    """Check that every engine, through beams that fork, gives the log-probabilities of one pass over the sentence."""
     searches = [fork(model, ids.sources[:count], ids) for count in sorted({1, min(3, len(ids.sources))})]
     definition = DefinitionEngine(model)
     yield outcome("steps", _compare, definition, searches, "the model, step by step,")
@@ -48,7 +48,7 @@ def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             engine = make_engine([model], precision)
-        if warned:  # such as a part of one's own: what computes is the model itself, which has been tried
+        if warned:  # such as a user's own part: then the model itself computes, which has been tried
             yield CheckResult(precision, None, str(warned[-1].message))
         elif isinstance(engine, DefinitionEngine):
             yield CheckResult(precision, None, f"the model itself translates on {model.projection.table.device}")
@@ -61,7 +61,7 @@ def fork(model: Transformer, sources: list[list[int]], ids: Ids) -> ForkedSearch
     """Search with `BEAM` hypotheses a sentence that are written in random tokens of `ids`, and fork at every step."""
     rng, sentences = Random(1), len(sources)
     vocabulary = sorted({token for target in ids.targets for token in target[1:-1]})
-    parents = [b for b in range(sentences) for _ in range(BEAM)]  # in the first step there is one for each sentence
+    parents = [b for b in range(sentences) for _ in range(BEAM)]  # the first step has one for each sentence
     memory = pad([sources[b] for b in parents], model.config.pad_id)
     written: list[list[int]] = [[] for _ in range(sentences)]
     steps, expected = [], []
@@ -107,9 +107,9 @@ def _compare(engine: Engine, searches: list[ForkedSearch], name: str) -> str:
 @named_check("positions")
 @torch.inference_mode()
 def positions_differ(model: Transformer) -> str:
-    """No two positions are alike to the model, and a decoding step adds the vector of its position.
+    """Check that no two positions are alike to the model, and that a decoding step adds its position's vector.
 
-    All positions get the same random vector. Where nothing is added to it, as by rotary positions, self-attention must
+    All positions get the same random vector. If nothing is added to it, as by rotary positions, self-attention must
     tell them apart: then no two of the first `MOST_ROWS` positions attend alike.
     """
     length, rng = model.config.max_length, torch.Generator().manual_seed(0)
@@ -134,7 +134,7 @@ def positions_differ(model: Transformer) -> str:
 
 @named_check("loss")
 def losses_match_definition(model: Transformer, ids: Ids) -> str:
-    """The losses of training and validation, and their gradients, are cross entropy over all tokens but padding."""
+    """Check that training and validation use cross entropy over all tokens but padding, and its gradients."""
     batch, pad_id, smoothing = ids.batch(model.config), model.config.effective_target_pad_id, 0.1
     labels = batch.target_out
     with torch.no_grad():
@@ -173,7 +173,7 @@ def losses_match_definition(model: Transformer, ids: Ids) -> str:
 
 @named_check("penalty")
 def beam_search_is_exhaustive() -> str:
-    """A beam that holds all sentences of three tokens finds the best by log P / ((5 + |Y|) / 6)^α."""
+    """Check that a beam that holds all sentences of three tokens finds the best by log P / ((5 + |Y|) / 6)^α."""
     alpha, longest, eos_id = 0.6, 3, 2
     for seed in range(5):
         table = torch.randn(longest, 4, 4, generator=torch.Generator().manual_seed(seed)).log_softmax(-1)

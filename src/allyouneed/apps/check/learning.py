@@ -1,4 +1,4 @@
-"""Can a model of these sizes learn at all? Tried on a new one, with new weights."""
+"""Can a model of these sizes learn at all? Tried on a new model, with new weights."""
 
 import math
 
@@ -21,7 +21,7 @@ NO_PROGRESS_AFTER = 100  # updates; a model that has not lost a third of its fir
 
 @named_check("start")
 def initial_loss_is_log_vocabulary(model: Transformer, ids: Ids) -> str:
-    """An untrained model gives every token about the same probability: its loss is near ln V."""
+    """Check that an untrained model gives every token about the same probability: its loss is near ln V."""
     with torch.inference_mode():
         loss = _loss(model.eval(), ids).item()
     vocabulary = model.config.effective_target_vocab_size
@@ -35,9 +35,9 @@ def initial_loss_is_log_vocabulary(model: Transformer, ids: Ids) -> str:
 
 
 def memorizes_a_batch(model: Transformer, ids: Ids) -> list[CheckResult]:
-    """A new model can memorize a few sentences, and greedy search then writes them.
+    """Check that a new model can memorize a few sentences, and that greedy search then writes them.
 
-    The second result shows shifted labels: a model trained to repeat its input token has a small loss too,
+    The second result shows shifted labels: a model trained to repeat its input token also has a small loss,
     but its translations are wrong. `model` is trained in place.
     """
     memorized = outcome("memorize", _memorize, model, ids)
@@ -73,7 +73,7 @@ def _write_memorized(model: Transformer, ids: Ids) -> str:
 
 
 def memorizing_learning_rate(config: ModelConfig) -> float:
-    """The learning rate that memorizes fastest of those tried with 2 + 2, 6 + 6 and 8 + 8 layers.
+    """Return the learning rate that memorizes fastest, of those tried with 2 + 2, 6 + 6 and 8 + 8 layers.
 
     It falls with 1/√d_model, and with the square of the depth for deep stacks with norm "post".
     """
@@ -83,7 +83,7 @@ def memorizing_learning_rate(config: ModelConfig) -> float:
 
 
 def _train(model: Transformer, ids: Ids) -> tuple[float, int]:
-    """The last loss and the number of updates; ends early once the batch is memorized or the model does not learn."""
+    """Train until the batch is memorized or learning has stopped; return the last loss and the number of updates."""
     peak = memorizing_learning_rate(model.config)
     optimizer = Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), fused=True)
     first = math.inf

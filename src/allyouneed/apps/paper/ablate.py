@@ -58,7 +58,7 @@ def ablate(
     """Train every row, with the model of `recipe` as the base, for the same number of updates.
 
     The number follows from a short trial of each row on this machine, so that training all rows takes
-    `minutes`; it is at most that of the recipe. Each run is kept in a folder of `output`. Refuses, once the
+    `minutes`; it is at most the recipe's. Each run is kept in a folder of `output`. Refuses, once the
     data is read, a recipe without validation pairs.
     """
     recipe = replace(recipe, data=replace(recipe.data, cache_dir=recipe.data.cache_dir or str(output / "data")))
@@ -82,7 +82,7 @@ def _evaluate(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
 
 
 def build_small_base(pairs: str) -> Recipe:
-    """A recipe for a file of pairs: the paper's base with an eighth of its width and half of its layers."""
+    """Build a recipe for a file of pairs: the paper's base with an eighth of its width and half of its layers."""
     return Recipe.from_tables(
         {
             "data": {"train": pairs, "vocab_size": 2_000},
@@ -100,7 +100,7 @@ def build_small_base(pairs: str) -> Recipe:
 
 
 def scale_recipe(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
-    """`recipe` changed as `row` changes the paper's base: sizes by the same factor, other settings to its values."""
+    """Change `recipe` as `row` changes the paper's base: sizes by the same factor, other settings to its values."""
     base, row_model = ModelConfig(), row.model
     model = recipe.model
 
@@ -144,7 +144,7 @@ def scale_recipe(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
 
 
 def ablation_figure(results: Sequence[AblationResult]) -> Figure:
-    """How much better or worse each row is than the first, in our runs and in the paper's table."""
+    """Draw how much better or worse each row is than the first, in our runs and in the paper's table."""
     figure = new_figure(9.5, 0.3 * len(results) + 1.5)
     first, rows = results[0], range(len(results))
     left, right = figure.subplots(1, 2, sharey=True)

@@ -25,7 +25,7 @@ PRONOUNS = {"he", "she", "it", "they", "him", "her", "his", "its", "their", "the
 
 @dataclass(frozen=True, slots=True)
 class AttentionPattern:
-    """One figure: the pattern's name, a description of the case, and its drawing (None if there is no case)."""
+    """A figure: the pattern's name, a description of the case, and its drawing (None if there is no case)."""
 
     name: str
     text: str
@@ -43,7 +43,7 @@ class _Head:
 
 
 def find_patterns(translator: Translator, sentences: Sequence[str]) -> list[AttentionPattern]:
-    """The three figures, each from the sentence and the head that show it best. Refuses an empty list."""
+    """Draw the three figures, each from the sentence and the head that show it best. Refuses an empty list."""
     heads = list(_heads(translator, [sentence for sentence in sentences if sentence.strip()]))
     if not heads:
         raise InputError("the figures need a sentence to draw; every line is empty")
@@ -106,7 +106,7 @@ def _anaphora(heads: Sequence[_Head]) -> AttentionPattern:
 
 
 def _pronoun_cases(head: _Head) -> Iterator[tuple[float, _Head, int, int]]:
-    """For each pronoun, its strongest weight on a word two or more tokens before it: weight, head, query, key."""
+    """Find each pronoun's strongest weight on a word two or more tokens before it: weight, head, query, key."""
     words = _words(head.pieces)
     for query in words:
         before = [(float(head.weights[query, other]), other) for other in words if other < query - 1]
@@ -136,14 +136,14 @@ def _structure(heads: Sequence[_Head]) -> AttentionPattern:
 
 
 def _only(weights: Tensor, query: int) -> Tensor:
-    """The weights of one row, zero elsewhere."""
+    """Keep the weights of one row; zero elsewhere."""
     row = torch.zeros_like(weights)
     row[query] = weights[query]
     return row
 
 
 def _apart(one: _Head, other: _Head) -> float:
-    """The share of their weight that two heads put on different tokens."""
+    """Return the share of their weight that two heads put on different tokens."""
     return float((one.weights - other.weights).abs().sum(-1).mean()) / 2
 
 
@@ -156,7 +156,7 @@ def _quoted(head: _Head, query: int) -> str:
 
 
 def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str, numbers: Sequence[int]) -> Figure:
-    """Lines from the queries, on the left, to the keys; one panel a head, eight at most."""
+    """Draw lines from the queries, on the left, to the keys; one panel a head, eight at most."""
     drawn = list(heads[:8])
     text_width = 0.075 * max(map(len, pieces))  # inches, on either side
     width = 2 * text_width + 0.9

@@ -1,4 +1,4 @@
-"""Table 3: every row as a recipe, with its exact parameters beside the printed number."""
+"""Table 3: every row as a recipe, with its exact parameters next to the printed number."""
 
 from dataclasses import replace
 from functools import cache
@@ -14,7 +14,7 @@ VOCABULARY = 37_000  # "about 37000 tokens" (§5.1)
 
 
 class Row(NamedTuple):
-    """One row as printed: perplexity per subword and BLEU on newstest2013, parameters in millions (None: as base)."""
+    """A row as printed: perplexity per subword and BLEU on newstest2013, parameters in millions (None: as base)."""
 
     name: str
     perplexity: float
@@ -53,13 +53,13 @@ ROWS = [
 
 @cache
 def count_parameters(config: ModelConfig, *, vocabulary: int = VOCABULARY) -> int:
-    """The number of parameters of a model of these sizes, counted on the model without allocating it."""
+    """Count the parameters of a model of these sizes, on the model without allocating it."""
     with torch.device("meta"):
         return Transformer(replace(config, vocab_size=vocabulary)).parameter_count()
 
 
 def matching_vocabulary(row: Row) -> int | None:
-    """The vocabulary size with which a row has as many parameters as the paper prints."""
+    """Return the vocabulary size with which a row has as many parameters as the paper prints."""
     if row.millions is None:
         return None
     config = row.model
@@ -67,9 +67,10 @@ def matching_vocabulary(row: Row) -> int | None:
 
 
 def flops_per_token_pair(config: ModelConfig, *, length: int = 25, vocabulary: int = VOCABULARY) -> int:
-    """Multiplications and additions, forward, for one source and one target token in sentences of `length` tokens.
+    """Count multiplications and additions, forward, for one source and one target token in sentences of `length`
+    tokens.
 
-    Matrix products only, which are all but a few percent. An update takes three times as many.
+    Only matrix products count, which are all but a few percent. An update takes three times as many.
     """
     d_k = config.d_k or config.d_model // config.heads
     d_v = config.d_v or config.d_model // config.heads

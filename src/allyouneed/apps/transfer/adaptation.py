@@ -1,8 +1,8 @@
 """A trained model taught the pairs of a new kind, such as corrections of its translations, in a short run.
 
-Every epoch mixes the corrections with pairs that the model knows, since a network trained on new pairs alone forgets
-the old ones. The best model is the one that translates held-out corrections best among those that still translate the
-known validation pairs about as well as before.
+Every epoch mixes the corrections with pairs that the model knows, since a network trained on only new pairs forgets
+the old ones. The best model translates held-out corrections best, among the models that still translate the known
+validation pairs about as well as before.
 
 output/pairs/corrections.*.jsonl, known.*.jsonl    what the run trains on, validates and tests with
 output/pairs/adaptation.json                       what these were made from; written last
@@ -46,7 +46,7 @@ from .known_pairs import Parts, check_vocabulary, count_tokens, find_known_pairs
 EPOCH = 1_000  # fewer corrections are repeated until an epoch has this many
 
 # chrF that the known validation pairs may lose before it counts against a model. A model that differs at all gives
-# other translations than its own earlier ones, which are as good.
+# other translations than before, which are as good.
 _TOLERANCE = {"pairs": 0.5, "outputs": 10.0}
 PENALTY = 3.0  # chrF of the corrections that every point beyond that outweighs
 FEW_TOKENS, FEW_STEPS = 100_000, 1_500  # three epochs of fewer tokens would be too few updates
@@ -59,12 +59,12 @@ _SEED = 1  # of the parts, and of the draw of known pairs
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """An adapted bundle, and its scores on two test sets, "corrections" and "known", beside those of the old bundle.
+    """An adapted bundle, and its scores on two test sets, "corrections" and "known", next to the old bundle's.
 
     No pair of a test set was trained on: a set with too few pairs to hold some out has no scores. BLEU is left out of
     the scores of a test set in which no target has four words.
-    `are_outputs`: the references of "known" are translations by the old bundle. `learned`, of corrections without
-    scores: how many of them the two bundles translate as they say, and their number.
+    `are_outputs`: the references of "known" are translations by the old bundle. `learned`, for corrections without
+    scores: how many of them each of the two bundles translates as they say, and their number.
     """
 
     bundle: Bundle
@@ -89,7 +89,7 @@ def adapt_bundle(
 
     An epoch has `mix` known pairs for every correction. These are the training pairs of the bundle's run, if they are
     in its folder, or else its own translations of `sources`, or of the probes in the bundle. `settings` are tables of a
-    recipe that replace those chosen here. With `resume`, an interrupted adaptation is continued.
+    recipe that replace settings chosen here. With `resume`, an interrupted adaptation is continued.
 
     Refuses an empty set of corrections, a vocabulary that cannot encode a tenth of their tokens, and an `output` that
     exists; to resume with other corrections, another bundle or another `mix`.
@@ -98,7 +98,7 @@ def adapt_bundle(
     _ = Draft.from_tables(settings or {}).preliminary  # refuses wrong ones before any work
     base = Bundle.load(folder)
     pairs = _usable(base, corrections, callback)
-    # The lock of a run is held while pairs are collected, and again while it trains; this one also in between.
+    # The lock of a run is held while pairs are collected, and again while it trains; this lock also in between.
     with locked(output.with_name(f"{output.name}.pairs"), what=str(output)):
         with locked(output, what=str(output)):
             plan = _Plan(folder, output / "pairs", pairs, mix, tuple(sources))
@@ -129,7 +129,7 @@ def adapt_bundle(
 
 
 def _disappointments(result: Adaptation) -> Iterator[str]:
-    """What went wrong by the scores on both test sets, with what may help."""
+    """Say what went wrong by the scores on both test sets, and what may help."""
     gains = {name: result.after[name]["chrf"] - result.before[name]["chrf"] for name in result.before}
     if result.learned:
         before, after, count = result.learned
@@ -148,7 +148,7 @@ def _disappointments(result: Adaptation) -> Iterator[str]:
 
 
 def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: TrainingCallback) -> list[Pair]:
-    """The corrections in the normalization of the base, each once; messages about those that are left out or differ."""
+    """Normalize the corrections as the base does, each once; send messages about those that are left out or differ."""
     rows = [Pair(*map(base.normalization, map(str.strip, pair))) for pair in iterate_pairs(corrections)]
     pairs = list(dict.fromkeys(pair for pair in rows if pair.source and pair.target))
     if not pairs:
@@ -173,7 +173,7 @@ def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: Trai
 
 
 def _short_enough(base: Bundle, pairs: list[Pair]) -> list[Pair]:
-    """The pairs whose sides the model can read; all if its vocabulary cannot encode one, as is told later."""
+    """Keep the pairs whose sides the model can read; all if its vocabulary cannot encode one, which is told later."""
     sides = zip((base.source_tokenizer, base.target_tokenizer), zip(*pairs, strict=True), strict=True)
     try:
         lengths = [map(len, tokenizer.encode_all(texts)) for tokenizer, texts in sides]
@@ -185,7 +185,7 @@ def _short_enough(base: Bundle, pairs: list[Pair]) -> list[Pair]:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What an adaptation is made from, and the folder of its pairs."""
+    """The inputs of an adaptation, and the folder of its pairs."""
 
     bundle: Path
     folder: Path
@@ -233,15 +233,15 @@ class _Plan:
 
     @property
     def manifest(self) -> Path:
-        """What the pairs were made from."""
+        """The file that says what the pairs were made from."""
         return self.folder / "adaptation.json"
 
     def read(self, name: str) -> Parts:
-        """The stored corrections or known pairs."""
+        """Read the stored corrections or known pairs."""
         return Parts(*([Pair(**row) for row in read_json_lines(self._file(name, part))] for part in Parts._fields))
 
     def files(self, name: str) -> dict[str, str]:
-        """The settings of a corpus that name the stored pairs."""
+        """Return the settings of a corpus that name the stored pairs."""
         return {part: str(self._file(name, part).resolve()) for part in Parts._fields}
 
     def _file(self, name: str, part: str) -> Path:
@@ -258,7 +258,7 @@ class _JointEvaluator:
     before: dict[tuple[Pair, ...], float] = field(default_factory=dict)  # chrF of the base on some known pairs
 
     def __call__(self, bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
-        """The chrF of both, and that of the corrections less a penalty for what the known pairs lost."""
+        """Compute the chrF of both, and "joint": the corrections' chrF less a penalty for the known pairs' loss."""
         known_pairs = tuple(pair for pair in pairs if pair not in self.corrections)
         new = evaluate_greedily(bundle, [pair for pair in pairs if pair in self.corrections])
         known = evaluate_greedily(bundle, known_pairs)
@@ -271,7 +271,7 @@ class _JointEvaluator:
 
 
 def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of the recipe; what depends on the size of the corpus is chosen as for any fine-tuning."""
+    """Make the tables of the recipe; settings that depend on the corpus size are chosen as for any fine-tuning."""
     count = _epoch_corrections(parts["corrections"])
     counts = {"corrections": count, "known": min(plan.mix * count, len(parts["known"].train))}
     weights = {name: counts[name] / len(some.train) for name, some in parts.items()}
@@ -305,18 +305,18 @@ def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Map
 
 
 def _epoch_corrections(corrections: Parts) -> int:
-    """The corrections of an epoch, repeated ones included."""
+    """Count the corrections of an epoch, repeated ones included."""
     return max(EPOCH, len(corrections.train))
 
 
 def _without(parts: Parts, corrections: Sequence[Pair]) -> Parts:
-    """Known pairs whose sources are not corrected: what is learned of these has changed."""
+    """Leave out known pairs whose sources are corrected: their translations have changed."""
     corrected = {dedup_key(pair.source) for pair in corrections}
     return Parts(*([pair for pair in part if dedup_key(pair.source) not in corrected] for part in parts))
 
 
 def _scores(bundle: Bundle, parts: Mapping[str, Parts]) -> dict[str, dict[str, float]]:
-    """The scores of the test pairs that are not trained on, without BLEU where no target has four words."""
+    """Score the test pairs that are not trained on, without BLEU if no target has four words."""
     return {
         name: _telling(evaluate_greedily(bundle, some.test).scores, some.test)
         for name, some in parts.items()
@@ -325,7 +325,7 @@ def _scores(bundle: Bundle, parts: Mapping[str, Parts]) -> dict[str, dict[str, f
 
 
 def _exact(bundle: Bundle, pairs: Sequence[Pair]) -> int:
-    """How many of some pairs a bundle translates to the letter."""
+    """Count the pairs that a bundle translates to the letter."""
     return round(evaluate_greedily(bundle, pairs).scores["exact"] / 100 * len(pairs))
 
 

@@ -1,7 +1,7 @@
 """A smaller model taught by a larger one: sequence-level knowledge distillation (Kim & Rush, 2016).
 
 The teacher translates the training sources once, and the student is trained on these translations. They vary less than
-those of people, and so are easier to learn.
+people's, and so are easier to learn.
 
 output/pairs/distillation.json      what the translations are made from, and by which teacher
 output/pairs/distilled.N.jsonl      the training sources of corpus N, cleaned, with the teacher's translations
@@ -45,7 +45,7 @@ from ...run.run_folder import has_run, refuse_a_run
 from ...text.lines import count_lines
 from ...translator import Translator
 
-TRANSLATED_AT_ONCE = 1_000  # sources whose translations are written together
+TRANSLATED_AT_ONCE = 1_000  # sources; their translations are written together
 _PARTS: tuple[Part, ...] = ("train", "valid", "test")
 
 
@@ -57,11 +57,11 @@ def with_teacher(
     callback: TrainingCallback | None = None,
     resume: bool = False,
 ) -> Recipe | Draft:
-    """The recipe with its training targets replaced by translations of a teacher, or of an ensemble of several.
+    """Replace the recipe's training targets by translations of a teacher, or of an ensemble of several.
 
     The pairs are read, cleaned and split as the recipe says, the training sources are translated with the search
-    settings of the first teacher, and all pairs are stored in `output`/pairs. With `resume`, what is translated already
-    is not translated again. Refuses to resume with another teacher or other pairs, an `output` that exists, and a
+    settings of the first teacher, and all pairs are stored in `output`/pairs. With `resume`, finished translations are
+    kept. Refuses to resume with another teacher or other pairs, an `output` that exists, and a
     teacher whose translations are all empty. A SIGINT or SIGTERM raises `Interrupted`.
     """
     callback = callback or SilentCallback()
@@ -160,7 +160,7 @@ def _translate(
 
 
 def _translations(sources: list[str], translator: Translator) -> list[str]:
-    """The translation of each source; empty for one that the teacher refuses, or does not know all characters of."""
+    """Translate each source; empty if the teacher refuses it, or does not know all its characters."""
     translations = translator.translations(sources, on_refused=lambda _: None)
     return ["" if "unknown" in translation.flags else translation.text for translation in translations]
 
@@ -168,7 +168,7 @@ def _translations(sources: list[str], translator: Translator) -> list[str]:
 def _reading(
     recipe: Recipe | Draft, corpora: Sequence[Mapping[str, Any]], *, languages: tuple[str, str]
 ) -> Recipe | Draft:
-    """The recipe with these corpora instead of its own."""
+    """Give the recipe these corpora instead of its own."""
     plan = preliminary_recipe(recipe)
     generated = [corpus.test for corpus in plan.data.corpora() if is_task(corpus.test)]
     data: dict[str, Any] = {

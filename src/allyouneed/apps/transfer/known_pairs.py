@@ -1,6 +1,6 @@
-"""Pairs that show what a model can do already: those it was trained on, or its own translations of given texts.
+"""Pairs that show what a model can already do: its training pairs, or its own translations of given texts.
 
-And whether its vocabulary fits others: unknown tokens, and words in many pieces.
+And whether its vocabulary fits other pairs: unknown tokens, and words in many pieces.
 """
 
 import random
@@ -33,7 +33,7 @@ class Parts(NamedTuple):
 
     @property
     def is_split(self) -> bool:
-        """Whether validation and test pairs are others than the training pairs."""
+        """True if validation and test pairs differ from the training pairs."""
         return self.train != self.test
 
 
@@ -46,7 +46,7 @@ class KnownPairs(NamedTuple):
 
 
 def find_known_pairs(folder: Path, bundle: Bundle, sources: Sequence[str], *, count: int, seed: int) -> KnownPairs:
-    """Pairs that show what a model knows: at least `count` to train on, if there are so many, and held-out pairs.
+    """Find pairs that show what a model knows: at least `count` to train on, if there are so many, and held-out pairs.
 
     They are its own translations of `sources`; without any, the pairs of its run, which are in `folder`/data; without
     these, its translations of the probes in the bundle. Refuses a bundle that has neither.
@@ -68,9 +68,9 @@ def find_known_pairs(folder: Path, bundle: Bundle, sources: Sequence[str], *, co
 
 
 def split(pairs: Sequence[Pair], *, seed: int, smallest: int = MIN_TO_SPLIT) -> Parts:
-    """A tenth of the pairs to validate with, a tenth to test with, the rest to train on; of few pairs a fifth.
+    """Split off a tenth of the pairs to validate with and a tenth to test with; a fifth each, if there are few pairs.
 
-    Pairs with the same source, apart from case and spaces, are in one part. Of fewer sources than `smallest` none is
+    Pairs with the same source, apart from case and spaces, are in one part. With fewer sources than `smallest` none is
     held out: all three parts are the same.
     """
     keys = sorted({dedup_key(pair.source) for pair in pairs})
@@ -100,7 +100,7 @@ def _pairs_of_run(folder: Path, *, count: int, seed: int) -> Parts:
 
 
 def _training_pairs(data: PreparedData, *, count: int, seed: int) -> list[Pair]:
-    """Training pairs that ids spell: without those that have unknown tokens."""
+    """Return training pairs that ids spell: without pairs that have unknown tokens."""
     total = len(data.train)
     indices = sorted(random.Random(seed).sample(range(total), min(count, total)))
     sides = []
@@ -112,7 +112,7 @@ def _training_pairs(data: PreparedData, *, count: int, seed: int) -> list[Pair]:
 
 
 def _spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
-    """At most `count` of the pairs, evenly spaced."""
+    """Take at most `count` of the pairs, evenly spaced."""
     return list(pairs[:: stride(len(pairs), count)])
 
 
@@ -121,7 +121,7 @@ STRETCHED = 2.0  # times the tokens a character of the known pairs, from which t
 
 
 def check_vocabulary(base: Bundle, pairs: Sequence[Pair], known: Sequence[Pair], name: Path) -> Iterator[str]:
-    """Refuse corrections that the vocabulary cannot encode; warnings about those that it hardly can."""
+    """Refuse corrections that the vocabulary cannot encode; yield warnings about corrections that it hardly can."""
     with refused(InputError, f"the vocabulary of {name} does not fit the corrections", InputError):
         unknown, stretch = _unknown_share(base, pairs), _tokens_a_character(base, pairs)
     if unknown > MAX_UNKNOWN:
@@ -139,7 +139,7 @@ def check_vocabulary(base: Bundle, pairs: Sequence[Pair], known: Sequence[Pair],
 
 
 def count_tokens(base: Bundle, pairs: Sequence[Pair]) -> int:
-    """The tokens of both sides of all pairs."""
+    """Count the tokens of both sides of all pairs."""
     return sum(len(ids) for _, _, ids in _encoded(base, pairs))
 
 
