@@ -101,7 +101,7 @@ class MissingExtraError(AllYouNeedError, ImportError):
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra for this Python. pip keeps the package that is there, or a checkout."""
+    """Return the command that installs an extra for this Python. pip keeps the installed package, even a checkout."""
     python = shlex.quote(sys.executable or "python")
     return f"{python} -m pip install 'allyouneed[{extra}]'"
 

@@ -1,4 +1,4 @@
-"""Documents: files with markup, or with translations beside their sources ↔ units to translate."""
+"""Documents: files with markup, or with translations next to their sources ↔ units to translate."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -38,22 +38,22 @@ _NUMBERS_ARE_COPIED = frozenset(["po", "xliff", "srt", "vtt"])
 
 
 def document_format(name: str) -> str | None:
-    """The format of a file, by the ending of its name; None if no format has this ending."""
+    """Return the format of a file, by the ending of its name; None if no format has this ending."""
     ending = PurePath(name).suffix.lower()
     return next((form for form, endings in FORMATS.items() if ending in endings), None)
 
 
 def readable_endings() -> list[str]:
-    """The endings of all formats."""
+    """List the endings of all formats."""
     return [ending for endings in FORMATS.values() for ending in endings]
 
 
 def read_document(
     data: bytes, kind: str, options: DocumentOptions | None = None, *, name: str = "the document"
 ) -> Document:
-    """The document in `data`. Refuses, as a `DocumentError`, data that is not of the format `kind`.
+    """Read the document in `data`. Refuses, as a `DocumentError`, data that is not of the format `kind`.
 
-    `kind` is one of `FORMATS`; `name` is that of the file, for messages. Subtitles and what has translations beside
+    `kind` is one of `FORMATS`; `name` is the file's, for messages. Subtitles and formats with translations next to
     their sources have no option `numbers`.
     """
     if kind not in FORMATS:

@@ -10,12 +10,12 @@ from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 
 class Columns(NamedTuple):
-    """Columns by their place, counted from 0: the one to translate, and the one for the translations."""
+    """Columns by their place, counted from 0: the column to translate, and the column for the translations."""
 
     source: int
     target: int
     heading: str | None  # of a new column, if the table has headings
-    first_row: int  # the one below the headings
+    first_row: int  # the row below the headings
 
 
 class ColumnCell(NamedTuple):
@@ -28,9 +28,9 @@ class ColumnCell(NamedTuple):
 
 
 def find_columns(rows: Sequence[Sequence[str]], options: DocumentOptions, *, letters: bool = False) -> Columns:
-    """The columns that the options name, by names in one of the first `rows`, or by number or letter.
+    """Find the columns that the options name, by names in one of the first `rows`, or by number or letter.
 
-    Refuses columns that are not there. The error proposes one whose name, number or, with `letters`, letter works.
+    Refuses columns that are not there. The error proposes a column whose name, number or, with `letters`, letter works.
     """
     head = [[" ".join(cell.split()) for cell in row] for row in rows[:HEAD_ROWS]]
     column, into = options.column, options.into or options.column
@@ -61,9 +61,9 @@ def find_columns(rows: Sequence[Sequence[str]], options: DocumentOptions, *, let
 def column_document(
     cells: Sequence[ColumnCell], write: Callable[[Sequence[str | None]], bytes], *, numbers: bool
 ) -> Document:
-    """The document with a unit for each cell that has words; a cell with a translation is kept.
+    """Make the document with a unit for each cell that has words; a cell with a translation is kept.
 
-    `write` makes the file with a text for each cell, or None where it stays as it is.
+    `write` makes the file with a text for each cell, or None if it stays as it is.
     """
     strings = [StringUnit(cell.source, numbers=numbers) for cell in cells]
     units = [

@@ -22,7 +22,7 @@ MOST_TAGS = 500  # of a unit: placing them takes time in proportion to the squar
 
 
 class TextTranslator(Protocol):
-    """What a document needs of a `Translator`."""
+    """The part of a `Translator` that a document needs."""
 
     def translations(
         self,
@@ -32,7 +32,7 @@ class TextTranslator(Protocol):
         on_progress: Callable[[int], None] = lambda _: None,
         on_refused: Callable[[InputError], None] | None = None,
     ) -> Iterator[Translation]:
-        """The translation of each text, with an alignment of "words" if `align` asks for it."""
+        """Translate each text, with an alignment of "words" if `align` asks for it."""
 
 
 class ReviewItem(NamedTuple):
@@ -46,9 +46,9 @@ class ReviewItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentTranslation:
-    """The bytes of a translated document, and what became of its units, in numbers.
+    """The bytes of a translated document, and the results for its units, in numbers.
 
-    `kept` had a translation already, or nothing to translate; `refused` could not be translated and are as in the
+    `kept` already had a translation, or nothing to translate; `refused` could not be translated and are as in the
     source.
     """
 
@@ -61,10 +61,10 @@ class DocumentTranslation:
 
 
 class DocumentPlan(NamedTuple):
-    """A document's sentences to translate, none twice: those of units with tags, which need alignments, and the rest.
+    """A document's sentences to translate, none twice: from units with tags, which need alignments, and from the rest.
 
-    `sentences` are those of each unit, as characters of its text; none for a unit that is kept. `target_language` says
-    whether blanks belong between their translations.
+    `sentences` are each unit's, as characters of its text; none for a unit that is kept. `target_language` says
+    if blanks belong between their translations.
     """
 
     document: Document
@@ -83,9 +83,10 @@ def translate_document(
 ) -> DocumentTranslation:
     """Translate the units that have no translation yet.
 
-    Each sentence, and each line, of a unit is translated by itself; line breaks between them stay, and blanks where the
-    target language has them. Sentences are cut by the rules of the translator's source language, if it names one. A
-    unit whose least sure sentence has a confidence below `min_confidence` is to be reviewed. Refuses a sentence that
+    Each sentence, and each line, of a unit is translated by itself; line breaks between them stay, and so do blanks if
+    the target language has them. Sentences are cut by the rules of the translator's source language, if it names one. A
+    unit is marked for review if its least sure sentence has a confidence below `min_confidence`. Refuses a sentence
+    that
     the model cannot read; with `skip_refused` its unit stays untranslated.
     """
     splits_sentences = getattr(translator, "splits_sentences", True)
@@ -101,7 +102,7 @@ def translate_plan(
     on_progress: Callable[[int], None] = lambda _: None,
     skip_refused: bool = False,
 ) -> dict[str, Translation | InputError]:
-    """The answers to the sentences of a plan. `on_progress` gets the number of sentences that each batch finished."""
+    """Translate the sentences of a plan. `on_progress` gets the number of sentences that each batch finished."""
     answers: dict[str, Translation | InputError] = {}
     for texts, align in ((plan.aligned, "words"), (plan.plain, None)):
         refused: dict[int, InputError] = {}
@@ -110,7 +111,7 @@ def translate_plan(
             refused[error.line or 0] = error
 
         translate = translator.translations
-        if isinstance(translator, Translator):  # another one is not asked to split what is split already
+        if isinstance(translator, Translator):  # others are not asked to split sentences again
             translate = partial(translator.translations, split_sentences=False)
         translations = translate(
             texts, align=align, on_progress=on_progress, on_refused=refuse if skip_refused else None
@@ -124,7 +125,7 @@ def translate_plan(
 
 
 def locate_refusal(plans: Iterable[DocumentPlan], texts: Sequence[str], error: InputError) -> InputError:
-    """The refusal of one of `texts`, which `error.line` counts from 1, with the key of the first unit that it is in."""
+    """Refuse one of `texts`, which `error.line` counts from 1, with the key of the first unit that it is in."""
     sentence = texts[error.line - 1] if error.line else None
     units = (
         unit
@@ -139,9 +140,9 @@ def locate_refusal(plans: Iterable[DocumentPlan], texts: Sequence[str], error: I
 def plan_document(
     document: Document, languages: tuple[str, str] = ("", ""), *, split_sentences: bool = True
 ) -> DocumentPlan:
-    """Find what of a document is to be translated: the sentences of its units, or the units as a whole.
+    """Find the texts of a document to translate: the sentences of its units, or the units as a whole.
 
-    `languages` are source and target; the target that the document was read with goes before.
+    `languages` are source and target; the target that the document was read with has precedence.
     """
     spans = tuple(
         () if unit.translation is not None or _has_too_many_tags(unit)
@@ -163,7 +164,7 @@ def finish_document(
     *,
     min_confidence: float = MIN_CONFIDENCE,
 ) -> DocumentTranslation:
-    """The document with the answers to the sentences of its plan: translations, or errors of those refused."""
+    """Write the document with the answers to the sentences of its plan: translations, or errors for refused ones."""
     review: list[ReviewItem] = []
     results: list[UnitTranslation | None] = []
     kept = refused = 0
@@ -213,7 +214,7 @@ def _has_too_many_tags(unit: TranslationUnit) -> bool:
 
 
 def _opaque_spans(unit: TranslationUnit) -> list[CharSpan]:
-    """What is read and not written, such as code."""
+    """Find the parts that are read and not written, such as code."""
     ends = {mark.tag: mark.at for mark in unit.marks if mark.kind == "close"}
     return [(mark.at, ends[mark.tag]) for mark in unit.marks if mark.tag in unit.opaque and mark.kind == "open"]
 
@@ -226,7 +227,7 @@ _REASONS: dict[Flag, str] = {
     "unknown": "with characters or words that the training data did not have",
 }
 _SIGNS_AROUND = ".,;:!?…()[]\"'“”‘’«»„¿¡"
-# What every translation must have as its source has it.
+# Every translation must have these as its source does.
 _KEPT_SPANS = ("urls", "emails", "tags", "placeholders", "emoji")
 
 
@@ -237,7 +238,7 @@ def unit_translation(
     min_confidence: float,
     target_language: str = "",
 ) -> UnitTranslation:
-    """A unit from the translations of its sentences, `spans` of its text, and the reasons for a review."""
+    """Make a unit from the translations of its sentences, `spans` of its text, and the reasons for a review."""
     text = ""
     marks: list[Mark] = []
     position = 0
@@ -260,9 +261,10 @@ def unit_translation(
 
 
 def _marks_by_sentence(marks: Sequence[Mark], spans: Sequence[CharSpan]) -> list[tuple[list[Mark], list[Mark]]]:
-    """For each sentence, the marks between it and the one before, and those in it; at last, those after all of them.
+    """List for each sentence the marks before it and the marks in it; and at last, the marks after all of them.
 
-    What closes at the end of a sentence belongs to it; what opens there does not, nor does a break or a note behind it.
+    A mark that closes at the end of a sentence belongs to it; a mark that opens there does not, nor does a break or a
+    note behind it.
     """
     groups: list[tuple[list[Mark], list[Mark]]] = []
     position = 0
@@ -279,7 +281,7 @@ def _marks_by_sentence(marks: Sequence[Mark], spans: Sequence[CharSpan]) -> list
 
 
 def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> tuple[Mark, ...]:
-    """The marks with none inside a placeholder or address, if none is in the source."""
+    """Move marks out of placeholders and addresses, unless the source has marks inside them."""
 
     def around(mark: Mark, spans: Sequence[CharSpan]) -> CharSpan | None:
         before = bisect_left(spans, (mark.at, 0))  # they are sorted, and none overlaps another
@@ -291,14 +293,14 @@ def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> t
     moved: list[Mark] = []
     for span, group in groupby(marks, key=lambda mark: around(mark, spans)):
         inside = list(group)
-        # All to one side, which keeps their order.
+        # Move all to one side, which keeps their order.
         at = span and (span[0] if inside[0].kind == "open" else span[1])
         moved += [mark if at is None else mark._replace(at=at) for mark in inside]
     return tuple(moved)
 
 
 def _word_links(part: Translation) -> list[WordLink]:
-    """The alignment of a sentence, its words counted in the texts as they stand in the document."""
+    """Return the alignment of a sentence, with words counted as the document's texts have them."""
     words, target_words = part.source.split(), part.text.split()
     if part.alignment is None:
         return [(i, i) for i in range(len(words))] if part.source.strip() == part.text.strip() else []
@@ -311,7 +313,7 @@ def _word_links(part: Translation) -> list[WordLink]:
 
 
 def _copied_words(words: Sequence[str], target_words: Sequence[str]) -> list[WordLink]:
-    """Names, numbers and placeholders that stand once in the source, and those in the translation that equal them.
+    """Find names, numbers and placeholders that occur once in the source, and their equals in the translation.
 
     These belong together, whatever the model attended to. A word in small letters may mean something else there.
     """
@@ -350,7 +352,7 @@ def _reasons(
 
 
 def _without_opaque(text: str, marks: Sequence[Mark], opaque: Collection[int]) -> str:
-    """The text without what is inside opaque tags, which is written as it was."""
+    """Leave out the text inside opaque tags, which is written as it was."""
     ends = {mark.tag: mark.at for mark in marks if mark.kind == "close"}
     parts, position = [], 0
     for mark in marks:
@@ -361,7 +363,7 @@ def _without_opaque(text: str, marks: Sequence[Mark], opaque: Collection[int]) -
 
 
 def _separate_placeholders(source: str, text: str) -> str:
-    """A translation with a blank where a placeholder touches a word, or the end of a sentence, as not in the source."""
+    """Put a blank where a placeholder touches a word, or the end of a sentence, unless the source has it so."""
     as_in_source = {(span, side) for span, *sides in _touching(source) for side, touches in enumerate(sides) if touches}
     in_source = {span.text for span in iter_spans(source, ("placeholders",))}
     parts: list[str] = []
@@ -378,7 +380,7 @@ def _separate_placeholders(source: str, text: str) -> str:
 
 
 def _touching(text: str) -> Counter[tuple[str, bool, bool]]:
-    """The placeholders with no blank beside them: each with the sides where that is so."""
+    """Count the placeholders that have no blank around them: each with the sides where that is so."""
     touching = Counter[tuple[str, bool, bool]]()
     before = 0
     for span in iter_spans(text, ("placeholders",)):
@@ -389,9 +391,9 @@ def _touching(text: str) -> Counter[tuple[str, bool, bool]]:
 
 
 def _touched_sides(text: str, start: int, end: int, before: int) -> tuple[bool, bool]:
-    """Whether a word is directly before, and directly after, some characters.
+    """Return True if a word is directly before some characters, and True if a word is directly after.
 
-    Before them, the end of a sentence or clause counts too, and another placeholder, which ends at `before`.
+    Before them, the end of a sentence or clause also counts, and so does another placeholder, which ends at `before`.
     """
     follows = start > 0 and (start == before or is_in_word(text[start - 1]) or text[start - 1] in ".,;:!?")
     return follows, end < len(text) and is_in_word(text[end])

@@ -1,7 +1,7 @@
 """Word documents (.docx): the text of paragraphs, also in tables, headers, footers, notes and text boxes.
 
-Runs of one format are joined, as Word cuts them without a reason that a reader sees. Of the formats in a paragraph
-the most frequent is that of its text; each other one is a tag. Every part without translated text stays as it is.
+Runs of one format are joined, as Word cuts them without a reason that a reader sees. The most frequent format in a
+paragraph is its text's; every other format is a tag. Every part without translated text stays as it is.
 """
 
 import re
@@ -23,7 +23,7 @@ from .pieces import BLANK_PARTS, Piece, opaque_point
 from .unit import Document, DocumentOptions
 
 _PART = re.compile(r"(?:document|template)\.(?:\w+\.)?main\+xml|\.(?:header|footer|footnotes|endnotes)\+xml")
-# Elements around runs whose content is text of the paragraph.
+# Elements around runs; their content is text of the paragraph.
 _WRAPPERS = frozenset({"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "fldSimple", "sdt"})
 _NO_CONTENT = frozenset({"proofErr", "lastRenderedPageBreak", "softHyphen"})
 _NO_FORMAT = frozenset({"lang", "noProof", "rsid"})  # not seen by a reader
@@ -52,7 +52,7 @@ class RunChild(NamedTuple):
     element: Element
 
 
-Elements = list[Element | RunChild]  # what a point, or one side of a field, is written as
+Elements = list[Element | RunChild]  # the written form of a point, or of one side of a field
 
 
 @dataclass(slots=True)
@@ -63,16 +63,16 @@ class OpenField:
     depth: int = 0
 
     def taken(self) -> Elements:
-        """The elements, which are no longer being read."""
+        """Take out the elements, which are no longer being read."""
         elements, self.elements, self.depth = self.elements, [], 0
         return elements
 
 
 def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
-    """A Word document. Refuses what is no such archive, or has no document in it.
+    """Read a Word document. Refuses other archives and files, and an archive without a document.
 
     Not translated: comments, deleted text, formulas, charts, the instructions of fields, and words that are marked as
-    another language than source and target. The marks of what is translated become the target language.
+    another language than source and target. The marks of translated words become the target language.
     """
     archive = Archive(data)
     return office_document(
@@ -82,7 +82,7 @@ def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _text_parts(archive: Archive) -> list[str]:
-    """The names of the parts with text, the main one first."""
+    """Name the parts with text, the main part first."""
     types = archive.read_xml("[Content_Types].xml")
     names = [
         (not part.group().endswith("main+xml"), str(one.get("PartName", "")).lstrip("/"))
@@ -91,7 +91,7 @@ def _text_parts(archive: Archive) -> list[str]:
     ]
     if not any(not is_other for is_other, _ in names):
         raise DocumentError("has no Word document in it")
-    return [name for _, name in sorted(set(names))]  # one that is listed twice is read once
+    return [name for _, name in sorted(set(names))]  # a part that is listed twice is read once
 
 
 def _label(part: str) -> str:
@@ -100,7 +100,7 @@ def _label(part: str) -> str:
 
 
 def _name_language(root: Element, options: DocumentOptions) -> bool:
-    """Mark what is marked with a language as one of the target language, for the scripts that Word tells apart."""
+    """Change marks of a language to the target language, for the scripts that Word tells apart."""
     namespace, languages_read = _namespace(root), _own_languages(root, options)
     script = office_script(options.target_language)
     marks = [
@@ -116,10 +116,10 @@ def _name_language(root: Element, options: DocumentOptions) -> bool:
 
 
 def _own_languages(root: Element, options: DocumentOptions) -> set[str]:
-    """The languages whose texts are translated: those of the options, and that of most runs.
+    """Return the languages whose texts are translated: the options' languages, and the language of most runs.
 
     Programs mark words by the keyboard they are typed with, so that a mark of one of these two says little. Without a
-    source language all are.
+    source language all texts are translated.
     """
     if not options.source_language:
         return set()
@@ -152,14 +152,14 @@ def _namespace(root: Element) -> str:
 
 
 def _name(element: Element, namespace: str) -> str:
-    """The local name of an element of WordprocessingML; "" of comments and of elements of other namespaces."""
+    """Return the local name of an element of WordprocessingML; "" for comments and elements of other namespaces."""
     if not isinstance(element.tag, str) or (name := etree.QName(element)).namespace != namespace:
         return ""
     return name.localname
 
 
 def _items(parent: Element, namespace: str, field: OpenField) -> Iterator[Piece]:
-    """The content of a paragraph; the source of a text is its `RunFormat`."""
+    """Yield the content of a paragraph; the source of a text is its `RunFormat`."""
     for child in parent:
         name = _name(child, namespace)
         if name == "r":
@@ -185,14 +185,14 @@ def _language_mark(item: Piece) -> Element | None:
 
 
 def _foreign_language(item: Piece, languages_read: set[str]) -> str:
-    """The language that a text is marked with, if that is none of `languages_read`; else ""."""
+    """Return the language that a text is marked with, unless it is in `languages_read`; else ""."""
     mark = _language_mark(item)
     language = "" if mark is None else str(mark.get(f"{{{_namespace(mark)}}}val", ""))
     return language if languages_read and is_foreign(language, languages_read) else ""
 
 
 def _marked(item: Piece, languages_read: set[str]) -> Iterator[Piece]:
-    """The text of a run as a point if it is marked as another language than those in `languages_read`."""
+    """Turn the text of a run into a point if it is marked as a language outside `languages_read`."""
     mark = _language_mark(item)
     if mark is None or not _foreign_language(item, languages_read):
         yield item
@@ -241,7 +241,7 @@ def _read_format(element: Element | None, namespace: str) -> RunFormat:
 
 
 def _most_frequent(items: Sequence[Piece]) -> RunFormat | None:
-    """The format of most characters."""
+    """Return the format of most characters."""
     sizes, forms = Counter[str](), dict[str, RunFormat]()
     for item in items:
         if item.kind == "text":
@@ -251,7 +251,7 @@ def _most_frequent(items: Sequence[Piece]) -> RunFormat | None:
 
 
 def _formatted(items: Sequence[Piece], base: RunFormat | None) -> Iterator[Piece]:
-    """The items with tags around neighbouring texts of a format that is not the base."""
+    """Put tags around neighbouring texts of a format that is not the base."""
     current: Piece | None = None  # the open tag of a format
     waiting: list[Piece] = []  # points after its text, which are inside if more text of this format follows
     for item in items:

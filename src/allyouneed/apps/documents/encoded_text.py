@@ -1,6 +1,6 @@
 """Text formats as bytes: their encoding and byte order mark are kept, and parts of the text are edited by position.
 
-An edit may stand within another one: an attribute inside a text that is rewritten.
+An edit may be inside another: an attribute inside a text that is rewritten.
 """
 
 import codecs
@@ -29,9 +29,9 @@ class Slice(NamedTuple):
 
 
 def edited(page: str, span: Slice, edits: Sequence[Edit]) -> str:
-    """Characters of a page with the edits inside them; `edits` are in their order.
+    """Apply the edits inside some characters of a page; `edits` are in their order.
 
-    An edit inside another one is left out: the other one's content has it already.
+    An edit inside another is left out: the outer edit's content already has it.
     """
     parts = []
     position = span.start
@@ -44,7 +44,7 @@ def edited(page: str, span: Slice, edits: Sequence[Edit]) -> str:
     return "".join([*parts, page[position : span.end]])
 
 
-_MARKS = {  # UTF-32 before UTF-16, whose mark it begins with
+_MARKS = {  # UTF-32 before UTF-16: its mark begins with UTF-16's
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32-le",
     codecs.BOM_UTF32_BE: "utf-32-be",
@@ -52,7 +52,7 @@ _MARKS = {  # UTF-32 before UTF-16, whose mark it begins with
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 
-# Codecs that write a mark by themselves, which a file without one must not get.
+# Codecs that write a mark by themselves; a file without a mark must not get it.
 _WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -65,7 +65,7 @@ class EncodedText(NamedTuple):
     byte_order_mark: bytes
 
     def replaced(self, edits: Iterable[Edit]) -> bytes:
-        """The file with these edits; all other characters stay. Refuses what the file's encoding cannot write."""
+        """Write the file with these edits; all other characters stay. Refuses text that the file's encoding lacks."""
         whole = edited(self.text, Slice(0, len(self.text)), sorted(edits))
         try:
             return self.byte_order_mark + whole.encode(self.encoding)
@@ -76,7 +76,7 @@ class EncodedText(NamedTuple):
 
 
 def decode_text(data: bytes, encoding: str = "") -> EncodedText:
-    """The text of a file: in the encoding of its byte order mark, else in `encoding`, else UTF-8.
+    """Decode the text of a file: in the encoding of its byte order mark, else in `encoding`, else UTF-8.
 
     Refuses bytes that the encoding does not have, by their line.
     """
@@ -98,7 +98,7 @@ def decode_text(data: bytes, encoding: str = "") -> EncodedText:
 
 
 def line_numbers(text: str, positions: Iterable[int]) -> Iterator[int]:
-    """The line of each position, counted from 1; the positions are in their order."""
+    """Yield the line of each position, counted from 1; the positions are in their order."""
     line, previous = 1, 0
     for position in positions:
         line += len(_LINE_END.findall(text, previous, position))

@@ -37,9 +37,9 @@ _ROOTS = frozenset(["html", "body"])
 
 
 class PageElements(NamedTuple):
-    """For each token: after which one its element ends, if it is a start tag, and the language it is marked with.
+    """For each token: the token after which its element ends, if it is a start tag, and the language it is marked with.
 
-    What has no other mark than that of the page, `root`, has none.
+    A token that has no mark except the page's, `root`, has none.
     """
 
     ends: Sequence[int]
@@ -48,7 +48,7 @@ class PageElements(NamedTuple):
 
 
 def find_elements(page: str, tokens: Sequence[Token]) -> PageElements:
-    """The elements of a page; an end tag that is missing is added as HTML says."""
+    """Find the elements of a page; an end tag that is missing is added by the rules of HTML."""
     ends = [len(tokens)] * len(tokens)
     languages: list[str] = []
     root = set[str]()
@@ -88,7 +88,7 @@ def find_elements(page: str, tokens: Sequence[Token]) -> PageElements:
 
 
 def _ended(opened: Sequence[tuple[int, str, str]], name: str) -> int | None:
-    """The number of the innermost open element that a start tag ends; None if it ends none."""
+    """Return the number of the innermost open element that a start tag ends; None if it ends none."""
     for number in islice(range(len(opened) - 1, -1, -1), _DEPTH):
         inner = opened[number][1]
         if name in _IMPLIED_ENDS.get(inner, ()):
@@ -106,9 +106,9 @@ def _language(page: str, token: Token) -> str | None:
 
 
 def own_languages(tokens: Sequence[Token], elements: PageElements, source: str, target: str) -> set[str]:
-    """The languages that a page is in: `source` and what its root says, else that of most of its characters.
+    """Return the languages that a page is in: `source` and its root's, else the language of most of its characters.
 
-    A page that says it is in the target language has not been told otherwise yet, if the source is another one.
+    A root that names the target language does not count if the source is another: nobody has corrected it yet.
     """
     languages_read = {primary_language(language) for language in (source, *elements.root)} - {""}
     if primary_language(source) not in ("", primary_language(target)):

@@ -36,7 +36,7 @@ INLINE = frozenset({
     "u",
 })  # fmt: skip
 POINTS: dict[str, StandsFor] = {"br": "break", "img": "word", "input": "word", "wbr": "", "embed": "word"}
-# Code, formulas and drawings within a sentence, and what a browser shows in place of a text; blocks of code.
+# Code, formulas and drawings within a sentence, elements that a browser shows in place of a text; blocks of code.
 KEPT_INLINE = frozenset(["code", "kbd", "samp", "var", "svg", "math", "canvas", "object", "audio", "video"])
 KEPT_BLOCKS = frozenset(["pre", "textarea", "listing", "template"])
 _OWN_DIRECTION = frozenset(["bdo", "bdi", "input", "textarea"])  # whatever the language around is
@@ -46,7 +46,7 @@ ATTRIBUTES = frozenset(["alt", "title", "placeholder", "aria-label", "aria-descr
 _BUTTONS = frozenset(["submit", "button", "reset"])
 _META = frozenset(["description", "og:title", "og:description", "twitter:title", "twitter:description"])
 _CHARSET = re.compile(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-# What browsers read instead of an encoding that a page names: https://encoding.spec.whatwg.org/#names-and-labels.
+# Browsers read these instead of an encoding that a page names: https://encoding.spec.whatwg.org/#names-and-labels.
 _WIDER_ENCODINGS = {
     name: wider
     for wider, names in {
@@ -62,10 +62,10 @@ _WRONG_BYTES = "has bytes that are not of the encoding of the page"
 
 
 def read_html_document(data: bytes, options: DocumentOptions) -> Document:
-    """A page. Refuses one whose encoding is not known or not the one that it names.
+    """Read a page. Refuses a page whose encoding is unknown or not the one that it names.
 
-    Not translated: scripts, styles, code, `pre`, `textarea`, what has translate="no" or the class notranslate, and what
-    is marked as another language. With a target language, `lang` and `dir` of what is translated say so.
+    Not translated: scripts, styles, code, `pre`, `textarea`, elements with translate="no" or the class notranslate, and
+    text marked as another language. With a target language, `lang` and `dir` of translated elements say so.
     """
     page, encoding = decode_page(data, options.encoding)
     texts, attributes, languages = _read(page, options)
@@ -112,12 +112,12 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def is_xhtml(page: str) -> bool:
-    """Whether a page is XML, by its first characters or its namespace."""
+    """Return True if a page is XML, by its first characters or its namespace."""
     return page.lstrip("\ufeff \t\r\n").startswith("<?xml") or "http://www.w3.org/1999/xhtml" in page[:2_048]
 
 
 def decode_page(data: bytes, encoding: str = "") -> tuple[str, str]:
-    """The characters of a page and its encoding: by its byte order mark, `encoding`, its declaration, else UTF-8."""
+    """Decode a page and name its encoding: by its byte order mark, `encoding`, its declaration, else UTF-8."""
     marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
     encoding, is_given = next((name for mark, name in marks.items() if data.startswith(mark)), encoding), True
     if not encoding:
@@ -145,7 +145,7 @@ def decode_page(data: bytes, encoding: str = "") -> tuple[str, str]:
 
 
 def encode_page(page: str, encoding: str) -> bytes:
-    """The bytes of a page; what the encoding lacks becomes a character reference."""
+    """Encode a page; characters that the encoding lacks become character references."""
     try:
         return page.encode(encoding, "surrogateescape")
     except UnicodeEncodeError:
@@ -158,9 +158,10 @@ def encode_page(page: str, encoding: str) -> bytes:
 def _read(
     page: str, options: DocumentOptions
 ) -> tuple[list[list[Piece]], list[Attribute], list[tuple[Attribute, str]]]:
-    """The pieces of a page, and of each reading in it; the attributes to translate; what those of its language become.
+    """Read the pieces of a page, and of each reading in it; the attributes to translate; new values of language
+    attributes.
 
-    A reading (`<rt>`) is a text of its own, and a point of the one that it stands in.
+    A reading (`<rt>`) is a text of its own, and a point in the text around it.
     """
     pieces: list[Piece] = []
     readings: list[list[Piece]] = []
@@ -210,7 +211,7 @@ def _read(
 def _languages(
     token: Token, values: Mapping[str, Attribute], direction: str, target: str
 ) -> Iterator[tuple[Attribute, str]]:
-    """The attributes of a translated element that say its language and direction, and what they become."""
+    """Yield the attributes of a translated element that say its language and direction, with their new values."""
     yield from ((values[name], target) for name in ("lang", "xml:lang") if name in values)
     if token.name == "meta" and _value(values, "http-equiv").lower() == "content-language" and "content" in values:
         yield values["content"], target
@@ -223,7 +224,7 @@ def _direction(language: str) -> str:
 
 
 def _added_direction(page: str, target: str) -> Iterator[Edit]:
-    """The direction of a page that says none, if it is written from right to left now."""
+    """Add a direction to a page without one, if it is now written from right to left."""
     root = re.search(r"<html(?=[\s>])", page, re.IGNORECASE)
     if root and is_right_to_left(target):
         token = next(html_tokens(page[root.start() :]))
@@ -232,9 +233,9 @@ def _added_direction(page: str, target: str) -> Iterator[Edit]:
 
 
 def _without_structure(pieces: list[Piece]) -> list[Piece]:
-    """The pieces with boundaries in place of elements that HTML does not know, where no text is beside them.
+    """Replace elements that HTML does not know by boundaries, unless text is next to them.
 
-    One in a sentence that is empty, such as an icon, is a point there, as is the mark of a note.
+    An empty element in a sentence, such as an icon, is a point there, as is the mark of a note.
     """
     partners = tag_partners(pieces)
     in_sentences = beside_text(pieces, partners)
@@ -260,7 +261,7 @@ def _without_structure(pieces: list[Piece]) -> list[Piece]:
 
 
 def text_pieces(page: str, token: Token) -> Iterator[Piece]:
-    """The text of a token, the blanks at its ends apart, with its references as characters."""
+    """Yield the text of a token, with blanks at its ends as pieces of their own, and references as characters."""
     for match in BLANK_PARTS.finditer(page, token.start, token.end):
         yield Piece("text", unescape(match.group()), source=Slice(*match.span()))
 
@@ -284,7 +285,7 @@ def _tag_piece(page: str, token: Token, rules: TagRules) -> Piece:
 
 
 def _is_kept(token: Token, values: Mapping[str, Attribute], rules: TagRules) -> bool:
-    """Whether the content of an element is not translated."""
+    """Return True if the content of an element is not translated."""
     if token.kind == "end" or token.name in VOID:
         return False
     return token.name in KEPT_INLINE | KEPT_BLOCKS | rules.ignored or _says_no(values)
@@ -299,7 +300,7 @@ def _says_no(values: Mapping[str, Attribute]) -> bool:
 
 
 def _translatable(token: Token, values: Mapping[str, Attribute]) -> Iterator[Attribute]:
-    """The attributes of a tag that are read or heard."""
+    """Yield the attributes of a tag that are read or heard."""
     if _says_no(values):
         return
     is_button = token.name == "input" and _value(values, "type").lower() in _BUTTONS

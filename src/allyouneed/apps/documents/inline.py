@@ -1,9 +1,9 @@
 """Inline tags of a text placed on its translation, by an alignment of the words of both.
 
-Words are what blanks separate, as in an alignment. Here they are cut further into atoms, so that no mark is inside an
-atom: the signs around a word apart from it ("(" and "):" of "(word):"), and a word that stands unchanged in the
-translation wherever the source has a mark. A tag goes around the longest run of atoms that come from its own content.
-Such runs cannot cross, so the tags of the translation are nested as those of the source are.
+Words are separated by blanks, as in an alignment. Here they are cut further into atoms, so that no mark is inside an
+atom: the signs around a word are separate from it ("(" and "):" of "(word):"), and a word that the translation has
+unchanged is cut wherever the source has a mark. A tag goes around the longest run of atoms that come from its own
+content. Such runs cannot cross, so the tags of the translation are nested as in the source.
 """
 
 import re
@@ -55,11 +55,11 @@ def place_marks(
     links: Iterable[WordLink],
     opaque: Collection[int] = (),
 ) -> Marks:
-    """The marks of `source` on its translation `target`: each tag once, nested as in the source.
+    """Place the marks of `source` on its translation `target`: each tag once, nested as in the source.
 
     `links` aligns the words of both texts; without any, words at the same relative position belong together. With
-    `target` equal to `source` and each word linked to itself the marks are those of the source. What is inside the
-    tags `opaque` will not be shown, so these get no word that does not come from their own content.
+    `target` equal to `source` and each word linked to itself the marks are the source's. The content of the tags
+    `opaque` will not be shown, so these get no word that does not come from their own content.
     """
     if not marks:
         return ()
@@ -73,7 +73,7 @@ def place_sentence_marks(
     links: Iterable[WordLink],
     opaque: Collection[int] = (),
 ) -> Sequence[Mark]:
-    """Place the marks of one sentence of a text, where tags may have begun before it and may end behind it."""
+    """Place the marks of a sentence within a text, where tags may have begun before it and may end behind it."""
     opened = [mark.tag for mark in marks if mark.kind == "open"]
     closed = [mark.tag for mark in marks if mark.kind == "close"]
     begun, unfinished = set(closed) - set(opened), set(opened) - set(closed)
@@ -84,14 +84,14 @@ def place_sentence_marks(
     added = {(mark.tag, mark.kind) for mark in (*starts, *ends)}
     placed = place_marks(source, [*starts, *marks, *ends], target, links, opaque)
     kept = [mark for mark in placed if (mark.tag, mark.kind) not in added]
-    # What has begun before the sentence ends before that begins which ends behind it, whatever order the words have.
+    # Tags from before the sentence end before tags begin that end behind it, whatever order the words have.
     last = max((number for number, mark in enumerate(kept) if mark.tag in begun), default=-1)
     late = [mark._replace(at=kept[last].at) for mark in kept[: last + 1] if mark.tag in unfinished]
     return [*(mark for mark in kept[: last + 1] if mark.tag not in unfinished), *late, *kept[last + 1 :]]
 
 
 def tag_tree(marks: Sequence[Mark]) -> list[TagNode]:
-    """The tags as a tree. The marks are nested (`nesting_problem`)."""
+    """Arrange the tags as a tree. The marks are nested (`nesting_problem`)."""
     roots: list[TagNode] = []
     levels = [roots]
     ends = {mark.tag: mark.at for mark in marks if mark.kind == "close"}
@@ -149,7 +149,9 @@ class _Placement:
         return self.source[part.start : part.end] == self.target[target_part.start : target_part.end]
 
     def _part_links(self, parts: Sequence[Atom], target_parts: Sequence[Atom]) -> Iterator[tuple[Atom, Atom]]:
-        """Parts of two words that belong together: one to one if there are as many; else equal signs, or all parts."""
+        """Link parts of two words that belong together: one to one if there are as many; else equal signs, or all
+        parts.
+        """
         if len(parts) == len(target_parts):
             yield from zip(parts, target_parts, strict=True)
         elif parts and parts[0].role == "core":
@@ -173,7 +175,7 @@ class _Placement:
                     sources[b].add(same.pop())
 
     def arrange(self, nodes: Sequence[TagNode], low: int, high: int, inside: Placed | None) -> Iterator[Mark]:
-        """The marks of these tags and of those in them, between two characters of the translation."""
+        """Yield the marks of these tags and of the tags in them, between two characters of the translation."""
         if not nodes:
             return
         first, last = (inside.first, inside.last) if inside else (0, len(self.target_atoms))
@@ -191,7 +193,7 @@ class _Placement:
                 yield Mark(end, one.node.tag, "close")
 
     def _runs(self, nodes: Sequence[TagNode], first: int, last: int) -> list[tuple[int, int] | None]:
-        """For each tag, its atoms of the translation between `first` and `last`: a longest run that comes from it."""
+        """Find for each tag its atoms of the translation between `first` and `last`: a longest run from it."""
         labels = [self._label(nodes, b) for b in range(first, last)]
         labelled = set(labels)
         for order, node in enumerate(nodes):
@@ -217,13 +219,15 @@ class _Placement:
         return runs
 
     def _label(self, nodes: Sequence[TagNode], b: int) -> int:
-        """The number of the tag that most of an atom's sources are in, or `_OUTSIDE` of all tags, or `_UNLINKED`."""
+        """Return the number of the tag that most of an atom's sources are in, or `_OUTSIDE` of all tags, or
+        `_UNLINKED`.
+        """
         if not self.sources[b]:
             return _UNLINKED
         sizes = Counter[int]()
         for a in self.sources[b]:
             atom = self.atoms[a]
-            last = bisect_right(nodes, atom.start, key=lambda node: node.start) - 1  # of those that begin before it
+            last = bisect_right(nodes, atom.start, key=lambda node: node.start) - 1  # the last that begins before it
             sizes[last if last >= 0 and atom.end <= nodes[last].end else _OUTSIDE] += atom.end - atom.start
         return max(sizes, key=lambda order: (sizes[order], order != _OUTSIDE, -order))
 
@@ -241,7 +245,9 @@ class _Placement:
         return Placed(start, end, order, node, boundary, boundary)
 
     def _boundary(self, at: int, first: int, last: int) -> int:
-        """The atom of the translation before which a point belongs: it parts what comes from before and after best."""
+        """Choose the atom of the translation to put a point before, so that it best parts what comes from before and
+        after.
+        """
         before = (sum(1 if self.atoms[a].end <= at else -1 for a in some) for some in self.sources[first:last])
         scores = list(accumulate(before, initial=0))
         highest = max(scores)
@@ -250,7 +256,7 @@ class _Placement:
         return first + (best[0] if touches_left else best[-1])
 
     def _character(self, at: int, boundary: int) -> int:
-        """The character of the translation for a point: as far from the atoms around it as in the source."""
+        """Choose the character of the translation for a point: as far from the atoms around it as in the source."""
         left = self.target_atoms[boundary - 1].end if boundary > 0 else 0
         right = self.target_atoms[boundary].start if boundary < len(self.target_atoms) else len(self.target)
         next_atom = bisect_left(self.starts, at)
@@ -273,7 +279,7 @@ _OUTSIDE, _UNLINKED = -1, -2
 
 
 def _words(text: str) -> list[dict[str, list[Atom]]]:
-    """The parts of each word, by role: letters and figures, and signs, in turn."""
+    """Cut a text into the parts of each word, by role: letters and digits, and signs, in turn."""
     words = []
     for match in re.finditer(r"\S+", text):
         parts = [part.span() for part in re.compile(r"\w+|[^\w\s]").finditer(text, *match.span())]
@@ -286,7 +292,7 @@ def _words(text: str) -> list[dict[str, list[Atom]]]:
 
 
 def _atoms(words: Iterable[dict[str, list[Atom]]], cuts: Sequence[int]) -> dict[Atom, list[Atom]]:
-    """The atoms of each part of the words, in the order of the text."""
+    """Cut each part of the words into atoms, in the order of the text."""
     return {
         part: [Atom(*bounds, part.role) for bounds in pairwise([part.start, *_within(cuts, part), part.end])]
         for word in words

@@ -1,6 +1,6 @@
 """Strings with codes in them, `Click <b>here</b>`: as a text with marks, and back.
 
-Codes are what is no text, and always comes back: tags, references to blanks (`&nbsp;`), and breaks of lines that are
+Codes are not text, and always come back: tags, references to blanks (`&nbsp;`), and breaks of lines that are
 written with a backslash. Other references of HTML (`&amp;`) are read as characters, and written as the string has them.
 """
 
@@ -27,24 +27,26 @@ _OF_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def referenced_character(reference: str) -> str:
-    """The character that HTML shows for a reference (`&rarr;`); "" if it is none of HTML, or of several characters."""
+    """Return the character that HTML shows for a reference (`&rarr;`); "" if it is unknown to HTML, or several
+    characters.
+    """
     if not _REFERENCE.fullmatch(reference):
         return ""
     character = unescape(reference) if reference[1] == "#" else html5.get(reference[1:], "")
-    is_one = len(character) == 1 and character != "\N{REPLACEMENT CHARACTER}"  # which stands for what is none
+    is_one = len(character) == 1 and character != "\N{REPLACEMENT CHARACTER}"  # which stands for an invalid one
     return character if is_one and unicodedata.category(character) not in ("Cn", "Co") else ""
 
 
 def is_text(character: str) -> bool:
-    """Whether a character is part of a word or a sign: no blank, no line end, no mark of direction."""
+    """Return True if a character is part of a word or a sign: not a blank, a line end or a mark of direction."""
     return character in _IN_WORDS or unicodedata.category(character)[0] not in "CZ"
 
 
 class CharacterReferences:
     """The references in the parts of one string.
 
-    A string with references is HTML: signs of markup that it has nowhere are written as references, too. With
-    `is_markup` every string is.
+    A string with references is HTML: signs of markup that are new to it are also written as references. With
+    `is_markup` every string is HTML.
     """
 
     def __init__(self, *, is_markup: bool = False) -> None:
@@ -52,7 +54,7 @@ class CharacterReferences:
         self._read: list[tuple[str, str]] = []  # texts, or characters and their references, in the order of the string
 
     def read(self, text: str) -> str:
-        """A part of the string with the characters that its references stand for; others stay as they are."""
+        """Read a part of the string with the characters that its references stand for; others stay as they are."""
         position, read = 0, len(self._read)
         for match in _REFERENCE.finditer(text):
             character = referenced_character(match.group())
@@ -68,13 +70,14 @@ class CharacterReferences:
         return frozenset(character for character, written in self._read if character != written)
 
     def writer(self) -> Callable[[str], str]:
-        """A function that writes the parts of a translation, in their order.
+        """Make a function that writes the parts of a translation, in their order.
 
-        The first `&` of the translation is written as the first one of the string, and so on; one that the string does
-        not have is written as a reference if the string writes it so elsewhere.
+        The first `&` of the translation is written as the first `&` of the string, and so on; an additional `&` is
+        written
+        as a reference if the string writes it so elsewhere.
         """
         signs = self.signs
-        forms = defaultdict[str, list[str]](list)  # of each sign, how the string writes it, one after another
+        forms = defaultdict[str, list[str]](list)  # each sign, as the string writes it, in order
         for characters, written in self._read:
             for character in characters:
                 if character in signs or character in _OF_MARKUP:
@@ -106,7 +109,7 @@ End = tuple[int, str]  # the number of a tag, and the kind of its mark
 def with_blanks(
     text: str, marks: Sequence[Mark], breaks: Collection[End]
 ) -> tuple[str, tuple[Mark, ...], dict[End, str]]:
-    """The text with a blank after each mark of `breaks` that has none beside it; the marks; and those with a blank."""
+    """Add a blank after each mark of `breaks` without one next to it; return text, marks, and those with a blank."""
     moved: list[Mark] = []
     blanks: dict[int, End] = {}  # of marks in the same place, for the first
     for mark in marks:
@@ -119,7 +122,7 @@ def with_blanks(
 
 
 def without_blanks(text: str, marks: Sequence[Mark], blanks: Mapping[End, str]) -> tuple[str, list[Mark]]:
-    """The text, or its translation, without the blanks and line ends of these marks: each takes out one beside it."""
+    """Remove the blanks and line ends of these marks from the text or its translation, one next to each mark."""
     cut = set[int]()
     for mark in marks:
         if blank := blanks.get((mark.tag, mark.kind)):
@@ -130,7 +133,7 @@ def without_blanks(text: str, marks: Sequence[Mark], blanks: Mapping[End, str]) 
     return kept, [mark._replace(at=mark.at - bisect_left(positions, mark.at)) for mark in marks]
 
 
-# The reading of a word in ruby, with its parentheses for programs that show it in the line: it is no part of the text.
+# The reading of a word in ruby, with parentheses for programs that show it in the line: it is not part of the text.
 _FALLBACK = r"(?:<rp\b[^<>]*+>[^<>]*+(?:</rp\s*+>)?+)?+"
 _READING = re.compile(rf"({_FALLBACK}<rt\b[^<>]*+>)([^<>\r\n]*+)((?:</rt\s*+>)?+{_FALLBACK})", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"(?:\\r)?\\n")
@@ -145,9 +148,9 @@ class Ruby(NamedTuple):
 
 
 def read_codes(string: str, references: CharacterReferences, breaks: str = "") -> Iterator[Piece]:
-    """The texts of a string, with the characters of its references, and its codes, in their order.
+    """Yield the texts of a string, with the characters of its references, and its codes, in their order.
 
-    The source of a code is what is written for it, or a `Ruby`. `breaks` is a pattern of more that breaks a line.
+    The source of a code is its written form, or a `Ruby`. `breaks` is a pattern of other codes that break a line.
     """
     end = 0
     for span in iter_spans(string, ("tags", "placeholders")):
@@ -166,7 +169,7 @@ def read_codes(string: str, references: CharacterReferences, breaks: str = "") -
 
 
 def _code(kind: str, text: str) -> Piece | None:
-    """The code for a tag or placeholder; None for what stays in the text."""
+    """Return the code for a tag or placeholder; None if it stays in the text."""
     if kind == "tags":
         closes, name = tag_name(text)
         is_break = name in LINE_BREAKS or _ESCAPED_BREAK.fullmatch(text) is not None
@@ -187,9 +190,9 @@ def _texts(string: str, references: CharacterReferences, breaks: str) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class MarkedText:
-    """A text without its codes, the marks where they were, and what stands for each kind of mark of each code.
+    """A text without its codes, the marks where they were, and the written form of each kind of mark of each code.
 
-    `blanks` are the marks beside which the text has a blank instead of a line break, or a line end, as another text
+    `blanks` are the marks where the text has a blank instead of a line break, or a line end because another text
     begins there (`find_text_ends`). `readings` are texts of their own. `is_doubtful`: two words may be read as one.
     `write` writes the texts of a translation, one after another, each once.
     """
@@ -204,14 +207,14 @@ class MarkedText:
     write: Callable[[str], str] = field(default=str, compare=False)
 
     def unit(self, key: str, reasons: tuple[str, ...] = ()) -> TranslationUnit:
-        """The text to translate: its lines, and one for each reading."""
+        """Make the text to translate: its lines, and a line for each reading."""
         readings = (CharacterReferences().read(reading.text) for reading in self.readings.values())
         text = "\n".join([self.text, *readings])
         reasons = (*reasons, WORDS_TOUCH) if self.is_doubtful else reasons
         return TranslationUnit(text=text, marks=self.marks, key=key, reasons=reasons, signs=self.references.signs)
 
     def rewritten(self, translation: UnitTranslation) -> "MarkedText":
-        """The translation of the unit, to write."""
+        """Return the translation of the unit, to write."""
         lines = translation.text.split("\n")
         count = self.text.count("\n") + 1 if self.readings else len(lines)
         text = "\n".join(lines[:count])
@@ -224,23 +227,23 @@ class MarkedText:
         return replace(self, text=text, marks=marks, sources=sources, write=self.references.writer())
 
     def restored(self, translation: UnitTranslation) -> str:
-        """A translation of the unit with the codes written out."""
+        """Write a translation of the unit with its codes."""
         new = self.rewritten(translation)
         return new.written(new.text, new.marks)
 
     def parts(self, text: str, marks: Sequence[Mark]) -> Iterator[str | Mark]:
-        """A part of it, without the blanks that stand for codes: its texts as they are written, and its marks."""
+        """Yield a part of it, without the blanks that stand for codes: its texts as they are written, and its marks."""
         for part in interleave(*without_blanks(text, marks, self.blanks)):
             yield self.write(part) if isinstance(part, str) else part
 
     def written(self, text: str, marks: Sequence[Mark]) -> str:
-        """A part of it as a string."""
+        """Write a part of it as a string."""
         parts = self.parts(text, marks)
         return "".join(part if isinstance(part, str) else self.sources[part.tag, part.kind] for part in parts)
 
 
 def take_out_codes(string: str, *, is_markup: bool = False, breaks: str = "") -> MarkedText:
-    """The string with its codes as marks. A tag without its other end is a point."""
+    """Replace the codes of a string by marks. A tag without its other end is a point."""
     references = CharacterReferences(is_markup=is_markup)
     return marked_text(read_codes(string, references, breaks), references)
 
@@ -250,7 +253,9 @@ def marked_text(
     references: CharacterReferences,
     partners: Callable[[Sequence[Piece]], Mapping[int, int]] = tag_partners,
 ) -> MarkedText:
-    """The text of these texts and codes; `partners` says which code closes which, by their numbers, both ways."""
+    """Make a marked text of these texts and codes; `partners` says which code closes which, by their numbers, both
+    ways.
+    """
     pieces = list(pieces)
     numbers = [index for index, piece in enumerate(pieces) if piece.kind != "text"]  # of the codes
     partner = partners([pieces[index] for index in numbers])
@@ -288,6 +293,6 @@ def marked_text(
 
 
 def tag_name(tag: str) -> tuple[bool, str]:
-    """Whether a tag closes another, and its name in small letters."""
+    """Return True if a tag closes another, else False, and its name in small letters."""
     match = re.match(r"[<{](/?)\\?([\w.:-]*)", tag)
     return (bool(match[1]), match[2].lower()) if match else (False, "")

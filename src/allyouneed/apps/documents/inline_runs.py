@@ -21,13 +21,13 @@ from .text_ends import WORDS_TOUCH, find_text_ends
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave
 
 MAX_RUN_TAGS = (
-    200  # of a run; longer ones are cut between tags, as placing tags takes time in proportion to their number
+    200  # of a run; longer runs are cut between tags, as placing tags takes time in proportion to their number
 )
 
 
 @dataclass(frozen=True, slots=True)
 class InlineRun:
-    """The pieces `start` to `end` of those read, which are one unit.
+    """The pieces `start` to `end` of a paragraph's pieces, which are one unit.
 
     `tags` are its tags' pieces by number: an open and its close, or a point.
     """
@@ -40,9 +40,9 @@ class InlineRun:
     spacing: dict[int, Spacing]
 
     def translated(self, translation: UnitTranslation) -> list[Piece]:
-        """The pieces of the translation: its text, which has no `source`, and the tags of this run."""
+        """Return the pieces of the translation: its text, which has no `source`, and the tags of this run."""
         parts: list[Piece] = []
-        hidden: int | None = None  # the point whose text is left out
+        hidden: int | None = None  # the point without its text
         ends = defaultdict[str, list[int]](list)  # of each range, which must not change places
         for number, (piece, *_) in self.tags.items():
             ends[piece.range].append(number)
@@ -74,7 +74,8 @@ class InlineRun:
 def inline_runs(
     pieces: Sequence[Piece], *, collapse: bool, key: str = "", numbers: bool = False
 ) -> Iterator[InlineRun]:
-    """The runs of text between boundaries that have a letter, or with `numbers` a digit, without the tags around it.
+    """Find the runs of text between boundaries that have a letter, or with `numbers` a digit, without the tags around
+    it.
 
     A boundary is also where `find_text_ends` says that a text ends, and a tag without its partner between the same
     boundaries. With `collapse` blanks in a row are one blank, as in HTML. A range that crosses no tag and no boundary
@@ -101,7 +102,7 @@ def inline_runs(
 def translated_pieces(
     pieces: Sequence[Piece], runs: Sequence[InlineRun], translations: Iterator[UnitTranslation | None]
 ) -> list[Piece] | None:
-    """The pieces with the next translation for each run; None if no text changes."""
+    """Put the next translation in the place of each run; None if no text changes."""
     result: list[Piece] = []
     position, is_changed = 0, False
     for run in runs:
@@ -113,7 +114,7 @@ def translated_pieces(
 
 
 def _with_boundaries(pieces: Sequence[Piece], cuts: Collection[int]) -> list[Piece]:
-    """The pieces with a boundary for each tag whose partner is missing or beyond a boundary, or one of `cuts`."""
+    """Add a boundary for each of `cuts`, and for each tag whose partner is missing or beyond a boundary."""
     partners = tag_partners(pieces)
     is_tag = [piece.kind in ("open", "close") for piece in pieces]
     boundaries: list[int] = []  # how many are before each piece
@@ -132,7 +133,7 @@ def _with_boundaries(pieces: Sequence[Piece], cuts: Collection[int]) -> list[Pie
 
 
 def _with_ranges(pieces: list[Piece], cuts: Collection[int]) -> list[Piece]:
-    """The pieces with the ends of ranges as tags, where they are nested in the tags and in each other."""
+    """Turn the ends of ranges into tags, if they are nested in the tags and in each other."""
     opened: list[int] = []  # tags and starts of ranges
     starts: dict[str, int] = {}
     crossed = set[int]()
@@ -164,7 +165,7 @@ def _with_ranges(pieces: list[Piece], cuts: Collection[int]) -> list[Piece]:
 
 
 def _short_runs(partners: Mapping[int, int], counts: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """A run in parts of about `MAX_RUN_TAGS` tags: cut between tags, and at tags that have more inside.
+    """Cut a run into parts of about `MAX_RUN_TAGS` tags: between tags, and at tags that have more inside.
 
     `counts` says how many tags there are before each piece.
     """
@@ -187,7 +188,7 @@ def _short_runs(partners: Mapping[int, int], counts: Sequence[int], start: int, 
 
 
 def _trimmed(pieces: Sequence[Piece], partners: Mapping[int, int], first: int, last: int) -> range:
-    """The pieces from the first that is read to the last, without the tags around all of them."""
+    """Return the pieces from the first that is read to the last, without the tags around all of them."""
     texts = [i for i in range(first, last) if pieces[i].text.strip()]
     if not texts:
         return range(0)
@@ -243,7 +244,7 @@ def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str, r
 
 
 def _with_blank(pieces: Sequence[Piece], index: int) -> tuple[Piece, ...]:
-    """The piece at `index`; behind a line break that comes right before code, a blank: no text there can have one."""
+    """Return the piece at `index`, and a blank behind a line break right before code: no text there can have one."""
     piece = pieces[index]
     if piece.stands_for != "break":
         return (piece,)

@@ -38,9 +38,10 @@ class JsonString(NamedTuple):
 
 
 def read_json_document(data: bytes, options: DocumentOptions) -> Document:
-    """The string values whose path (`menu.items.0`) matches one of the options' `keys`, or all.
+    """Read the string values whose path (`menu.items.0`) matches one of the options' `keys`, or all.
 
-    Without `keys`, what ARB files say about their messages is left out: values under a key that begins with "@". Their
+    Without `keys`, the notes of ARB files on their messages are left out: values under a key that begins with "@".
+    Their
     "@@locale" becomes the target language, if this is known and a string was translated.
     """
     encoded = decode_text(data, options.encoding)
@@ -52,7 +53,7 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def json_document(encoded: EncodedText, parts: Iterable[JsonPart], options: DocumentOptions) -> Document:
-    """The document of a file whose `parts` are JSON."""
+    """Make the document of a file whose `parts` are JSON."""
     strings: list[tuple[JsonString, StringUnit]] = []
     keys: list[str] = []  # of the units
     locales: list[JsonString] = []
@@ -85,7 +86,7 @@ def json_document(encoded: EncodedText, parts: Iterable[JsonPart], options: Docu
 
 
 def _find_strings(part: JsonPart) -> Iterator[JsonString]:
-    """The string values of a part; its keys are none."""
+    """Yield the string values of a part, but not its keys."""
     path: list[str | int] = []  # for every object and list around a value, its key or index there
     expects_key = False
     for token in _TOKEN.finditer(part.text):
@@ -117,14 +118,16 @@ def _is_chosen(path: tuple[str, ...], patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(".".join(path), pattern) for pattern in patterns)
 
 
-# What strings may escape beyond the need: the escape, and the same character bare.
+# Characters that strings may escape without need: the escape, and the same character bare.
 _ALL_BUT_ASCII = (r"\\u(?!00[0-7])", r"[^\x00-\x7f]")
 _SLASHES = (r"\\/", r"(?<!\\)/")  # as PHP writes them
 _MARKUP = (r"\\u00(?:26|3[ceCE])", r"[<>&]")  # as Go writes it
 
 
 def _write_string(text: str, previous: str, document: str) -> str:
-    """A string that escapes what the one that stood there does, and where that does not show it, the document."""
+    """Write a string that escapes the same characters as the previous string or, if that does not show it, the
+    document.
+    """
 
     def escapes(escape: str, bare: str) -> bool:
         answers = (_is_escaped(written, escape, bare) for written in (previous, document))
@@ -140,7 +143,7 @@ def _write_string(text: str, previous: str, document: str) -> str:
 
 @lru_cache(64)
 def _is_escaped(written: str, escape: str, bare: str) -> bool | None:
-    """Whether a string or a document writes a sign as an escape, and not bare; None if the sign does not occur."""
+    """Return True if a string or a document writes a sign as an escape, False if bare; None if it does not occur."""
     written = written.replace("\\\\", "")  # backslashes themselves
     if re.search(bare, written):
         return False
@@ -148,7 +151,7 @@ def _is_escaped(written: str, escape: str, bare: str) -> bool | None:
 
 
 def read_jsonl_document(data: bytes, options: DocumentOptions) -> Document:
-    """The string values of all lines, as those of JSON. Blank lines stay; one that is no JSON is refused by number."""
+    """Read the string values of all lines as JSON. Blank lines stay; a line that is not JSON is refused by number."""
     encoded = decode_text(data, options.encoding)
     return json_document(encoded, _lines(encoded.text), options)
 

@@ -17,13 +17,13 @@ from .markdown_inline import LostPosition, Source, inline_pieces, token_sources,
 from .pieces import Piece, is_translatable, tag_partners
 from .unit import LeftOutText, UnitTranslation
 
-# What would be markup: a backslash before a sign, emphasis at a word, code, brackets, tags, entities, strikethrough,
-# formulas.
+# Text that would be markup: a backslash before a sign, emphasis at a word, code, brackets, tags, entities,
+# strikethrough, formulas.
 _MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~])|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)|[`\[\]$]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)|(?<=~)~"
 )
 _BLOCK_START = re.compile(r"\s*(?:(?=[-+*:~](?:\s|\Z)|#{1,6}(?:\s|\Z)|>|=+\s*\Z|-+\s*\Z|~~~)|\d{1,9}(?=[.)](?:\s|\Z)))")
-_SIGNS = frozenset("*_[]`<~$")  # of `_MARKUP`, those that are signs of a text where no markup comes of them
+_SIGNS = frozenset("*_[]`<~$")  # the signs in `_MARKUP` that a text has if they make no markup
 _TEXTS = frozenset(["text", "text_special", "softbreak"])
 _PARAGRAPH = ["paragraph_open", "inline", "paragraph_close"]
 BlockKind = Literal["paragraph", "line", "cell"]
@@ -34,9 +34,9 @@ _UNREADABLE = "its markup could not be found again in the document"
 class InlineBlock:
     """The content of a paragraph, heading, cell or title, or, at a greater `depth`, of an image or note inside another.
 
-    `positions` are those of its lines in the page, or none if these are not known. `closing` is an edit of what is
-    around it, for when its text changes. `languages_read` are those in which elements are translated. `pieces` are None
-    where the positions of tokens are not known.
+    `positions` are its lines' positions in the page, or none if these are not known. `closing` is an edit of the text
+    around it, for when its own text changes. Elements are translated if they are in `languages_read`. `pieces` are None
+    if the positions of tokens are not known.
     """
 
     page: str
@@ -69,7 +69,7 @@ class InlineBlock:
             pass
 
     def located(self, start: int, end: int) -> Slice:
-        """Where a part of the content stands in the page."""
+        """Return where a part of the content is in the page."""
 
         def position(at: int) -> int:
             line = bisect_right(self.starts, at) - 1
@@ -78,7 +78,7 @@ class InlineBlock:
         return Slice(position(start), position(end))
 
     def with_nested(self) -> Iterator["InlineBlock"]:
-        """This content, and those of images and notes in it."""
+        """Yield this content, and the contents of images and notes in it."""
         yield self
         for token, source in self.sources:
             start, closing = source.start + 2, self.closing  # after `![` or `^[`
@@ -102,17 +102,17 @@ class InlineBlock:
             yield from inner.with_nested()
 
     def runs(self, *, numbers: bool = False) -> Iterator[InlineRun]:
-        """The texts; none where positions are lost."""
+        """Find the texts; none if positions are lost."""
         return inline_runs(self.pieces or [], collapse=True, numbers=numbers)
 
     def left_out(self, *, numbers: bool = False) -> Iterator[LeftOutText]:
-        """The text where positions are lost."""
+        """Yield the text if positions are lost."""
         text = "".join(token.content for token in self.tokens if token.type == "text")
         if self.pieces is None and is_translatable(text, numbers=numbers):
             yield LeftOutText(f"line {self.line}", text, _UNREADABLE)
 
     def edits(self, run: InlineRun, translation: UnitTranslation, inner: Sequence[Edit]) -> list[Edit] | None:
-        """The edits of the page that write a translation; those `inner` are of what it has inside.
+        """Make the edits of the page that write a translation; `inner` are the edits inside it.
 
         None if the translation would not have the markup of its source.
         """
@@ -132,7 +132,7 @@ class InlineBlock:
         return None
 
     def _parts(self, run: InlineRun, translation: UnitTranslation, kept: Set[str]) -> list[str | Source]:
-        """A translation as it is written: texts, with the signs `kept` not escaped, and parts of the content."""
+        """Cut a translation into written parts: texts, with the signs `kept` not escaped, and parts of the content."""
         parts: list[str | Source] = []
         opened: list[int] = []
         for piece in run.translated(translation):
@@ -156,12 +156,12 @@ class InlineBlock:
         return "".join(part if isinstance(part, str) else part.read(self.content) for part in parts)
 
     def _named(self, closing: Source) -> Edit:
-        """The end of a link that is named by its text, with this name after the text."""
+        """Write the end of a link that is named by its text, with this name after the text."""
         closed = re.sub(r"^\](?:\[\])?", lambda _: f"][{closing.label}]", closing.read(self.content))
         return Edit(closing.start, closing.end, closed)
 
     def _named_around(self, run: InlineRun) -> Iterator[Edit]:
-        """The same for the link that the run is inside of."""
+        """Do the same for the link that the run is inside of."""
         pieces = self.pieces or []
         if any(piece.source.label for piece in pieces):
             for close, opening in tag_partners(pieces).items():
@@ -177,7 +177,7 @@ class InlineBlock:
         return Edit(*self.located(edit.start, edit.end), edit.content)
 
     def _has_markup(self, content: str) -> bool:
-        """Whether a content has the markup of this one, and a paragraph is one still."""
+        """Return True if a content has the same markup as this one, and a paragraph is still a paragraph."""
         tokens = self._parsed(content)
         if [token.type for token in tokens] != _PARAGRAPH:
             if self.kind == "paragraph" and [token.type for token in self._parsed(self.content)] == _PARAGRAPH:
@@ -194,12 +194,12 @@ class InlineBlock:
 
 
 def content_span(run: InlineRun) -> Slice:
-    """Where a run stands in the content of its block."""
+    """Return where a run is in the content of its block."""
     return Slice(run.pieces[0].source.start, run.pieces[-1].source.end)
 
 
 def _markup(tokens: Iterable[Token]) -> Counter[tuple[str, ...]]:
-    """The tokens that are no text, each with those that it is inside of."""
+    """Count the tokens that are not text, each with the tokens that it is inside of."""
     markup = Counter[tuple[str, ...]]()
     around: list[str] = []
     for token in tokens:
@@ -220,6 +220,6 @@ def _escaped(text: str, is_cell: bool, kept: Set[str]) -> str:
 
 
 def _without_block_start(text: str) -> str:
-    """The text of the beginning of a line, escaped if it would begin a list, a heading or a quotation."""
+    """Escape the beginning of a line, if it would begin a list, a heading or a quotation."""
     match = _BLOCK_START.match(text)
     return f"{text[: match.end()]}\\{text[match.end() :]}" if match else text

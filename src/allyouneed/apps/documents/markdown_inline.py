@@ -1,6 +1,6 @@
 """The inline content of a Markdown paragraph as pieces with their positions, which markdown-it does not say.
 
-The rules of the parser note where each token ends; a token begins where the one before it ended.
+The rules of the parser note where each token ends; a token begins where the previous token ended.
 """
 
 import re
@@ -32,13 +32,13 @@ _DOLLARS = rf"(?:\\.|[^$\\\n]|{_NEXT_LINE}){{1,999}}+"
 
 # A tag with an expression in braces, or without a name, which HTML does not have.
 JSX_TAG = re.compile(rf"<(?:/?|[A-Za-z][\w.]*+(?:{_ATTRIBUTE})*+\s*+/?|/[A-Za-z][\w.]*+\s*+)>")
-# What belongs to the link, word or code before it: {.class #id key=value}.
+# Belongs to the link, word or code before it: {.class #id key=value}.
 ATTRIBUTE_LIST = re.compile(r"\{(?:[:.#@/][^{}\n]*+|[\w-]++=[^{}\n]*+)\}")
 OPAQUE = re.compile(
     "|".join(
         [
             rf"\$\${_DOLLARS}\$\$",
-            # No prices: no digit beside it, and no word between blanks, which a formula has in braces.
+            # Not a price: no digit next to it, and no word between blanks, which a formula has in braces.
             rf"(?<![\d$])\$(?![\s$])(?![^$\n]*?[^{{\s$]\s+[a-z]{{2,}}\s+[^}}\s]){_DOLLARS}(?<!\s)\$(?![\d$])",
             # No escaped brackets of a text: there is a sign of a formula, or no word.
             rf"\\\((?={_FORMULA}|(?:[^\w\\]|\d|[A-Za-z]{{1,2}}(?![A-Za-z]))*\\)[^\n]{{1,999}}?\\\)",
@@ -54,7 +54,7 @@ OPAQUE = re.compile(
 )
 # The mark of a note, or a note inside a sentence.
 NOTE = re.compile(r"\[\^[^\[\]\s]++\]|\^\[(?:[^\[\]\\\n]|\\.|\[[^\[\]\n]*+\](?:\([^()\s]*+\))?)++\]")
-# What begins a line whose words are text: a box to tick, a definition, a row, a title, a bullet.
+# Begins a line whose words are text: a box to tick, a definition, a row, a title, a bullet.
 LINE_SIGN = re.compile(r"\[[ xX]\][ \t]+|[:~|%•·‣◦●○▪▫][ \t]+")
 
 FRONT_MATTER = re.compile(
@@ -63,7 +63,7 @@ FRONT_MATTER = re.compile(
     r"|\{\n(?=[ \t]*\")(?:.*\n)*?\})[ \t]*(?:\n|\Z)"
 )
 _BEFORE = r"(?:[ \t>]|[-+*][ \t]|\d{1,9}[.)][ \t])*+"
-# The first line of an admonition or a tab, whose text is indented.
+# The first line of an admonition or a tab, followed by indented text.
 _INDENTED = re.compile(rf"^({_BEFORE})(?:(?:!!!|\?\?\?\+?)[ \t]*[\w\"]|===[+!]*[ \t]+\").*", re.MULTILINE)
 _MARKER = re.compile(
     rf"^({_BEFORE})((?:"
@@ -117,7 +117,7 @@ _TITLE = re.compile(
 
 
 def without_markers(text: str) -> str:
-    """The text, whose line ends are single characters, with HTML in place of marker lines, and no front matter.
+    """Replace marker lines by HTML, and drop front matter; the line ends of `text` are single characters.
 
     All lines with text stay as long as they are. Admonitions and tabs begin as `admon_plugin` reads them.
     """
@@ -134,7 +134,7 @@ def _html(match: re.Match[str]) -> str:
 
 
 def marker_title(line: str) -> Slice | None:
-    """Where a marker line has a title, which is text."""
+    """Return where a marker line has a title, which is text."""
     match = _TITLE.fullmatch(line)
     return Slice(*match.span(match.lastgroup)) if match and match.lastgroup else None
 
@@ -158,12 +158,13 @@ class Source(NamedTuple):
     label: str = ""
 
     def read(self, content: str) -> str:
-        """The characters."""
+        """Return the characters."""
         return content[self.start : self.end]
 
 
 def make_parser() -> MarkdownIt:
-    """CommonMark with tables, strikethrough, definitions, footnotes, admonitions, attributes, notes and JSX.
+    """Make a parser of CommonMark with tables, strikethrough, definitions, footnotes, admonitions, attributes, notes,
+    JSX.
 
     Escapes and entities are tokens of their own, and each token that is not text has the position of its end.
     """
@@ -195,7 +196,7 @@ def _pattern_rule(kind: str, pattern: re.Pattern[str]) -> InlineRule:
 
 
 def _with_end(rule: InlineRule) -> InlineRule:
-    """The rule, which notes on its last token where that ends."""
+    """Wrap a rule, so that its last token notes where it ends."""
 
     def noting(state: StateInline, silent: bool) -> bool:
         before = len(state.tokens)
@@ -208,7 +209,7 @@ def _with_end(rule: InlineRule) -> InlineRule:
 
 
 def token_sources(content: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, Source]]:
-    """Each of the `tokens` of `content`, with where it stands. Raises `LostPosition`."""
+    """Yield each of the `tokens` of `content` with its place. Raises `LostPosition`."""
     position = 0
     opened: list[int] = []
     for token in tokens:
@@ -234,7 +235,7 @@ def token_sources(content: str, tokens: Sequence[Token]) -> Iterator[tuple[Token
 def inline_pieces(
     content: str, sources: Sequence[tuple[Token, Source]], languages_read: Collection[str] = ()
 ) -> list[Piece]:
-    """The pieces of `content`; the `source` of each is a `Source`. Elements not in `languages_read` stay."""
+    """Return the pieces of `content`; the `source` of each is a `Source`. Elements not in `languages_read` stay."""
     pieces: list[Piece] = []
     begins_line = True
     breaks = (source.end for token, source in sources if token.type in _LINE_BREAKS)
@@ -254,7 +255,7 @@ def inline_pieces(
 
 
 def _without_kept(content: str, pieces: list[Piece], languages_read: Collection[str]) -> list[Piece]:
-    """The pieces with a point for each reading of a word in ruby, mark of a note, and text of another language."""
+    """Replace each reading of a word in ruby, mark of a note, and text of another language by a point."""
     result: list[Piece] = []
     partners = tag_partners(pieces)
     notes = find_notes(pieces, partners)

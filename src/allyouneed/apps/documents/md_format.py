@@ -1,7 +1,7 @@
 """Markdown: the text of paragraphs, headings, list items and table cells; all else stays, character by character.
 
-Kept: front matter but for `lang` and `dir`, code, HTML blocks, marker lines, addresses and titles of links, reference
-definitions. Links to headings of the page follow these. A translated paragraph is one line, but for its hard breaks.
+Kept: front matter except `lang` and `dir`, code, HTML blocks, marker lines, addresses and titles of links, reference
+definitions. Links to headings of the page follow these. A translated paragraph is one line, except for hard breaks.
 """
 
 import re
@@ -26,7 +26,7 @@ _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 
 
 def read_md_document(data: bytes, options: DocumentOptions) -> Document:
-    """A Markdown text: CommonMark, and much that is common beyond it. Refuses bytes that are not of its encoding."""
+    """Read a Markdown text: CommonMark, and many common extensions. Refuses bytes that are not of its encoding."""
     encoded = decode_text(data, options.encoding)
     page = encoded.text
     parsed = _parse(page)
@@ -75,7 +75,7 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _language_edits(page: str, target: str) -> Iterator[Edit]:
-    """What the front matter of a page says of its language, for a translation."""
+    """Edit the front matter's language of a page, for a translation."""
     front = FRONT_MATTER.match(re.sub("\r\n?", lambda match: "\n".rjust(len(match[0])), page))
     for match in _LANGUAGE.finditer(page, 0, front.end() if front else 0):
         yield Edit(*match.span(3), ("rtl" if is_right_to_left(target) else "ltr") if match[1] == "dir" else target)
@@ -86,7 +86,7 @@ def _inside_first(item: tuple[InlineBlock, object, object]) -> int:
 
 
 class ParsedPage(NamedTuple):
-    """The lines of a page, the text that the parser reads of it, and what that makes of it."""
+    """The lines of a page, the text that the parser reads of it, and the parser's result."""
 
     rows: list[re.Match[str]]
     text: str
@@ -104,7 +104,7 @@ def _parse(page: str) -> ParsedPage:
 
 
 def _places_of_links(parsed: ParsedPage, blocks: Iterable[InlineBlock]) -> Iterator[Slice]:
-    """Where links have their addresses: at their ends, in tags, in blocks of HTML and in definitions."""
+    """Find where links have their addresses: at their ends, in tags, in blocks of HTML and in definitions."""
     for block in blocks:
         for token, source in block.sources if block.pieces is not None else ():
             if token.type in ("link_close", "html_inline"):
@@ -160,6 +160,6 @@ def _kind(opening: Token | None) -> BlockKind:
 
 
 def _column(line: str, content: str) -> int:
-    """Where the content of a line begins after indents, markers and quotation signs; -1 if it is not there."""
+    """Return where the content of a line begins after indents, markers and quotation signs; -1 if it is not there."""
     at = len(line.rstrip(" \t")) - len(content.rstrip(" \t"))
     return at if at >= 0 and line.startswith(content, at) else line.rfind(content)  # a heading may be closed by signs

@@ -17,7 +17,7 @@ _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
-_LIBREOFFICE = "{http://openoffice.org/2009/office}"  # what its editor notes for itself
+_LIBREOFFICE = "{http://openoffice.org/2009/office}"  # its editor's own notes
 _KINDS = ("application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text-template")
 _WRAPPERS = frozenset(f"{_TEXT}{name}" for name in ("span", "a", "meta"))
 _BLANKS: dict[str, StandsFor] = {f"{_TEXT}line-break": "break", f"{_TEXT}s": "blank"}
@@ -34,10 +34,10 @@ class InlineElement(NamedTuple):
 
 
 def read_odt_document(data: bytes, options: DocumentOptions) -> Document:
-    """An OpenDocument text. Refuses what is no such archive, and an encrypted one.
+    """Read an OpenDocument text. Refuses other archives and files, and an encrypted document.
 
     Not translated: comments, deleted text, formulas, fields, and words that are marked as another language than source
-    and target. The marks of what is translated become the target language.
+    and target. The marks of translated words become the target language.
     """
     archive = Archive(data)
     if archive.read("mimetype").decode("ascii", "replace").strip() not in _KINDS:
@@ -71,7 +71,7 @@ def _content(element: Element) -> str:
 
 
 def _foreign_styles(root: Element, options: DocumentOptions) -> dict[str, str]:
-    """The styles of words in another language than source and target, with that language.
+    """Find the styles of words in another language than source and target, with that language.
 
     None if the source language is not known.
     """
@@ -91,7 +91,7 @@ def _is_marked(properties: Element) -> bool:
 
 
 def _name_language(root: Element, options: DocumentOptions) -> bool:
-    """Mark what is marked with a language as one of the target language, in its group of scripts, too."""
+    """Change marks of a language to the target language, also in its group of scripts."""
     language, *others = options.target_language.split("-")
     country = next((part for part in others if len(part) == 2), "none")
     languages_read = {primary_language(one) for one in (options.source_language, options.target_language)}
@@ -112,7 +112,7 @@ def _name_language(root: Element, options: DocumentOptions) -> bool:
 
 
 def _unseen_styles(root: Element) -> set[str]:
-    """The automatic styles that only note an editing session: LibreOffice cuts texts into spans of such styles."""
+    """Find the automatic styles that only note an editing session: LibreOffice cuts texts into spans of such styles."""
     return {
         str(style.get(f"{_STYLE}name"))
         for style in root.iter(f"{_STYLE}style")
@@ -123,7 +123,7 @@ def _unseen_styles(root: Element) -> set[str]:
 
 
 def _items(parent: Element, unseen: set[str], foreign: Collection[str]) -> Iterator[Piece]:
-    """The content of a paragraph."""
+    """Yield the content of a paragraph."""
     yield from _text_items(parent.text)
     for child in parent:
         if child.tag == f"{_TEXT}span" and child.get(f"{_TEXT}style-name") in foreign:

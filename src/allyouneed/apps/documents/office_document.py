@@ -16,9 +16,9 @@ _COMPLEX = frozenset(["bn", "bo", "gu", "hi", "km", "kn", "lo", "ml", "mr", "my"
 
 
 class OfficeParagraph(NamedTuple):
-    """A paragraph, its content as pieces, and what else its format needs to write it.
+    """A paragraph, its content as pieces, and anything else its format needs to write it.
 
-    `foreign` are its texts that stay because of their mark, with the language of that.
+    `foreign` are its texts that stay because they are marked as another language, with that language.
     """
 
     element: Element
@@ -39,10 +39,11 @@ def office_document(
     name_language: Callable[[Element], bool],
     styles: str,
 ) -> Document:
-    """The document whose text is in the parts `names`; parts in which nothing is translated keep their bytes.
+    """Make the document whose text is in the parts `names`; parts without translated text keep their bytes.
 
-    `read` has the paragraphs of a part, whose keys begin with its `label`, and `build` replaces the content of one.
-    `name_language` marks a part as one of the target language, and says whether that has a place for such a mark; it
+    `read` yields the paragraphs of a part, whose keys begin with its `label`, and `build` replaces a paragraph's
+    content.
+    `name_language` marks a part as the target language, and returns True if the part has a place for such a mark; it
     gets the parts that are translated, and `styles`.
     """
 
@@ -90,7 +91,7 @@ def office_document(
 
 
 def office_script(language: str) -> str:
-    """Which of their three groups of scripts office programs count a language in: "asian", "complex", else ""."""
+    """Return the group of scripts in which office programs count a language: "asian", "complex", else ""."""
     if is_right_to_left(language) or primary_language(language) in _COMPLEX:
         return "complex"
     return "asian" if primary_language(language) in ("ja", "ko", "zh") else ""

@@ -1,6 +1,6 @@
-"""The content of a paragraph as pieces: text, tags and points; and the blanks beside points.
+"""The content of a paragraph as pieces: text, tags and points; and the blanks next to points.
 
-A format turns its own markup into pieces and writes pieces out again; what is between is the same for all.
+A format turns its own markup into pieces and writes pieces out again; everything between is the same for all.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 MAX_SHOWN = 60  # characters of code in a sentence that the model reads; longer code is left out of the text
 LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 BLANKS = re.compile(r"[ \t\r\n\f]+")
-# A text in its blanks at both ends and what is between: blanks beside a tag are pieces of their own.
+# A text split into blanks at its ends and the rest: blanks next to a tag are pieces of their own.
 BLANK_PARTS = re.compile(r"[ \t\r\n\f]+|[^ \t\r\n\f](?:.*[^ \t\r\n\f])?", re.DOTALL)
 _LETTER, _LETTER_OR_DIGIT = re.compile(r"[^\W\d_]"), re.compile(r"[^\W_]")
 _SIGN_BEFORE = re.compile(r"[(\[{«“„‘¿¡/]")
@@ -22,10 +22,10 @@ StandsFor = Literal["", "word", "blank", "break"]
 
 
 class Piece(NamedTuple):
-    """Text, or a tag. `source` is what the format needs to write it; it is not looked into here.
+    """Text, or a tag. `source` is for the format, which writes it; nothing here looks into it.
 
-    A "point" has no content that is translated. One that stands for a "word" (code in a sentence), a "blank" or a
-    "break" (of a line) is apart from its neighbours even where no blank says so; its `text`, if it has one, is what the
+    A "point" has no content that is translated. If it stands for a "word" (code in a sentence), a "blank" or a
+    "break" (of a line), it is apart from its neighbours even without a blank; its `text`, if any, is what the
     model reads in its place. At a "boundary" a unit ends. An "open" and a "close" belong together if they have the same
     `name`. The two ends of a range that may cross tags (a bookmark) are points of one `range`.
     """
@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 
 
 class Spacing(NamedTuple):
-    """What is beside a point: a blank (" "), another character, or nothing (""); and the letters that touch it.
+    """The characters next to a point: a blank (" "), another character, or nothing (""); and the letters that touch it.
 
     Letters that touch a word which stays as it is, such as the s of `Promise`s, stay with it.
     """
@@ -51,13 +51,13 @@ class Spacing(NamedTuple):
 
 
 def opaque_point(content: str, source: object) -> Piece:
-    """The point for content within a sentence that stays as it is: a model reads it only if it is short."""
+    """Make the point for content within a sentence that stays as it is: a model reads it only if it is short."""
     text = " ".join(content.split())
     return Piece("point", text if len(text) <= MAX_SHOWN else "", source=source, stands_for="word")
 
 
 def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
-    """The numbers of the opens and closes that belong together, in both directions."""
+    """Pair the numbers of the opens and closes that belong together, in both directions."""
     partners: dict[int, int] = {}
     opened: list[int] = []
     count: dict[str, int] = {}
@@ -76,7 +76,9 @@ def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
 
 
 def find_notes(pieces: Sequence[Piece], partners: Mapping[int, int]) -> dict[int, int]:
-    """The opens of raised elements without a letter, and their closes: marks of notes, powers, which are no words."""
+    """Find the opens of raised elements without a letter, and their closes: marks of notes, powers, which are not
+    words.
+    """
     notes: dict[int, int] = {}
     opened: int | None = None
     for index, piece in enumerate(pieces):
@@ -91,7 +93,7 @@ def find_notes(pieces: Sequence[Piece], partners: Mapping[int, int]) -> dict[int
 
 
 def beside_text(pieces: Sequence[Piece], partners: Mapping[int, int]) -> set[int]:
-    """The opens and closes with text that is not blank beside them, in the element around them, up to a boundary."""
+    """Find the opens and closes next to text that is not blank, in the element around them, up to a boundary."""
     elements, boundaries = [-1], 0
     around: list[tuple[int, int]] = []
     with_text = set[tuple[int, int]]()
@@ -108,12 +110,14 @@ def beside_text(pieces: Sequence[Piece], partners: Mapping[int, int]) -> set[int
 
 
 def is_translatable(text: str, *, numbers: bool = False) -> bool:
-    """Whether a text has a letter, or with `numbers` a digit, and no lone surrogate: a byte outside the encoding."""
+    """Return True if a text has a letter, or with `numbers` a digit, and no lone surrogate: a byte outside the
+    encoding.
+    """
     return bool((_LETTER_OR_DIGIT if numbers else _LETTER).search(text)) and not LONE_SURROGATE.search(text)
 
 
 def read_spacing(parts: Sequence[Piece], index: int) -> Spacing:
-    """What is beside a point; of another point, the text that the model reads in its place."""
+    """Return the characters next to a point; for another point, from the text that the model reads in its place."""
     before, after = _beside(parts, index)
     one = parts[before].text[-1:] if before >= 0 else ""
     other = parts[after].text[:1] if after < len(parts) else ""
@@ -121,9 +125,9 @@ def read_spacing(parts: Sequence[Piece], index: int) -> Spacing:
 
 
 def part_words(parts: list[Piece]) -> None:
-    """Leave one blank or none in place of points that are not read, among all the blanks beside them.
+    """Leave one blank or none in place of points that are not read, among all the blanks around them.
 
-    Points in a row, with nothing but tags and blanks between them, are one: a blank or break if one of them is.
+    Points in a row, with only tags and blanks between them, count as one: a blank or break if any of them is.
     """
     for is_read, group in groupby(range(len(parts)), key=lambda index: _is_read(parts[index])):
         inside = list(group)
@@ -148,7 +152,7 @@ def _is_read(part: Piece) -> bool:
 
 
 def _is_apart(stands_for: Collection[StandsFor], spacing: Spacing) -> bool:
-    """Whether the text has a blank in place of points."""
+    """Return True if the text has a blank in place of points."""
     is_blank = "break" in stands_for or "blank" in stands_for
     if is_blank or _SIGN_AFTER.match(spacing.after):
         return is_blank
@@ -156,9 +160,9 @@ def _is_apart(stands_for: Collection[StandsFor], spacing: Spacing) -> bool:
 
 
 def restore_blanks(parts: list[Piece], index: int, source: Spacing) -> None:
-    """Give a point in a translation the blanks beside it that it had in the source, or that it needs there.
+    """Give a point in a translation the blanks that it had in the source, or that it needs there.
 
-    A text, which may be empty, stands after each point that stands for something, and after each close.
+    After each point that stands for something, and after each close, there is a text, which may be empty.
     """
     here = read_spacing(parts, index)
     if parts[index].stands_for == "word":
@@ -176,13 +180,13 @@ def restore_blanks(parts: list[Piece], index: int, source: Spacing) -> None:
 
 
 def _add_blank(parts: list[Piece], text: int, end: int, blank: bool) -> None:
-    """Add a blank to a text, or to that after the last tag that closes before `end`: a blank is no content of it."""
+    """Add a blank to a text, or to the text after the last tag that closes before `end`: outside the tag."""
     at = max((index + 1 for index in range(text, end) if parts[index].kind == "close"), default=text)
     parts[at] = parts[at]._replace(text=parts[at].text + " " * blank)
 
 
 def glue_letters(parts: list[Piece], index: int) -> tuple[str, str]:
-    """Move the letters that touch a point into its text, and return those before and after it."""
+    """Move the letters that touch a point into its text, and return the letters before and after it."""
     left, right = _neighbours(parts, index)
     prefix = first_letters(parts[left].text[::-1])[::-1] if left is not None else ""
     suffix = first_letters(parts[right].text) if right is not None else ""
@@ -195,14 +199,14 @@ def glue_letters(parts: list[Piece], index: int) -> tuple[str, str]:
 
 
 def first_letters(text: str) -> str:
-    """The letters, digits and underscores that a text begins with."""
+    """Return the letters, digits and underscores that a text begins with."""
     return "".join(takewhile(lambda character: character.isalnum() or character == "_", text))
 
 
 def _needs_blank(source: str, here: str, sign: re.Pattern[str]) -> bool:
-    """Whether a word that is put beside the character `here` is parted from it by a blank.
+    """Return True if a blank parts a word from the character `here` next to which it is put.
 
-    It stood beside `source`; `sign` matches those that touch a word.
+    In the source it was next to `source`; `sign` matches signs that touch a word.
     """
     if here in ("", " "):
         return here == " "
@@ -210,7 +214,7 @@ def _needs_blank(source: str, here: str, sign: re.Pattern[str]) -> bool:
 
 
 def _neighbours(parts: Sequence[Piece], index: int) -> tuple[int | None, int | None]:
-    """The texts before and after a point; None at a boundary or another point that stands for something."""
+    """Return the texts before and after a point; None at a boundary or another point that stands for something."""
     before, after = _beside(parts, index)
     return (
         before if before >= 0 and parts[before].kind == "text" else None,
@@ -219,7 +223,7 @@ def _neighbours(parts: Sequence[Piece], index: int) -> tuple[int | None, int | N
 
 
 def _beside(parts: Sequence[Piece], index: int) -> tuple[int, int]:
-    """What is before and after a point, but tags and points that stand for nothing (comments, bookmarks).
+    """Return what is before and after a point, except tags and points that stand for nothing (comments, bookmarks).
 
     These are numbers of pieces; -1 and their count at the ends.
     """

@@ -1,7 +1,7 @@
-"""gettext catalogues (.po, .pot). `po_catalogue` reads the messages; here is where their translations stand.
+"""gettext catalogues (.po, .pot). `po_catalogue` reads the messages; this file finds where their translations are.
 
-Only the `msgstr` of messages that get a translation are rewritten, and the flags of those to look at. Everything
-else keeps its bytes: comments, the order and wrapping of lines, what is translated, fuzzy or obsolete.
+Only the `msgstr` of messages that get a translation are rewritten, and the flags of messages to review. Everything
+else keeps its bytes: comments, the order and wrapping of lines, translated, fuzzy and obsolete messages.
 """
 
 import gettext
@@ -50,18 +50,18 @@ class PluralForms(NamedTuple):
     form: Callable[[int], int]
 
     def numbers(self, form: int) -> list[int]:
-        """The numbers up to 200 that take a form."""
+        """Return the numbers up to 200 that take a form."""
         return [n for n in _NUMBERS if self.form(n) == form]
 
 
 def plural_rule(language: str) -> str | None:
-    """The `Plural-Forms` of a language (`it`, `pt_BR`), or None if it is not known here."""
+    """Return the `Plural-Forms` of a language (`it`, `pt_BR`), or None if it is not known here."""
     code = language.lower().replace("-", "_")
     return _BY_LANGUAGE.get(code) or _BY_LANGUAGE.get(code.partition("_")[0])
 
 
 def parse_plural_forms(header: str) -> PluralForms | None:
-    """What a `Plural-Forms` field says, or None if that is not a rule (a template has "plural=EXPRESSION")."""
+    """Read a `Plural-Forms` field; None if it is not a rule (a template has "plural=EXPRESSION")."""
     match = _HEADER.search(header)
     if match is None:
         return None
@@ -81,7 +81,7 @@ _WIDTH = 79  # characters of a line, at which gettext wraps
 
 @dataclass(slots=True)
 class MessageLines:
-    """Where a message stands: characters of the catalogue, and the line of its `msgid`.
+    """The place of a message: characters of the catalogue, and the line of its `msgid`.
 
     Flags go before `start`. `flags` is the line that it has, and `strings` are all its `msgstr` lines, each with its
     line end. `has_id`: its `msgid` is not empty; `has_context`: it has a `msgctxt`.
@@ -96,7 +96,7 @@ class MessageLines:
 
 
 def find_messages(text: str) -> list[MessageLines]:
-    """The messages of a catalogue that polib can read, the header and obsolete ones among them, in their order."""
+    """Find the messages of a catalogue that polib can read, the header and obsolete ones among them, in their order."""
     messages: list[MessageLines] = []
     current = MessageLines()
     state = ""  # the keyword that the last string belongs to
@@ -137,13 +137,15 @@ class LineStyle(NamedTuple):
 
     @classmethod
     def detect(cls, text: str) -> "LineStyle":
-        """Not wrapped: strings with blanks take more than 80 characters. Not broken: text follows a line feed."""
+        """Detect if lines are wrapped (no string with blanks takes over 80 characters) and broken (after each line
+        feed).
+        """
         lines = [line.group().strip() for line in _LINE.finditer(text) if line.group().rstrip().endswith('"')]
         wrapped = not any(len(line) > _WIDTH + 1 and " " in line[10:_WIDTH] for line in lines)
         return cls(wrapped, not any(re.search(r'(?<!\\)\\n[^"]', line) for line in lines))
 
     def string_lines(self, keyword: str, string: str, newline: str) -> str:
-        """A string in lines, each with its end."""
+        """Write a string in lines, each with its end."""
         pieces = re.findall(r"[^\n]*\n|[^\n]+", string) if self.broken else [string]
         parts = [escape_string(piece) for piece in pieces] or [""]
         if len(parts) > 1 or (self.wrapped and len(f'{keyword} "{parts[0]}"') > _WIDTH):
@@ -153,7 +155,7 @@ class LineStyle(NamedTuple):
 
 
 def _wrap(part: str, width: int) -> Iterator[str]:
-    """Lines of at most `width` characters, broken after blanks; a longer word is not broken."""
+    """Break a string after blanks into lines of at most `width` characters; a longer word is not broken."""
     line = ""
     for word in re.findall(r"\S*\s*", part):
         if line and len(line) + len(word.rstrip()) > width:
@@ -164,13 +166,13 @@ def _wrap(part: str, width: int) -> Iterator[str]:
 
 
 def with_fuzzy(line: str, newline: str) -> str:
-    """A line of flags, which may be empty, with the flag "fuzzy"."""
+    """Add the flag "fuzzy" to a line of flags, which may be empty."""
     flags = [flag.strip() for flag in line.strip().removeprefix("#,").split(",") if flag.strip()]
     return line if "fuzzy" in flags else f"#, {', '.join(['fuzzy', *flags])}{newline}"
 
 
 def read_string(lines: str) -> str:
-    """The string that is written in lines of a catalogue."""
+    """Read the string that is written in lines of a catalogue."""
     return "".join(unescape_string(match[1]) for match in _STRING.finditer(lines))
 
 
@@ -178,9 +180,8 @@ _CHARSET = re.compile(rb"charset=([\w.:-]+)")
 _SAME_TEXT = "one of several plural forms that got the translation of the same text"
 
 
-# What the formats of gettext (c-format, python-brace-format, scheme-format …) are made of, in one pattern for all: any
-# of it that differs from the message may be an error to `msgfmt -c`. The parts of named and numbered arguments may
-# change places.
+# The parts of gettext's formats (c-format, python-brace-format, scheme-format …), in one pattern for all: a part that
+# differs from the message may be an error to `msgfmt -c`. The parts of named and numbered arguments may change places.
 _DIRECTIVE = re.compile(
     r"%(?:\([^()]*+\)|\{[^{}]*+\}|<[^<>]*+>)?[^A-Za-z%]*+(?:hh|ll|[hlLqjztZ](?=[A-Za-z]))?[A-Za-z%]?"
     r"|[$#@]?\{[^{}]*+\}?|\}|~[^A-Za-z~]*+[A-Za-z~]?|\$\w*+|<[^<>]*+>?|[>@\\|^#`]"
@@ -191,8 +192,9 @@ _MOVABLE = re.compile(r"%\(|%<|%\{|%L?\d+(?:\$|:|\Z|[^\w.])|\{\s*\w|[$#@]\{|\$\w
 class MessageFormat(NamedTuple):
     """How the strings of a message are read, by its flags.
 
-    `has_arguments`: a flag such as "c-format" names a format. `quotes`: an apostrophe is written twice, and one alone
-    begins what is no argument, as in Java's MessageFormat.
+    `has_arguments`: a flag such as "c-format" names a format. `quotes`: an apostrophe is written twice, and a single
+    one
+    begins text that is not an argument, as in Java's MessageFormat.
     """
 
     has_arguments: bool
@@ -213,7 +215,7 @@ class MessageFormat(NamedTuple):
         return translation.replace("'", "''") if self._is_doubled(message) else translation
 
     def differs(self, translation: str, message: str) -> bool:
-        """Whether the arguments of a translation may not fit those of its message."""
+        """Return True if the arguments of a translation may not fit its message."""
         if not self.has_arguments:
             return False
         parts, others = (_DIRECTIVE.findall(string) for string in (message, translation))
@@ -227,7 +229,7 @@ class MessageFormat(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """One translation of a message: its plural form, if it has several, its source, and what stands there already."""
+    """A translation of a message: its plural form, if it has several, its source, and the translation already there."""
 
     number: int | None
     message: str
@@ -237,13 +239,13 @@ class _Form(NamedTuple):
     reasons: tuple[str, ...] = ()
 
     def unit(self, key: str) -> TranslationUnit | None:
-        """None if there is nothing to translate."""
+        """Make the unit; None if there is nothing to translate."""
         if self.existing:
             return TranslationUnit(text=self.message, key=key, translation=self.existing)
         return self.source.unit(key, self.reasons) if self.source.has_words else None
 
     def text(self, translation: UnitTranslation | None) -> str | None:
-        """What is to stand there; None if that is not known."""
+        """Return the text to write; None if that is not known."""
         string = self.message
         if self.existing or not self.source.has_words:
             return self.existing or (string if is_same_in_all_languages(string) else None)
@@ -256,11 +258,12 @@ class _Message(NamedTuple):
 
 
 def read_po_document(data: bytes, options: DocumentOptions) -> Document:
-    """The messages of a catalogue; each plural form of the target language is a unit.
+    """Read the messages of a catalogue; each plural form of the target language is a unit.
 
-    The singular is the source of the form for the number 1, the plural that of the others. A header without a charset,
-    language or plural forms gets them, as far as the target language is known. Refuses a catalogue that does not follow
-    the format, by its line.
+    The singular is the source of the form for the number 1, the plural the source of the others. A header without a
+    charset, language or plural forms gets them, as far as the target language is known. Refuses a catalogue that does
+    not
+    follow the format, by its line.
     """
     encoded = _decode(data, options.encoding)
     try:
@@ -319,7 +322,7 @@ def _forms(entry: polib.POEntry, plurals: PluralForms | None) -> Iterator[_Form]
 
 
 def _is_singular(form: int, entry: polib.POEntry, plurals: PluralForms | None) -> bool:
-    """Whether a form is for 1. Where it is for other numbers too (21), the singular must not leave out the number."""
+    """Return True if a form is for 1. If it is also for other numbers (21), the singular must have the number."""
     if plurals is None:
         return form == 0
     numbers = plurals.numbers(form)
@@ -336,7 +339,7 @@ def _replacements(
     style: LineStyle,
     newline: str,
 ) -> Iterator[Edit]:
-    """What changes in the lines of a message: nothing if a form has neither a translation nor gets one."""
+    """Edit the lines of a message; make no edits if a form has no translation and gets none."""
     strings = [form.text(new) for form, new in zip(message.forms, translations, strict=True)]
     if None in strings or all(form.existing for form in message.forms):
         return
@@ -358,7 +361,7 @@ def _replacements(
 
 
 def _complete_header(text: str, header: MessageLines, language: str, style: LineStyle, newline: str) -> Iterator[Edit]:
-    """The header with the fields that a template leaves open."""
+    """Add the fields to the header that a template leaves open."""
     fields = read_string(text[slice(*header.strings)])
     complete = fields.replace("charset=CHARSET", "charset=UTF-8").replace("Encoding: ENCODING\n", "Encoding: 8bit\n")
     if language and not re.search(r"^Language:[ \t]*\w", complete, re.MULTILINE):

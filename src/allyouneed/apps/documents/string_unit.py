@@ -1,9 +1,9 @@
-"""Plain text: a string of a document (a message, a cell) is one unit, whose lines are its passages; of a text file
-(.txt) every passage is one.
+"""Plain text: a string of a document (a message, a cell) is one unit, whose lines are its passages; in a text file
+(.txt) every passage is a unit.
 
-Passages are lines, and the paragraphs of text that was wrapped at a width. What stands around a passage stays as it is:
+Passages are lines, and the paragraphs of text that was wrapped at a width. Everything around a passage stays as it is:
 line ends, blank lines, indents, marks of lists and quotations, tabs, and the blanks between columns. Tags of HTML that
-begin a line (`<p>`, `<li>`) stand around passages too, unless text was wrapped.
+begin a line (`<p>`, `<li>`) are also around passages, unless text was wrapped.
 """
 
 import re
@@ -26,11 +26,11 @@ _NARROWEST = 40  # characters; lines of poems, addresses and tables are shorter 
 
 
 class Passage(NamedTuple):
-    """What is translated at once: characters `start` to `end` of a text.
+    """A part that is translated at once: characters `start` to `end` of a text.
 
     If `width` is set, these are lines wrapped at this width: `text` has them joined by blanks, and the lines after
     the first begin with `indent`. `first` is the number of characters of the mark or indent before the first line, and
-    `newline` is what ends a line.
+    `newline` ends a line.
     """
 
     start: int
@@ -42,14 +42,14 @@ class Passage(NamedTuple):
     newline: str = "\n"
 
     def laid_out(self, translation: str) -> str:
-        """The translation in lines like those of the original."""
+        """Lay out the translation in lines like the original's."""
         if not self.width:
             return translation
         return self.newline.join(_wrap(translation, self.width, " " * self.first, self.indent))[self.first :]
 
 
 def find_passages(text: str, *, numbers: bool = False) -> Iterator[Passage]:
-    """The passages of a text, in their order; a line without a letter, or with `numbers` a digit, has none."""
+    """Find the passages of a text, in order; a line without a letter, or with `numbers` a digit, has none."""
     for paragraph in _paragraphs(list(_LINE.finditer(text))):
         wrapped = _wrapped_passage(paragraph)
         for passage in [wrapped] if wrapped else _columns(paragraph):
@@ -58,7 +58,7 @@ def find_passages(text: str, *, numbers: bool = False) -> Iterator[Passage]:
 
 
 def _paragraphs(lines: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    """Lines that follow one another; a blank line, and one that begins with the mark of a list, begins another."""
+    """Group consecutive lines; a blank line begins another group, and so does a line with the mark of a list."""
     paragraph: list[re.Match[str]] = []
     for line in lines:
         begins = not line.group().strip() or _prefix(_MARKED, line) != _prefix(_INDENT, line)
@@ -72,7 +72,9 @@ def _paragraphs(lines: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
 
 
 def _wrapped_passage(lines: list[re.Match[str]]) -> Passage | None:
-    """The lines as one passage if wrapping their words again gives the same lines, and a sentence runs over an end."""
+    """Join the lines to one passage if wrapping their words again gives the same lines, and a sentence runs over an
+    end.
+    """
     if len(lines) < 2:
         return None
     prefix, indent = _prefix(_MARKED, lines[0]), _prefix(_INDENT, lines[1])
@@ -130,7 +132,7 @@ _HAS_TEXTS = re.compile(r"\{[^{}]+(?:,|->)[^{}]*\{")  # {n, plural, one {# file}
 
 
 class StringUnit:
-    """A string without its inline tags, its indents, and what else is around its passages; `text` has a line for each.
+    """A string without its inline tags, its indents, and other text around its passages; `text` has a line for each.
 
     It is one unit, so that what must be in the whole translation (placeholders) is looked for in the whole.
     """
@@ -143,15 +145,17 @@ class StringUnit:
 
     @property
     def has_words(self) -> bool:
-        """Whether there is something to translate."""
+        """True if there is something to translate."""
         return has_words(self._marked.text, numbers=self._numbers)
 
     def unit(self, key: str, reasons: tuple[str, ...] = ()) -> TranslationUnit:
-        """The unit. `reasons` are why to look at its translation."""
+        """Make the unit. `reasons` say why to look at its translation."""
         return self._marked.unit(key, reasons)
 
     def translated(self, translation: UnitTranslation) -> str:
-        """The string with its passages translated. Lines beyond their number join the last; missing ones are empty."""
+        """Write the string with its passages translated. Lines beyond their number join the last; missing ones are
+        empty.
+        """
         if not translation.changes(self.unit("")):
             return self.string
         lines = self._marked.restored(translation).split("\n", len(self._passages) - 1)
@@ -165,7 +169,7 @@ class StringUnit:
 
 
 def has_words(text: str, *, numbers: bool = False) -> bool:
-    """Whether a letter, or with `numbers` a digit, is in a text, apart from its placeholders."""
+    """Return True if a text has a letter, or with `numbers` a digit, apart from its placeholders."""
     return any(
         character.isalpha() or (numbers and character.isdigit())
         for part in _between_placeholders(text)
@@ -174,7 +178,7 @@ def has_words(text: str, *, numbers: bool = False) -> bool:
 
 
 def is_same_in_all_languages(text: str) -> bool:
-    """Whether a text has no letter, apart from placeholders without words: a number, `%d: %s`."""
+    """Return True if a text has no letter, apart from placeholders without words: a number, `%d: %s`."""
     return not has_words(text) and not any(_HAS_TEXTS.match(span.text) for span in iter_spans(text, ("placeholders",)))
 
 
@@ -187,7 +191,7 @@ def _between_placeholders(text: str) -> Iterator[str]:
 
 
 def read_txt_document(data: bytes, options: DocumentOptions) -> Document:
-    """The passages of a text. Encoding, byte order mark, line ends, indents and blank lines are kept."""
+    """Read the passages of a text. Encoding, byte order mark, line ends, indents and blank lines are kept."""
     encoded = decode_text(data, options.encoding)
     passages = [
         (passage, marked)

@@ -1,8 +1,8 @@
 """SubRip and WebVTT subtitles (.srt, .vtt): lines in cues ↔ sentences to translate, broken again at similar lengths.
 
-Lines of one cue are joined unless one ends a sentence or another speaker begins: with a dash, a name and a colon, a
-voice or a colour. The last line of a cue and the first of the next are joined where a sentence clearly goes on: nothing
-ends it, and a small letter follows, or a comma is between them. A line that is shown in the next cue again, as captions
+Lines of a cue are joined unless a line ends a sentence or another speaker begins: with a dash, a name and a colon, a
+voice or a colour. The last line of a cue and the first of the next are joined if a sentence clearly goes on: nothing
+ends it, and a small letter follows, or a comma is between them. A line that the next cue shows again, as captions
 roll up, is read once. Everything around the words stays: numbers, times, settings, dashes, names in capitals, notes,
 tags around a line. Times inside a line belong to words of the source and are left out of a translation. A translation
 is broken at the blanks that part it most like its source. A line longer than `MAX_LINE`, and than every line of the
@@ -26,7 +26,7 @@ from .text_ends import SENTENCE_END
 from .unit import Document, DocumentOptions, Mark, UnitTranslation
 
 MAX_LINE = 42  # characters, a usual limit of broadcasters
-_MAX_CUES = 3  # of one sentence: captions without punctuation would be joined without end
+_MAX_CUES = 3  # of a sentence: captions without punctuation would be joined without end
 
 _TIME = r"(?:\d+:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
 _TIMING = re.compile(rf"(?:^|(?<=[\r\n]))[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}[^\r\n]*")  # the line; its first time
@@ -75,7 +75,7 @@ class CueLine(NamedTuple):
 
 
 def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
-    """Of each cue, its time, and the characters from the end of the line with its times to the next such line."""
+    """Yield each cue's time, and its characters from the end of the line with its times to the next such line."""
     timings = list(_TIMING.finditer(text))
     for number, timing in enumerate(timings, start=1):
         end = timings[number].start() if number < len(timings) else len(text)
@@ -85,9 +85,10 @@ def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
 def subtitle_document(
     encoded: EncodedText, cues: Iterable[tuple[str, int, int]], *, is_markup: bool = False, language: Edit | None = None
 ) -> Document:
-    """The document whose units are the sentences in some cues: of each cue, its time and the characters of its text.
+    """Make the document whose units are the sentences in some cues: of each cue, its time and the characters of its
+    text.
 
-    With `is_markup` the format is one of markup, in which "<" and "&" begin something. `language` is an edit of the
+    With `is_markup` the format is markup, in which "<" and "&" begin something. `language` is an edit of the
     language that a translated file says.
     """
     text = encoded.text
@@ -127,7 +128,7 @@ def _cue_lines(text: str, cues: Iterable[tuple[str, int, int]]) -> Iterator[CueL
 
 
 def _voices(text: str, start: int, end: int) -> list[tuple[int, str]]:
-    """Where a voice or colour begins or ends in a cue, and the innermost one from there on."""
+    """Find where a voice or colour begins or ends in a cue, and the innermost one from there on."""
     opened: list[str] = []
     changes = [(start, "")]
     for tag in _VOICES.finditer(text, start, end):
@@ -144,7 +145,7 @@ def _voice_at(voices: Sequence[tuple[int, str]], at: int) -> str:
 
 
 def _line_words(line: re.Match[str]) -> Iterator[Words]:
-    """The words of a line: of each voice in it, and of a label before them, if that is not in capitals."""
+    """Yield the words of a line: of each voice in it, and of a label before them, unless that is in capitals."""
     starts = [line.start(), *(match.end() for match in _NEXT_VOICE.finditer(line.string, line.start(), line.end()))]
     for start, end in pairwise([*starts, line.end()]):
         words = _words(line.string, start, end)
@@ -165,7 +166,7 @@ def _is_label(name: str) -> bool:
 
 
 def _words(text: str, line_start: int, line_end: int) -> Words | None:
-    """The characters of a line without dashes, blanks, notes and tags around them; and whether there was a dash."""
+    """Return the characters of a line without dashes, blanks, notes and tags around them, and if there was a dash."""
     start = end = -1
     has_dash = False
     for token in _TOKEN.finditer(text, line_start, line_end):
@@ -205,7 +206,7 @@ def _continues(text: str, line: CueLine, after: CueLine) -> bool:
         return False
     if line.cue == after.cue:
         return len(_LINE_END.findall(text, line.end, after.start)) == 1
-    has_tags = re.search(_CODE, words + next_words)  # that could come to stand in another cue than their other end
+    has_tags = re.search(_CODE, words + next_words)  # that could end up in another cue than their other end
     return not has_tags and after.cue == line.cue + 1 and (words.endswith(",") or next_words[0].islower())
 
 
@@ -214,7 +215,7 @@ def _marked(text: str, is_markup: bool = False) -> MarkedText:
 
 
 def _without_times(words: str) -> str:
-    """Words without the times when each of them is shown, and the tags around those that come later."""
+    """Remove the times when each word is shown, and the tags around words that come later."""
     plain, count = _TIMES.subn("", words)
     return _PLAIN_TAG.sub("", plain) if count else words
 
@@ -233,7 +234,7 @@ class _Sentence:
         self.unit = self.marked.unit(lines[0].time)
 
     def replacements(self, translation: UnitTranslation, limit: int) -> Iterator[Edit]:
-        """What stands in each line instead; nothing if the translation is the text itself."""
+        """Yield the new text of each line; nothing if the translation is the text itself."""
         if not translation.changes(self.unit):
             return
         new = self.marked.rewritten(translation)
@@ -252,7 +253,7 @@ class _Sentence:
                 yield from _line_edits(line, before.end, "".join(markup), again=whole)
 
     def _written(self, new: MarkedText, span: _Span, limit: int) -> str:
-        """A part of a translation in the least lines that keep to the limit, with its tags."""
+        """Write a part of a translation, with its tags, in the fewest lines that keep to the limit."""
         start, end = span
         lines = [span]
         for count in range(2, 2 + math.ceil((end - start) / limit)):
@@ -266,13 +267,13 @@ class _Sentence:
 
 
 def _line_edits(line: CueLine, start: int, content: str, again: str = "") -> Iterator[Edit]:
-    """What stands in a line from some character on, and without tags, or `again`, where it is shown once more."""
+    """Replace a line from some character on and, without tags or as `again`, where it is shown once more."""
     yield Edit(start, line.end, content)
     yield from (Edit(one.start, one.end, again or re.sub(_CODE, "", content)) for one in line.repeats)
 
 
 def _marks_between(marks: Sequence[Mark], text: str, start: int, end: int) -> list[Mark]:
-    """The marks of a part. Between parts that touch, what closes belongs to the first, the rest to the second."""
+    """Return the marks of a part. Between parts that touch, closing marks belong to the first, others to the second."""
     touches_before = start > 0 and not text[start - 1].isspace()
     touches_after = end < len(text) and not text[end].isspace()
 
@@ -285,7 +286,7 @@ def _marks_between(marks: Sequence[Mark], text: str, start: int, end: int) -> li
 
 
 def split_like(text: str, lengths: Sequence[int]) -> list[_Span] | None:
-    """A text in parts whose lengths are as near to these as its blanks allow; None if it has too few.
+    """Split a text into parts as near to these lengths as its blanks allow; None if it has too few.
 
     The blank between two parts belongs to neither. A text without blanks (Chinese, Japanese) may be parted anywhere.
     """
@@ -315,7 +316,7 @@ _NUMBER = re.compile(r"(?:^|(?<=[\r\n]))[ \t]*\d+[ \t]*(?:\r\n|\r|\n)$")
 
 
 def read_srt_document(data: bytes, options: DocumentOptions) -> Document:
-    """The sentences of subtitles; see `subtitles` for how they are joined and broken. Refuses text without times."""
+    """Read the sentences of subtitles; see `subtitles` for joining and breaking. Refuses text without times."""
     encoded = decode_text(data, options.encoding)
     text = encoded.text
     spans = list(find_cues(text))
@@ -333,7 +334,7 @@ _BLANK_LINE = re.compile(r"(?>\r\n|\r|\n)(?=\r|\n)")
 
 
 def read_vtt_document(data: bytes, options: DocumentOptions) -> Document:
-    """The sentences of subtitles; see `subtitles` for how they are joined and broken.
+    """Read the sentences of subtitles; see `subtitles` for how they are joined and broken.
 
     Notes, styles, regions and the names of cues stay; a `Language` becomes the target language. Refuses a file that
     does not begin with WEBVTT.

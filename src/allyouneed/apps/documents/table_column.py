@@ -1,7 +1,7 @@
 """A column of a table in a text file (.csv, .tsv): its cells are translated in their place, or into another column.
 
-Python's csv module does not say where a cell stands, so that here the cells are found by a pattern (RFC 4180); all
-bytes besides the cells that get a translation stay.
+Python's csv module does not say where a cell is, so a pattern finds the cells here (RFC 4180); all bytes outside the
+cells that get a translation stay.
 """
 
 import re
@@ -19,14 +19,16 @@ _Row = list[_Cell]
 
 
 class TableStyle(NamedTuple):
-    """What is between the cells of a row, whether cells may be in quotation marks, and where the first row starts."""
+    """The sign between the cells of a row, whether cells may be in quotation marks, and where the first row starts."""
 
     delimiter: str
     quoted: bool
     start: int = 0
 
     def rows(self, text: str) -> Iterator[_Row]:
-        """The cells of each row. Refuses, by its line, a quotation mark that is not closed at the end of its cell."""
+        """Yield the cells of each row. Refuses, by its line, a quotation mark that is not closed at the end of its
+        cell.
+        """
         plain = rf"[^{re.escape(self.delimiter)}\r\n]*+"
         cell = re.compile(rf'"(?:[^"]|"")*+"|(?!"){plain}' if self.quoted else plain)
         row: _Row = []
@@ -49,11 +51,11 @@ class TableStyle(NamedTuple):
             row = []
 
     def read(self, cell: str) -> str:
-        """The text of a cell."""
+        """Read the text of a cell."""
         return cell[1:-1].replace('""', '"') if self.quoted and cell.startswith('"') else cell
 
     def write(self, text: str, previous: str) -> str:
-        """A text as a cell, in quotation marks if it needs them or the previous one had them."""
+        """Write a text as a cell, in quotation marks if it needs them or the previous text had them."""
         if not self.quoted:
             return re.sub(r"[\t\r\n]+", " ", text)
         needs_marks = previous.startswith('"') or text.startswith('"') or re.search(rf"[{self.delimiter}\r\n]", text)
@@ -61,7 +63,8 @@ class TableStyle(NamedTuple):
 
 
 def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOptions) -> Document:
-    """The document whose units are in the cells of `options.column`; one whose cell of `options.into` is full is kept.
+    """Make the document whose units are in the cells of `options.column`; a row with a full cell of `options.into` is
+    kept.
 
     A column is a name in one of the first rows, or a number or letter in a table without names. A new column becomes
     the last, and a row with more cells than the headings is refused by its line. A blank line stays as it is, as does a
@@ -107,7 +110,7 @@ def _existing(text: str, row: _Row, columns: Columns, style: TableStyle) -> str:
 
 
 def _in_column(row: _Row, column: int, cell: str, style: TableStyle) -> Edit:
-    """A cell in its column; a row that is too short gets the cells before it."""
+    """Write a cell in its column; a row that is too short gets the cells before it."""
     if column < len(row):
         return Edit(*row[column], cell)
     end = row[-1][1]
@@ -118,9 +121,9 @@ _DECLARED = re.compile(r'"?sep=([,;:|\t])"?(?:\r\n?|\n)', re.IGNORECASE)
 
 
 def read_csv_document(data: bytes, options: DocumentOptions) -> Document:
-    """One column of a table; see `table_document`.
+    """Read one column of a table; see `table_document`.
 
-    Cells are parted by what a first line `sep=;` says, as Excel reads it, else by semicolons if the first line has no
+    Cells are parted by the sign in a first line `sep=;`, as Excel reads it, else by semicolons if the first line has no
     comma outside of quotation marks.
     """
     encoded = decode_text(data, options.encoding)
@@ -132,5 +135,5 @@ def read_csv_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def read_tsv_document(data: bytes, options: DocumentOptions) -> Document:
-    """One column of a table; see `table_document`. Tabs and line ends in a translation become blanks."""
+    """Read one column of a table; see `table_document`. Tabs and line ends in a translation become blanks."""
     return table_document(decode_text(data, options.encoding), TableStyle("\t", quoted=False), options)

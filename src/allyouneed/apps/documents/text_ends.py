@@ -16,17 +16,17 @@ WORDS_TOUCH = "two words touch at a tag, and are read as one"  # a reason for a 
 SENTENCE_END = re.compile(r"[.!?…:;。！？]['\"”’»)\]]*$")
 _CLOSING_SIGN = re.compile(r"[.,:;!?…)\]»”’]$")
 _LINKS = frozenset(["a", "link", "hyperlink", "button"])
-# What changes the looks of letters, also inside a word.
+# Elements that change the looks of letters, also inside a word.
 _STYLES = frozenset(
     ["b", "big", "em", "font", "format", "i", "ins", "mark", "s", "small", "strike", "strong", "tt", "u", "range"]
 )
 _RAISED = frozenset(["sub", "sup", "rt", "rp", "rb"])
-_LEAST = 3  # letters of two words that stand side by side; styles inside a word change fewer
+_LEAST = 3  # letters of two neighbouring words; styles inside a word change fewer
 _LOCAL_NAME = re.compile(r"(?:\{.*\}|<|tag )?([^\s>]*)")
 
 
 class TextEnds(NamedTuple):
-    """Where texts end: at pieces that are breaks, and before other pieces; and where one may end or a word go on."""
+    """Where texts end: at breaks, and before other pieces; and where a text may end or a word go on."""
 
     breaks: frozenset[int]
     cuts: frozenset[int]
@@ -34,14 +34,14 @@ class TextEnds(NamedTuple):
 
 
 def continues(line: str, after: str) -> bool:
-    """Whether a sentence clearly runs from one line into the next: no sign ends it, and a small letter goes on."""
+    """Return True if a sentence clearly runs into the next line: no sign ends it, and a small letter goes on."""
     return not SENTENCE_END.search(line) and after[:1].islower()
 
 
 def find_text_ends(pieces: Sequence[Piece], partners: Mapping[int, int]) -> TextEnds:
-    """The ends of texts between the boundaries of a paragraph; `partners` are those of its tags.
+    """Find the ends of texts between the boundaries of a paragraph; `partners` are its tags' partners.
 
-    A line break is none if a sentence goes on behind it, which has begun with a capital letter: lines that all begin
+    A line break is not an end if a sentence goes on behind it, and began with a capital letter: lines that all begin
     with small letters are a list.
     """
     boundaries = {index for index, piece in enumerate(pieces) if piece.kind == "boundary"}
@@ -52,7 +52,7 @@ def find_text_ends(pieces: Sequence[Piece], partners: Mapping[int, int]) -> Text
 
 
 def _between(pieces: Sequence[Piece], borders: Collection[int]) -> Iterator[list[int]]:
-    """The numbers of the pieces that are read, between two borders each."""
+    """Yield the numbers of the pieces that are read, between two borders each."""
     words: list[int] = []
     for index, piece in enumerate(pieces):
         if index in borders:
@@ -64,7 +64,7 @@ def _between(pieces: Sequence[Piece], borders: Collection[int]) -> Iterator[list
 
 
 def _breaks(pieces: Sequence[Piece], words: Sequence[int]) -> Iterator[int]:
-    """The breaks that end a line of a text."""
+    """Yield the breaks that end a line of a text."""
     first = 0  # the word that the sentence begins with
     for number, (before, after) in enumerate(pairwise(words), start=1):
         breaks = [index for index in range(before + 1, after) if pieces[index].stands_for == "break"]
@@ -76,7 +76,7 @@ def _breaks(pieces: Sequence[Piece], words: Sequence[int]) -> Iterator[int]:
 
 
 def _cuts(pieces: Sequence[Piece], partners: Mapping[int, int], words: Sequence[int]) -> Iterator[tuple[int, bool]]:
-    """Pieces before which a text ends, the first tag of the next one, and whether this is sure."""
+    """Yield pieces before which a text ends, the first tag of the next text, and whether this is sure."""
     first = words[0] if words else 0  # of the current text
     for before, after in pairwise(words):
         left, right = pieces[before], pieces[after]
@@ -99,7 +99,7 @@ def _cuts(pieces: Sequence[Piece], partners: Mapping[int, int], words: Sequence[
 
 
 def _are_apart(left: str, right: str, closed: set[str], opened: set[str], *, is_edge: bool) -> bool:
-    """Whether two texts are two, by their letters and the names of the elements that end and begin between them."""
+    """Return True if two texts are two, by their letters and by the elements that end and begin between them."""
     words = first_letters(left[::-1]), first_letters(right)
     begins_anew = _begins_anew(left, right)
     if not (closed and opened):
@@ -121,7 +121,7 @@ def _begins_anew(left: str, right: str) -> bool:
 
 
 def _may_be_apart(left: str, right: str) -> bool:
-    """Whether it cannot be told if two words are one, such as Java<b>Script</b>."""
+    """Return True if nobody can tell whether two words are one, such as Java<b>Script</b>."""
     is_long = len(first_letters(left[::-1])) >= _LEAST and len(first_letters(right)) >= _LEAST
     return is_long and _begins_anew(left, right)
 

@@ -1,7 +1,7 @@
-"""`Document`: what a file holds to translate, as translation units, and how the file is written with translations.
+"""`Document`: the texts of a file as translation units, and how the file is written with translations.
 
 A format is one file of this room with one function, from the bytes of a file to a `Document`. The text of a unit is
-plain: inline markup is taken out of it and stands beside it as marks.
+plain: inline markup is taken out of it and kept separately, as marks.
 """
 
 from bisect import bisect_left
@@ -14,7 +14,7 @@ from ...text.normalize import UNSEEN, without_unseen
 
 @dataclass(frozen=True, slots=True)
 class TagRules:
-    """Rules for tags by their names; of two rules for one name the first here counts.
+    """Rules for tags by their names; if a name has two rules, the first here counts.
 
     The content of `ignored` tags stays as it is. A sentence ends at `splitting` tags, and does not at `non_splitting`
     ones. With `outline` off, a sentence in XML ends at no tags but the `splitting` ones.
@@ -26,7 +26,7 @@ class TagRules:
     outline: bool = True
 
     def for_html(self) -> "TagRules":
-        """The same for names in lower case, as those of HTML are compared."""
+        """Put the names in lower case, in which HTML compares them."""
 
         def lower(names: Iterable[str]) -> frozenset[str]:
             return frozenset(name.lower() for name in names)
@@ -38,9 +38,9 @@ NO_RULES = TagRules()
 
 
 class Mark(NamedTuple):
-    """Where an inline tag opens or closes, or where one without content (a point: a line break, an image) stands.
+    """The place where an inline tag opens or closes, or of a tag without content (a point: a line break, an image).
 
-    `at` counts characters of the text; the mark stands before this character. `tag` is the number of the tag within
+    `at` counts characters of the text; the mark comes before this character. `tag` is the number of the tag within
     its unit: one "open" and one "close", or one "point".
     """
 
@@ -53,7 +53,7 @@ Marks = tuple[Mark, ...]
 
 
 def tag_mark(at: int, number: int, partner: int | None) -> Mark:
-    """The mark of tag `number` of a text; `partner` is the number of the tag that it closes or that closes it."""
+    """Make the mark of tag `number` of a text; `partner` is the number of the tag that it closes or that closes it."""
     if partner is None:
         return Mark(at, number, "point")
     return Mark(at, min(number, partner), "open" if number < partner else "close")
@@ -63,10 +63,11 @@ def tag_mark(at: int, number: int, partner: int | None) -> Mark:
 class TranslationUnit:
     """A text to translate: a paragraph, a message, a cell.
 
-    `marks` are in the order of the document, and nested. What is inside the tags `opaque` is for the model to read, and
-    is written as it was, such as code in a sentence. `signs` are characters that the document writes as codes, and that
+    `marks` are in the order of the document, and nested. The content of the tags `opaque`, such as code in a sentence,
+    is
+    for the model to read, and is written as it was. `signs` are characters that the document writes as codes, and that
     must come back. `key` says where in the document the unit is, for messages
-    ("line 12"). `translation` is the one that the document has already, else None; it is kept. With `reasons`, a
+    ("line 12"). `translation` is already in the document, else None; it is kept. With `reasons`, a
     person should look at its translation, however sure the model is. The text has no soft hyphens and other characters
     without width: they say how the words of the source are broken, and no format writes them into a translation.
     """
@@ -100,19 +101,20 @@ class UnitTranslation:
     reasons: tuple[str, ...] = ()
 
     def changes(self, unit: TranslationUnit) -> bool:
-        """Whether it differs from the text of the unit itself."""
+        """Return True if it differs from the text of the unit itself."""
         return (self.text, self.marks) != (unit.text, unit.marks)
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
-    """What a format needs to know besides the bytes. `target_language` is a code such as "pt-BR"; "" is unknown.
+    """The options that a format needs besides the bytes. `target_language` is a code such as "pt-BR"; "" is unknown.
 
-    `encoding` is that of a text file without a byte order mark; "" is UTF-8, or what a page declares. `column` of a
-    table is translated, and its translation goes to the column `into`, or takes its place; a column is a name or a
-    number. Of a JSON document, only strings whose path matches one of `keys` are translated (`menu.*.title`); without
-    any, all are. `tags` are rules for those of HTML. With `numbers` a text without a letter is translated too, such as
-    a date in digits. What a document marks as text of another language than `source_language`, or than its own, is not
+    `encoding` is for a text file without a byte order mark; "" is UTF-8, or the encoding that a page declares. `column`
+    of
+    a table is translated, and its translation goes to the column `into`, or takes its place; a column is a name or a
+    number. In a JSON document, only strings whose path matches one of `keys` are translated (`menu.*.title`); without
+    any, all are. `tags` are rules for HTML's tags. With `numbers` a text without a letter is also translated, such as
+    a date in digits. Text that a document marks as another language than `source_language`, or than its own, is not
     translated.
     """
 
@@ -127,7 +129,7 @@ class DocumentOptions:
 
 
 class LeftOutText(NamedTuple):
-    """A text with words that no unit has, so that it stays as it is: where it stands in the document, and why."""
+    """A text with words that no unit has, so that it stays as it is: where it is in the document, and why."""
 
     key: str
     text: str
@@ -138,10 +140,10 @@ class LeftOutText(NamedTuple):
 class Document:
     """A file's units, and the function that makes the file with translations, one for each unit, in their order.
 
-    None leaves a unit as it stands in the file. With None for all of them the bytes are those that were read.
+    None leaves a unit as it is in the file. With None for all of them the file keeps its bytes.
     `problem` says why the file cannot hold a translation of the unit with some number, from 0; empty: it can. `write`
-    leaves such a unit as it stands. `left_out` are texts that cannot be translated at all, for the summary.
-    With `copies_numbers` the format has no option `numbers`. `target_language` is that of its options.
+    leaves such a unit as it is. `left_out` are texts that cannot be translated at all, for the summary.
+    With `copies_numbers` the format has no option `numbers`. `target_language` is its options'.
     """
 
     units: tuple[TranslationUnit, ...]
@@ -156,7 +158,7 @@ Reader = Callable[[bytes, DocumentOptions], Document]
 
 
 def nesting_problem(text: str, marks: Sequence[Mark]) -> str:
-    """What is wrong with the marks of a text: order, nesting, or a tag that is not there once. Empty: nothing."""
+    """Say what is wrong with the marks of a text: order, nesting, or a tag that is not there once. Empty: nothing."""
     open_tags: list[int] = []
     seen: set[int] = set()
     previous = 0
@@ -177,7 +179,7 @@ def nesting_problem(text: str, marks: Sequence[Mark]) -> str:
 
 
 def interleave(text: str, marks: Sequence[Mark]) -> Iterator[str | Mark]:
-    """The parts of a text and its marks, in their order; no part is empty."""
+    """Yield the parts of a text and its marks, in their order; no part is empty."""
     start = 0
     for mark in marks:
         if mark.at > start:

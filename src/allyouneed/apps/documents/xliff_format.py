@@ -6,10 +6,10 @@ other state for it. The document comes back as the same tree of XML. Its bytes m
 write the same, such as quotation marks around an attribute.
 
 Inline elements are marks of the text. `<g>`, `<pc>` and `<mrk>` have text inside and are pairs of marks, as are a
-`<bpt>` and its `<ept>`, a `<bx>` and its `<ex>`, an `<sc>` and its `<ec>`. All others, and what is not to be
-translated or is marked as another language (`xml:lang`), are points, whatever is in them. Tags that are written in the
-text itself, `&lt;b&gt;`, are marks too, as in other strings with tags. What stands for a line break has a blank in the
-text.
+`<bpt>` and its `<ept>`, a `<bx>` and its `<ex>`, an `<sc>` and its `<ec>`. All other elements, and elements that are
+not to be translated or are marked as another language (`xml:lang`), are points, whatever is in them. Tags that are
+written in the text itself, `&lt;b&gt;`, are also marks, as in other strings with tags. A code for a line break is a
+blank in the text.
 """
 
 import re
@@ -36,7 +36,7 @@ _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
 
 
 def write_inline(parent: Element, inline: MarkedText, translation: UnitTranslation) -> None:
-    """Give an element a translation of `inline`, with its inline elements and tags, in place of what it has."""
+    """Write a translation of `inline` into an element, with its inline elements and tags, in place of its content."""
     for child in list(parent):
         parent.remove(child)
     parent.text = None
@@ -55,12 +55,12 @@ def write_inline(parent: Element, inline: MarkedText, translation: UnitTranslati
 
 
 def local_name(element: Element) -> str:
-    """The name of an element without its namespace; "" of a comment or an instruction."""
+    """Return the name of an element without its namespace; "" for a comment or an instruction."""
     return etree.QName(element).localname if isinstance(element.tag, str) else ""
 
 
 def add_empty_copy(parent: Element, element: Element) -> Element:
-    """A new last child of `parent` with the name and attributes of `element`."""
+    """Add a last child to `parent` with the name and attributes of `element`."""
     copy = etree.SubElement(parent, element.tag)
     for name, value in element.items():
         copy.set(name, value)
@@ -68,16 +68,16 @@ def add_empty_copy(parent: Element, element: Element) -> Element:
 
 
 def read_inline(element: Element) -> MarkedText:
-    """The text of a `<source>` or `<target>`, without its inline elements and the tags that are written in it.
+    """Read the text of a `<source>` or `<target>`, without its inline elements and the tags that are written in it.
 
-    What is written for the end of an element around text is None.
+    The written form of the end of an element around text is None.
     """
     references = CharacterReferences()
     return marked_text(_parts(element, references), references, lambda codes: dict(_pairs(codes)))
 
 
 def _is_line_break(element: Element) -> bool:
-    """Whether the type of an element, or the code that it stands for, is a line break of HTML."""
+    """Return True if the type of an element, or the code that it stands for, is a line break of HTML."""
     kind = (element.get("ctype") or element.get("subType") or "").lower()
     code = element.get("equiv-text") or element.get("disp") or ("" if local_name(element) in _AROUND else element.text)
     is_break = kind in ("lb", "xlf:lb") or kind.removeprefix("x-").removeprefix("html-") in LINE_BREAKS
@@ -106,7 +106,7 @@ def _parts(element: Element, references: CharacterReferences) -> Iterator[Piece]
 
 
 def _text_parts(text: str, references: CharacterReferences) -> Iterator[Piece]:
-    """Text and the tags that are written in it."""
+    """Yield text and the tags that are written in it."""
     for piece in read_codes(text, references):
         yield piece if piece.kind == "text" else piece._replace(name=f"tag {piece.name}")
 
@@ -118,7 +118,7 @@ def _is_protected(element: Element) -> bool:
 
 
 def _is_foreign(element: Element, source_language: str = "") -> bool:
-    """Whether an element is marked as another language than that of the sources of its file."""
+    """Return True if an element is marked as another language than the sources of its file."""
     named = [one.get("srcLang") or one.get("source-language") or "" for one in element.iterancestors()]
     own = {primary_language(language) for language in (*named, source_language)} - {""}
     marks = (one.get(_LANGUAGE) for one in (element, *element.iterancestors()) if local_name(one) != "xliff")
@@ -126,7 +126,7 @@ def _is_foreign(element: Element, source_language: str = "") -> bool:
 
 
 def _pairs(codes: Sequence[Piece]) -> Iterator[tuple[int, int]]:
-    """Which event closes which, both ways. Codes that cross an element, or have one end, have none."""
+    """Pair the events that close each other, both ways. Codes that cross an element, or have one end, have no pair."""
     opened: list[int] = []
     for number, code in enumerate(codes):
         if code.kind == "open":
@@ -153,7 +153,7 @@ def _alone(element: Element) -> Element:
 
 
 _UNTRANSLATED = {"new", "needs-translation", "initial"}  # states of a target that may be a copy of the source
-_MAX_SEGMENTS = 1000  # of one unit; each is looked up among them all
+_MAX_SEGMENTS = 1000  # of a unit; each is looked up among them all
 _DONE = {"final", "signed-off", "reviewed"}
 
 
@@ -161,7 +161,7 @@ _DONE = {"final", "signed-off", "reviewed"}
 class XliffSegment:
     """A source, and `holder`, the element whose child is its target: a `<trans-unit>` (1.2) or a `<segment>` (2.0).
 
-    `mid` is the number of its `<mrk>` where a `<trans-unit>` has several segments, else "".
+    `mid` is the number of its `<mrk>` if a `<trans-unit>` has several segments, else "".
     """
 
     source: Element
@@ -212,7 +212,7 @@ class XliffSegment:
         return self.holder.get("state", "initial")  # the default of the specification
 
     def _add_target(self) -> Element:
-        """A new target after the source; of several segments, with what is between them."""
+        """Add a target after the source; for several segments, with the text between them."""
         previous = self.holder.find("{*}seg-source")
         previous = self.holder.find("{*}source") if previous is None else previous
         assert previous is not None
@@ -231,9 +231,10 @@ class XliffSegment:
 
 
 def find_segments(root: Element, source_language: str = "") -> Iterator[XliffSegment]:
-    """The segments that may be translated: the nearest attribute `translate`, of the unit or around it, is not "no".
+    """Find the segments that may be translated: the nearest attribute `translate`, of the unit or around it, is not
+    "no".
 
-    Those whose source is marked as another language than that of the file, or `source_language`, are left out.
+    Segments whose source is marked as another language than the file's, or `source_language`, are left out.
     """
     for holder in root.iter("{*}trans-unit", "{*}segment"):
         source = holder.find("{*}source")
@@ -257,10 +258,11 @@ _DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?(?:<\?xml[^>]*\?>\s*)?")
 
 
 def read_xliff_document(data: bytes, options: DocumentOptions) -> Document:
-    """The segments of an XLIFF file, those that are not to be translated left out.
+    """Read the segments of an XLIFF file, except those that are not to be translated.
 
-    What is approved, reviewed, final or has a translation is kept. A target that is new and equal to its source counts
-    as no translation. Inline elements are marks. Refuses what is not XLIFF 1.2 or 2.0.
+    A segment that is approved, reviewed, final or has a translation is kept. A target that is new and equal to its
+    source
+    counts as no translation. Inline elements are marks. Refuses files other than XLIFF 1.2 or 2.0.
     """
     segments = list(find_segments(_parse(data), options.source_language))
     units = [_unit(segment) for segment in segments]
@@ -292,7 +294,7 @@ def _parse(data: bytes) -> Element:
 
 
 def _unit(segment: XliffSegment) -> TranslationUnit | None:
-    """None if there is nothing to translate."""
+    """Make the unit; None if there is nothing to translate."""
     inline, existing = read_inline(segment.source), segment.existing
     if existing is None and not has_words(inline.text):
         return None
@@ -309,7 +311,7 @@ def _copy(segment: XliffSegment) -> UnitTranslation | None:
 
 
 def _mark_target(holder: Element, language: str) -> None:
-    """Give a target that is marked with the language of its source that of the translation."""
+    """Mark a target with the language of the translation, if it is marked with the language of its source."""
     for target in holder.iterfind("{*}target"):
         for element in (target, *target.iter("{*}mrk")) if language else ():
             if _LANGUAGE in element.attrib:
@@ -317,7 +319,7 @@ def _mark_target(holder: Element, language: str) -> None:
 
 
 def _name_language(root: Element, language: str) -> None:
-    """Give a file without a target language one, which XLIFF 2.0 demands where there are targets."""
+    """Give a file without a target language one, which XLIFF 2.0 demands if there are targets."""
     for element, name in (
         [(root, "trgLang")]
         if root.get("version", "")[:1] == "2"
@@ -328,7 +330,7 @@ def _name_language(root: Element, language: str) -> None:
 
 
 def _serialize(root: Element, data: bytes) -> bytes:
-    """The document with the declaration, line ends and last line end of `data`."""
+    """Write the document with the declaration, line ends and last line end of `data`."""
     tree, file = root.getroottree(), BytesIO()
     is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
     tree.write(file, encoding=tree.docinfo.encoding or "UTF-8", xml_declaration=is_wide)

@@ -1,7 +1,7 @@
 """Spreadsheets (.xlsx): a column is translated in its own cells, or into another column, as in a table of text.
 
 Only the cells that get a translation are written, as texts within the sheet; formulas, formats, widths, other sheets
-and all else stay. A new cell has the format of the one that it translates.
+and all else stay. A new cell has the format of the cell that it translates.
 """
 
 import io
@@ -41,21 +41,21 @@ class _Sheet:
     strings: Sequence[_String]
 
     def text(self, row: int, column: int) -> str:
-        """The text of a cell; of a formula its last result; empty if it has none."""
+        """Return the text of a cell; of a formula its last result; empty if it has none."""
         cell = self.rows[row][1].get(column)
         return "" if cell is None else _cell_text(cell, self.strings)
 
     def head(self) -> list[list[str]]:
-        """The texts of the first rows, all of one length."""
+        """Return the texts of the first rows, all of one length."""
         rows = range(min(HEAD_ROWS, len(self.rows)))
         width = max((column + 1 for row in rows for column in self.rows[row][1] if self.text(row, column)), default=0)
         return [[self.text(row, column) for column in range(width)] for row in rows]
 
 
 def read_xlsx_document(data: bytes, options: DocumentOptions) -> Document:
-    """The cells of `options.column` in each sheet that has a column of this name, or in the first sheet.
+    """Read the cells of `options.column` in each sheet that has a column of this name, or in the first sheet.
 
-    One whose cell of `options.into` is full is kept, as is a formula that would be replaced.
+    A row with a full cell of `options.into` is kept, as is a formula that would be replaced.
     """
     archive = Archive(data)
     if WORKBOOK not in archive.names:
@@ -88,7 +88,7 @@ def read_xlsx_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _choose_columns(sheets: Sequence[_Sheet], options: DocumentOptions) -> Iterator[tuple[_Sheet, Columns]]:
-    """The sheets with a column of the name, else the first one with that of the number or letter."""
+    """Yield the sheets with a column of the name, else the first sheet, with its column of the number or letter."""
     named = [sheet for sheet in sheets if options.column and any(options.column in row for row in sheet.head())]
     for sheet in named or sheets[:1]:
         yield sheet, find_columns(sheet.head(), options, letters=True)
@@ -122,7 +122,7 @@ def _copied(sheet: _Sheet) -> _Sheet:
 
 
 def _with_rows(name: str, part: str, root: Element, strings: Sequence[_String]) -> _Sheet:
-    """The sheet; rows and cells that do not say where they are get their places written in."""
+    """Read a sheet; rows and cells that do not say where they are get their places written in."""
     rows: list[tuple[Element, dict[int, Element]]] = []
     number = 0
     for row in root.iterfind("{*}sheetData/{*}row"):
@@ -148,7 +148,7 @@ def _cell_text(cell: Element, strings: Sequence[_String]) -> str:
 
 
 def _read_string(string: Element | None) -> _String:
-    """A string, of all its formats, without the readings of Japanese words."""
+    """Read a string, with all its formats, without the readings of Japanese words."""
     if string is None:
         return _String("", has_formats=False)
     texts = (text for child in string.iterchildren("{*}t", "{*}r") for text in child.iter("{*}t"))
@@ -176,7 +176,7 @@ def _put(sheet: _Sheet, columns: Columns, row: int, text: str) -> None:
         cells[columns.target] = cell
     for child in list(cell):
         cell.remove(child)
-    for name in ("cm", "vm"):  # what a formula had
+    for name in ("cm", "vm"):  # left from a formula
         cell.attrib.pop(name, "")
     cell.set("t", "inlineStr")
     string = etree.SubElement(cell, f"{{{namespace}}}is")
