@@ -22,8 +22,10 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
 from allyouneed.text.letter_case import CaseStatistics
+from allyouneed.text.sentencepiece import SentencePieceModel, make_tokenizer
 from allyouneed.text.spans import CopyStatistics, find_spans
 from allyouneed.text.tokenizer import Tokenizer
+from marian_checkpoints import train_spm
 from shell import run_here
 from waiting import wait_until
 
@@ -154,6 +156,45 @@ def test_the_exported_page_finds_the_same(folder: Path, expected: list[str], tmp
     answers = [page.text(text) for text in TEXTS]
     page.close()
     assert answers == expected
+
+
+TAGGED = ">>ita<< Go to the house. He is big!\nWhere is he?"
+
+
+def test_the_tag_of_a_language_reaches_every_sentence_through_every_door(tmp_path: Path) -> None:
+    """A model into several languages reads at the start of a text into which; that is no sign of the text itself."""
+    train_spm([" ".join(TEXTS)], tmp_path / "a.spm", 60)
+    pieces = SentencePieceModel.load(tmp_path / "a.spm")
+    symbols = ["<eos>", "<unk>", ">>ita<<", *(piece for piece, _ in pieces.pieces[3:]), "<pad>"]
+    tokenizers = [make_tokenizer(pieces, symbols, start=start) for start in (None, "<pad>")]
+    torch.manual_seed(1)
+    sizes = ModelConfig(
+        vocab_size=len(symbols), target_vocab_size=len(symbols), pad_id=len(symbols) - 1, d_model=16, d_ff=16, heads=2,
+        encoder_layers=1, decoder_layers=1, max_length=200, dropout=0.0,
+    )  # fmt: skip
+    bundle = Bundle(
+        Transformer(sizes).eval(), *tokenizers, DecodeConfig(beam=1, extra_length=4), languages=("en", "it")
+    )
+    bundle.save(tmp_path / "en-it")
+    translator = Translator(bundle)
+    parts = [f">>ita<< {text}" for text in ("Go to the house.", "He is big!", "Where is he?")]
+    assert [segment.text for segment in translator.split([TAGGED]).segments] == parts
+    (expected,) = translator.translations([TAGGED])
+    assert "wrong_spans" not in expected.flags
+    document = read_document(json.dumps([TAGGED]).encode(), "json", DocumentOptions(target_language="it"))
+    written = translate_document(document, translator)
+    assert json.loads(written.data) == [expected.text]
+    assert not any("sign" in reason for item in written.review for reason in item.reasons)
+    with TestClient(create_app([tmp_path / "en-it"], ServeConfig(device="cpu")), base_url="http://localhost") as client:
+        answer = client.post("/v1/sentences", json={"texts": [TAGGED], **LANGUAGES})
+        assert [one["tag"] for one in answer.json()["sentences"][0]] == [">>ita<<"] * 3
+        answer = client.post("/translate_file", files={"file": ("a.txt", TAGGED.encode())}, data=LANGUAGES)
+        lines = [one.text for one in translator.translations(TAGGED.split("\n"))]
+        assert client.get(answer.json()["translatedFileUrl"]).text.split("\n") == lines
+    write_html(bundle, tmp_path, "float32")
+    page = HTMLFolder(tmp_path)
+    assert page.evaluate(f"translator.translateText({json.dumps(TAGGED)})")["text"] == expected.text
+    page.close()
 
 
 PAIRS = [("The file is big", "il file"), ("THE", "IL")] * 60 + [("12-3", "12-3")] * 30 + [("Tom is here", "Tom")] * 10

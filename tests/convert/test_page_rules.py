@@ -15,8 +15,9 @@ from allyouneed.apps.convert.javascript_patterns import to_javascript
 from allyouneed.apps.convert.page_rules import splitting_rules
 from allyouneed.config import SPANS
 from allyouneed.text.sentences import sentence_spans
-from allyouneed.text.spans import find_spans
+from allyouneed.text.spans import CopyStatistics, find_spans, foreign_runs
 from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.translator.placeholders import separate_placeholders, signed_runs
 
 PLACEHOLDERS = [
     "%s", "%d", "%1$s", "%-5.2f", "%%", "%(name)s", "%<name>d", "{name}", "{0:d MMM}", "{{name}}", "${x}", "$t(key)",
@@ -94,3 +95,16 @@ def test_a_long_text_takes_the_page_linear_time(engine: MiniRacer, text: str) ->
     script = f"(() => {{ const text = {json.dumps(text)}; const rules = makeSplitting({splitting('en')}); return ["
     script += "splitText(text, rules).sentences.join(''), extraSpans(text, text, RULES.kinds).length]; })()"
     assert json.loads(str(engine.eval(f"JSON.stringify({script})", timeout_sec=20))) == [text, 0]
+
+
+def test_the_page_finds_the_runs_and_blanks_that_python_finds(engine: MiniRacer) -> None:
+    rng = Random(2)
+    parts = ["%s", "{a}", "a", "(", ")", "+", "§", " ", ".", "€", "5", "«", "»", "\U0001f606", "家", "-", "[", "]", "'"]
+    texts = ["".join(rng.choices(parts, k=9)) for _ in range(1000)]
+    known = CopyStatistics().known_signs("en")
+    script = f"(() => {{ const copies = new Copies({{ signs: {json.dumps(known)} }}); return {json.dumps(texts)}.map("
+    script += "(text) => [copies.foreignRuns(text), signedRuns(text), separatePlaceholders('a %s', text)]); })()"
+    expected = [
+        [foreign_runs(text, known), list(signed_runs(text)), separate_placeholders("a %s", text)] for text in texts
+    ]
+    assert evaluate(engine, script) == expected

@@ -24,6 +24,9 @@ class SwapCase:
     decode = SimpleNamespace(batch_size=8)
     splits_sentences = True
 
+    def language_tag(self, text: str) -> str:
+        return ""
+
     def __init__(self, glossary: dict[str, str] | None = None, languages: tuple[str, str] = ("", "")) -> None:
         self._glossary, self._languages = glossary or {}, languages
 

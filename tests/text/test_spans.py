@@ -7,7 +7,7 @@ import pytest
 
 from allyouneed.data.tasks import date_pairs
 from allyouneed.text import spans
-from allyouneed.text.spans import CopyStatistics, find_spans, untranslatable
+from allyouneed.text.spans import CopyStatistics, find_spans, foreign_runs, untranslatable
 
 
 def test_spans_of_every_kind_are_found_in_their_order() -> None:
@@ -197,11 +197,29 @@ def test_signs_of_sentences_are_no_codes(text: str) -> None:
 def test_runs_with_signs_that_the_training_sources_lack_are_foreign() -> None:
     statistics = CopyStatistics.from_pairs([("The house is big, isn't it?", ""), ("Part 5/B-7 + x", "")])
     text = "Dear «Name», a {b} in **big** “letters” and 5/B+7 (100%)"
-    assert statistics.foreign_runs(text) == ["«Name»", "{b}", "**big**"]
-    assert CopyStatistics().foreign_runs(text) == []  # a bundle that did not count
+    assert foreign_runs(text, statistics.known_signs("en")) == ["«Name»", "**big**"]
+    assert foreign_runs(text, CopyStatistics().known_signs(None)) == []  # strings, of no language
 
 
 def test_a_sign_in_fewer_than_one_of_a_thousand_sources_is_foreign() -> None:
     pairs = [("word.", "")] * 1_999
-    assert CopyStatistics.from_pairs([*pairs, ("a~b", "")]).foreign_runs("c~d") == ["c~d"]
-    assert CopyStatistics.from_pairs([*pairs[1:], ("a~b", ""), ("a~c", "")]).foreign_runs("c~d") == []
+    for more, runs in (([("a~b", "")], ["c~d"]), ([("a~b", ""), ("a~c", "")], [])):
+        statistics = CopyStatistics.from_pairs([*pairs[len(more) - 1 :], *more])
+        assert foreign_runs("c~d", statistics.known_signs(None)) == runs
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "runs"),
+    [
+        ("en", "the §name§ of 【name】 and ⟦name⟧", ["§name§", "【name】", "⟦name⟧"]),
+        ("en", "Dear «First Name», ¶ a + b \ue000x\ue001", ["«First", "Name»", "¶", "+", "\ue000x\ue001"]),
+        ("", "a «word» and „another“", ["«word»", "„another“"]),
+        ("fr", "un «mot» et €nom€ pour 5 €", ["€nom€"]),
+        ("de-AT", "„Ja“, Nr. 5 §", ["§"]),
+        ("zh", "他说：【你好】。", []),
+        ("ar", "مرحبا، كيف؟", []),
+        ("en", "It is $5, 5/6 (50%)! “Yes” – and/or & … %s {§} Hi\U0001f606", []),
+    ],
+)
+def test_signs_that_nobody_counted_are_those_of_the_language(language: str, text: str, runs: list[str]) -> None:
+    assert foreign_runs(text, CopyStatistics().known_signs(language)) == runs

@@ -6,13 +6,14 @@ Only this file recognizes them: code that cuts a text, requires spans of a trans
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, reduce
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from ..config import SPANS
+from ..config.language_tags import primary_language
 from ..config.settings import require_whole
 
 # Quantifiers are possessive (`++`) wherever backtracking could take quadratic time.
@@ -179,12 +180,26 @@ class CopyCount:
 
 
 def is_sign(character: str) -> bool:
-    """Return True if a character is punctuation or a symbol."""
-    return unicodedata.category(character)[0] in "PS"
+    """Return True if a character is punctuation, a symbol, or of no alphabet at all (private use)."""
+    category = unicodedata.category(character)
+    return category[0] in "PS" or category == "Co"
 
 
 # Punctuation that is normal in any text, however few training sources have it.
 ORDINARY = frozenset(".,;:!?…'\"()-–—‘’“”/%&")
+# What else is ordinary in the text of some languages, for models that were told nothing of their training pairs.
+_PUNCTUATION = {
+    "«»‹›": "af ar az be bg br bs ca cs da de el eo es et eu fa fi fr fur gl hr hu hy is it ka kk ky la lt lv mk nb nn "
+    "no oc pl pt rm ro ru sc sk sl sq sr sv tr uk uz vi",
+    "„‚": "af be bg bs cs da de et fi hr hu is ka la lt lv mk nl pl ro ru sk sl sq sr sv uk",
+    "¿¡": "ast es gl",
+    "·": "ca oc",
+    "№": "be bg kk ky mk ru sr uk uz",
+    "。、，．：；？！（）「」『』《》〈〉【】〔〕・·～〜": "cmn ja ko yue zh",
+}
+_OF_SCRIPTS = range(0x370, 0x2000)  # from Greek to the last letters: a script's own punctuation is among these
+# $5, 5 €: no name is made of it, as of €name€.
+AMOUNT = re.compile(r"[$£¥\u20a0-\u20cf][ \xa0\u202f]?\d|\d[ \xa0\u202f]?[$£¥\u20a0-\u20cf]")
 ENOUGH = 10  # occurrences; a kind with fewer is judged by other counts
 NEARLY_ALWAYS = 0.9  # share of whole sources from which on a kind is copied
 OFTEN = 1 / 3  # the same of words inside sources; "2 dogs" is often "zwei Hunde"
@@ -225,22 +240,14 @@ class CopyStatistics:
         known = (one for one, count in characters.items() if is_sign(one) and 1000 * count >= sources)
         return replace(statistics, signs="".join(sorted(known)))
 
-    def foreign_runs(self, text: str) -> list[str]:
-        """Find the runs of a text, between blanks, that have a sign foreign to its language: the training sources lack
-        it.
+    def known_signs(self, language: str | None) -> str:
+        """Return the signs of ordinary text: those that were counted or, where none were, those of the language.
 
-        Punctuation around a run does not belong to it. Without a count of signs there are none.
+        Strings are in no language, None; of those a model knows none that were not counted.
         """
-        if not self.signs:
-            return []
-        known = ORDINARY | frozenset(self.signs)
-        if not any(is_sign(character) and character not in known for character in set(text)):
-            return []
-        return [
-            run.strip(AROUND)
-            for run in text.split()
-            if any(is_sign(character) and character not in known for character in run)
-        ]
+        if language is None and not self.signs:
+            return ""
+        return "".join(sorted(ORDINARY | set(self.signs or _usual_signs(primary_language(language or "")))))
 
     def is_copied(self, text: str) -> bool:
         """Return True if `text` needs no translation and is of a kind that the training pairs often copied.
@@ -267,6 +274,45 @@ class CopyStatistics:
         """Return True if some training pair has another target for a whole source of the kind of `text`."""
         part = self.alone.get(untranslatable(text) or "")
         return part is not None and part.same < part.seen
+
+
+@cache
+def _usual_signs(language: str) -> frozenset[str]:
+    own = (sign for signs, languages in _PUNCTUATION.items() if language in languages.split() for sign in signs)
+    return frozenset(own) | {chr(code) for code in _OF_SCRIPTS if unicodedata.category(chr(code))[0] == "P"}
+
+
+# What is copied as a whole: its signs are no part of the words around it.
+APART = ("urls", "emails", "tags", "placeholders", "emoji")
+
+
+def foreign_runs(text: str, known: Collection[str]) -> list[str]:
+    """Find the runs of a text, between blanks, with a sign that is not `known` outside of what is copied.
+
+    Punctuation around a run does not belong to it. Where no sign is known, none is foreign.
+    """
+    if not known or not any(is_sign(character) and character not in known for character in set(text)):
+        return []
+    apart = [*(span.bounds for span in iter_spans(text, APART)), *(match.span() for match in AMOUNT.finditer(text))]
+    rest = blanked(text, apart, "a")
+    runs = (match.span() for match in re.finditer(r"\S+", rest))
+    return [
+        text[start:end].strip(AROUND)
+        for start, end in runs
+        if any(is_sign(one) and one not in known for one in rest[start:end])
+    ]
+
+
+def blanked(text: str, places: Iterable[tuple[int, int]], sign: str = "\n") -> str:
+    """Put a sign in place of each character in these places, which may overlap."""
+    parts: list[str] = []
+    position = 0
+    for start, end in sorted(places):
+        if end > position:
+            start = max(start, position)
+            parts += [text[position:start], sign * (end - start)]
+            position = end
+    return "".join([*parts, text[position:]])
 
 
 # Scripts that put no blanks between words: a word of them may touch its neighbours.

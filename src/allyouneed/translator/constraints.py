@@ -1,6 +1,7 @@
 """What a translation must contain (translations of glossary terms, copied spans), and checks that it does."""
 
 import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,9 +10,10 @@ from functools import cached_property
 from ..decode import Limit, Order
 from ..errors import InputError
 from ..text.glossary import Glossary
-from ..text.spans import AROUND, CopyStatistics, SpanMatch, find_spans, iter_spans
+from ..text.spans import AROUND, CopyStatistics, SpanMatch, blanked, find_spans, iter_spans
 from ..text.tokenizer import Tokenizer
 from .constraint_state import PhraseConstraint
+from .placeholders import signed_runs
 
 # An argument is bound by its index in the message unless it has a name or a number.
 BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$|\w+%|#@)|\{[}:!]")
@@ -22,7 +24,7 @@ CODE_SIGNS = "%{}<>$@\\|^=_[]#~`*"
 # «Name», which a merge fills in; also a quotation, which may get other signs. And a word with a sign where sentences
 # have none: /etc/passwd, .bashrc, --help; %%name%%, std::list; open(), Ctrl+C. A dash may begin direct speech.
 CODE_RUN = re.compile(
-    r"[«‹]\w++[»›]|(?<!\S)(?:-{2,}|[/.:;!=+&])(?=[^\W\d_])\S++|(?<!\S)[^\s/:%=+&]*+(?://|::|%%|==|\+\+|&&)(?=\w)\S++"
+    r"[«‹]\w++[»›]|(?<!\S)(?:-{2,}|[/.:;!?=+&])(?=[^\W\d_])\S++|(?<!\S)[^\s/:%=+&]*+(?://|::|%%|==|\+\+|&&)(?=\w)\S++"
     r"|(?<!\S)\w[\w.]*+\(\)|(?<!\S)[^\W\d_]++\+[^\W_]\S*+"
 )
 TAG_NAME = re.compile(r"</?\s*([^\s/>]+)")
@@ -70,13 +72,19 @@ def codes_differ(source: str, target: str) -> bool:
 
     Signs of codes are those that hardly any sentence has: `[`, `<`, `#`.
     """
-    lost = Counter(_code_runs(source)) - Counter(_code_runs(target))
+    runs = [*(run.rstrip(AROUND) for run in CODE_RUN.findall(source)), *signed_runs(source)]
     signs_differ = any(source.count(sign) != target.count(sign) for sign in CODE_SIGNS)
-    return bool(lost) or signs_differ or numbers_are_lost(source, target)
+    return signs_differ or runs_are_lost(runs, source, target) or numbers_are_lost(source, target)
 
 
-def _code_runs(text: str) -> list[str]:
-    return [run.rstrip(AROUND) for run in CODE_RUN.findall(text)]
+def runs_are_lost(runs: Iterable[str], source: str, target: str) -> bool:
+    """Return True if `target` has a run of `source` less often, whatever the blanks and widths of its signs."""
+    squeezed, target = (_squeezed(text) for text in (source, target))
+    return any(squeezed.count(run) > target.count(run) for run in map(_squeezed, runs))
+
+
+def _squeezed(text: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", text).split())
 
 
 def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> list[tuple[int, int]]:
@@ -172,7 +180,7 @@ class ConstraintBuilder:
         return list(iter_spans(self._without_terms(text), self._keep))
 
     def _terms(self, text: str, spans: Sequence[SpanMatch]) -> list[tuple[str, ...]]:
-        rest = _blanked(text, [span.bounds for span in spans])
+        rest = blanked(text, [span.bounds for span in spans])
         return [translations for _, translations in self._glossary.find(rest)]
 
     def _without_terms(self, text: str) -> str:
@@ -187,7 +195,7 @@ class ConstraintBuilder:
                 for span in inside
             )
 
-        return _blanked(text, [term for term in self._glossary.spans(text) if absorbs(*term)])
+        return blanked(text, [term for term in self._glossary.spans(text) if absorbs(*term)])
 
     def spans_differ(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> bool:
         """Return True if a translation has other kept spans than its source, or an order that breaks them."""
@@ -278,15 +286,3 @@ class ConstraintBuilder:
             if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == written:
                 spellings.append(spelling)
         return list(dict.fromkeys(spellings))
-
-
-def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Replace the characters in these places by as many line feeds; the places may overlap."""
-    parts: list[str] = []
-    position = 0
-    for start, end in sorted(spans):
-        if end > position:
-            start = max(start, position)
-            parts += [text[position:start], "\n" * (end - start)]
-            position = end
-    return "".join([*parts, text[position:]])

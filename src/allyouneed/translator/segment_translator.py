@@ -1,6 +1,5 @@
 """Segments → translations: send one batch through the search, and make translations with flags of its hypotheses."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -8,11 +7,12 @@ from math import ceil
 
 from ..decode import Hypothesis, best_first
 from ..machine.device import parallel_map
-from ..text.spans import CopyStatistics
+from ..text.spans import foreign_runs
 from ..text.tokenizer import Tokenizer
 from .alignment import Aligner, Unit
-from .constraints import ConstraintBuilder, codes_differ
+from .constraints import ConstraintBuilder, codes_differ, runs_are_lost
 from .generation import GenerationRequest, TranslationGenerator
+from .placeholders import separate_placeholders
 from .segments import Segment, batch_segments
 from .translation import Flag, Translation
 
@@ -92,8 +92,9 @@ class SegmentTranslator:
     """Translates segments, and flags doubtful translations.
 
     `long`: the source has more than `longest_source` tokens. `unknown`: the source has text outside the vocabulary.
-    `wrong_spans`: the translation lacks a run of the source whose signs are foreign to the language
-    (`CopyStatistics.foreign_runs`) or, with `checks_codes`, a code or a number.
+    `wrong_spans`: the translation lacks a run of the source with signs that are not known
+    (`foreign_runs`) or, with `checks_codes`, a code or a number. A translation that is not sure gets the blanks beside
+    placeholders that its source has.
 
     Nothing in it changes between calls, so several threads may use it at once.
     """
@@ -105,12 +106,12 @@ class SegmentTranslator:
         *,
         longest_source: int,
         unknown: int | None,
-        copies: CopyStatistics,
+        known_signs: str,
         checks_codes: bool,
     ) -> None:
         self._generator = generator
         self._aligner = aligner
-        self._copies = copies
+        self._known_signs = frozenset(known_signs)
         self._checks_codes = checks_codes
         self._longest_source = longest_source
         self._unknown = unknown
@@ -210,10 +211,14 @@ class SegmentTranslator:
         self, segment: Segment, text: str, hypothesis: Hypothesis, flags: tuple[Flag, ...]
     ) -> Translation:
         text = self._aligner.replace_unknown(text, segment.text, segment.request.source, hypothesis)
+        result = Translation(segment.text, text, hypothesis.log_probability, hypothesis.tokens)
+        if not (hypothesis.finished and result.is_sure):
+            text = separate_placeholders(segment.text, text)
         constraints = segment.constraints
         wrong = constraints and constraints.spans_differ(segment.text, text, prefix=segment.request.prefix)
-        lost = Counter(self._copies.foreign_runs(segment.text)) - Counter(self._copies.foreign_runs(text))
-        if wrong or lost or (self._checks_codes and codes_differ(segment.text, text)):
+        source = segment.text.removeprefix(segment.language_tag)
+        lost = runs_are_lost(foreign_runs(source, self._known_signs), source, text)
+        if wrong or lost or (self._checks_codes and codes_differ(source, text)):
             flags = (*flags, "wrong_spans")
         if not hypothesis.finished:
             flags = (*flags, "unfinished")
@@ -221,4 +226,4 @@ class SegmentTranslator:
             flags = (*flags, "long")
         if self._unknown is not None and self._unknown in segment.request.source:
             flags = (*flags, "unknown")
-        return Translation(segment.text, text, hypothesis.log_probability, hypothesis.tokens, flags)
+        return replace(result, text=text, flags=flags)

@@ -15,7 +15,8 @@ class Segment(NamedTuple):
     """A unit of translation: the text with this index in its window, or a part of it.
 
     `constraints` checks the glossary terms and kept spans of the translation; None if there is nothing to check.
-    Segments `as_is` belong to a text that is also copied or translated in small letters.
+    Segments `as_is` belong to a text that is also copied or translated in small letters. A text
+    begins with its `language_tag`, where the model takes one.
     """
 
     number: int
@@ -23,6 +24,7 @@ class Segment(NamedTuple):
     request: GenerationRequest
     constraints: ConstraintBuilder | None = None
     as_is: bool = False
+    language_tag: str = ""
 
 
 class Segmenter:
@@ -80,9 +82,9 @@ class Segmenter:
     ) -> list[Segment]:
         parts = [text]
         encoded = [ids]
+        tag = self._tokenizer.language_tag(text)  # each part is translated alone, and needs it
         if len(ids) > self.longest_source:
             uncut = constraints.spans(text) if constraints else []
-            tag = self._tokenizer.language_tag(text)  # each part is translated by itself, and needs it
             longest = self.longest_source - (len(self._tokenizer.encode(tag)) if tag else 0)
             parts = cut(
                 text,
@@ -110,7 +112,13 @@ class Segmenter:
         except InputError as error:
             raise InputError(str(error), line=line) from error
         return [
-            Segment(number, part, GenerationRequest(part_ids, [] if index else prefix, phrases, fewer), constraints)
+            Segment(
+                number,
+                part,
+                GenerationRequest(part_ids, [] if index else prefix, phrases, fewer),
+                constraints,
+                language_tag=tag,
+            )
             for index, (part, part_ids, phrases, fewer) in enumerate(
                 zip(parts, encoded, phrases_by_part, fewer_by_part, strict=True)
             )

@@ -129,7 +129,7 @@ def split_texts(
 
     tags = [splitter.language_tag(text) for text in texts]  # each sentence is translated by itself, and needs it
     sentences = [
-        f"{tag} {text[start:end]}" if tag and start != some[0][0] else text[start:end]
+        with_tag(text[start:end], tag)
         for text, some, tag in zip(texts, spans, tags, strict=True)
         for start, end in some
     ]
@@ -146,6 +146,11 @@ def split_texts(
     )  # fmt: skip
     left_out = (i for i, number in enumerate(number_of) if number in refused)
     return SplitTexts(texts, spans, split.without(left_out), splitter.languages[1], frozenset(refused))
+
+
+def with_tag(sentence: str, tag: str) -> str:
+    """Return a sentence with the language tag of its text, which the first has."""
+    return sentence if sentence.startswith(tag) else f"{tag} {sentence}"
 
 
 def numbers_of_texts(spans: Sequence[Sequence[CharSpan]]) -> list[int]:

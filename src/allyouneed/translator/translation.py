@@ -14,7 +14,7 @@ recased     in capitals, unlike the training sources: translated in small letter
 split       too long: translated in pieces, which are joined
 repeats     repetitive, and not sure: decoded again with its repeated n-grams banned
 wrong_spans its kept spans are not those of the source, each as often and in an order that works; or a run of the source
-            with signs that the training sources never have (`«Name»`), a code or a number is not in it
+            with signs that its language does not have (`«Name»`), a code or a number is not in it
 unfinished  cut off at its greatest length, before the model had ended it
 long        longer than the sources of training, and with no place to cut it: trust it less
 unknown     with characters or words that the vocabulary does not have, which the model reads as one token, `<unk>`

@@ -17,9 +17,11 @@ from ..errors import ConfigError, InputError
 from ..machine.device import may_have_gpu, pick_device
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
+from ..text.spans import find_spans
 from .alignment import Aligner, Unit
 from .engine import Engine, Precision, make_engine
 from .generation import TranslationGenerator
+from .placeholders import KINDS as PLACEHOLDERS
 from .segment_translator import SegmentTranslator
 from .segments import Segment, encode_texts
 from .split_texts import SplitTexts, split_texts
@@ -105,6 +107,16 @@ class Translator:
         """Return `splits_sentences` of a bundle's model."""
         return all(bundle.languages) or not bundle.source_tokenizer.is_of_characters
 
+    @classmethod
+    def known_signs_of(cls, bundle: Bundle) -> str:
+        """Return the signs that texts for the model of a bundle are made of; none if that is not known."""
+        language = bundle.languages[0] if cls.splits_sentences_of(bundle) else None
+        return bundle.copy_statistics.known_signs(language)
+
+    def language_tag(self, text: str) -> str:
+        """Return the tag of the target language that a text begins with, such as `>>ita<<`; "" if there is none."""
+        return self.source_tokenizer.language_tag(text)
+
     @property
     def precision(self) -> Precision:
         """The precision of the engine's weights."""
@@ -181,7 +193,7 @@ class Translator:
             aligner,
             longest_source=self._splitter.longest_source,
             unknown=self.source_tokenizer.unk_id,
-            copies=self.bundle.copy_statistics,
+            known_signs=self.known_signs_of(self.bundle),
             checks_codes=self.splits_sentences,  # a model of strings may write them otherwise
         )
 
@@ -353,7 +365,7 @@ class Translator:
         for number, segment in enumerate(segments):
             if number and blank:
                 yield blank
-            if segment.request.constraints:
+            if segment.request.constraints or find_spans(segment.text, PLACEHOLDERS):
                 (translation,) = self.translate_segments([segment])
                 if translation is None:
                     raise self._splitter.refusal(segment, 1)

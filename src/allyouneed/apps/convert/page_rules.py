@@ -19,7 +19,7 @@ from ...config.language_tags import primary_language
 from ...decode import SURE
 from ...text import letter_case, sentences, spans
 from ...text.tokenizer import Tokenizer
-from ...translator import Translator, constraints, repetition
+from ...translator import Translator, constraints, placeholders, repetition
 from ...translator.constrained import WIDEST
 from ...translator.generation import NEARLY
 from ...translator.segment_translator import TRIES
@@ -40,8 +40,12 @@ def page_rules() -> dict[str, Any]:
     return {
         "kinds": SPANS,
         "spans": [[kind, _pattern(one)] for kind in SPANS for one in spans.PATTERNS[kind]],
-        "ordinary": "".join(sorted(spans.ORDINARY)),
         "around": spans.AROUND,
+        "apart": spans.APART,
+        "amount": _pattern(spans.AMOUNT, "gu"),
+        "edges": placeholders.EDGES,
+        "brackets": placeholders.BRACKETS,
+        "signsAndSpans": _pattern(placeholders.SIGNS_AND_SPANS, "gu"),
         "enough": spans.ENOUGH,
         "nearlyAlways": spans.NEARLY_ALWAYS,
         "often": spans.OFTEN,
@@ -94,7 +98,7 @@ def bundle_rules(bundle: Bundle) -> dict[str, Any]:
         "longestRepetition": bundle.longest_repetition,
         "copied": decode.copy_spans or constraints.copied_kinds(copies),
         "mustCopy": bool(decode.copy_spans),
-        "copies": asdict(copies),
+        "copies": asdict(copies) | {"signs": Translator.known_signs_of(bundle)},
         "capitals": asdict(bundle.case_statistics),
         "copyUntranslatable": decode.copy_untranslatable,
         "recase": decode.recase,

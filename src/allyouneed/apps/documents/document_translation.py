@@ -3,16 +3,18 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from ...errors import InputError
 from ...text.sentences import CharSpan, gap_between, sentence_spans, whole_span
-from ...text.spans import is_in_word, iter_spans
+from ...text.spans import iter_spans
 from ...translator import Translator
 from ...translator.constraints import codes_differ, spans_differ
+from ...translator.placeholders import touching
+from ...translator.split_texts import with_tag
 from ...translator.translation import Flag, Translation
 from . import Document, Mark, TranslationUnit, UnitTranslation
 from .inline import WordLink, place_sentence_marks
@@ -63,15 +65,22 @@ class DocumentTranslation:
 class DocumentPlan(NamedTuple):
     """A document's sentences to translate, none twice: from units with tags, which need alignments, and from the rest.
 
-    `sentences` are each unit's, as characters of its text; none for a unit that is kept. `target_language` says
-    if blanks belong between their translations.
+    `sentences` are those of each unit, as characters of its text; none for a unit that is kept. `tags` are the tags of
+    the target language that units begin with, which the model reads before each of their sentences.
+    `target_language` says whether blanks belong between their translations.
     """
 
     document: Document
     sentences: tuple[tuple[CharSpan, ...], ...]
-    aligned: tuple[str, ...]
-    plain: tuple[str, ...]
+    tags: tuple[str, ...]
+    aligned: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
     target_language: str = ""
+
+    def texts(self) -> Iterator[list[str]]:
+        """List what the model reads of each unit: its sentences."""
+        for unit, spans, tag in zip(self.document.units, self.sentences, self.tags, strict=True):
+            yield [with_tag(unit.text[start:end], tag) for start, end in spans]
 
 
 def translate_document(
@@ -90,7 +99,9 @@ def translate_document(
     the model cannot read; with `skip_refused` its unit stays untranslated.
     """
     splits_sentences = getattr(translator, "splits_sentences", True)
-    plan = plan_document(document, getattr(translator, "languages", ("", "")), split_sentences=splits_sentences)
+    languages = getattr(translator, "languages", ("", ""))
+    tag_of = getattr(translator, "language_tag", _no_tag)
+    plan = plan_document(document, languages, split_sentences=splits_sentences, tag_of=tag_of)
     answers = translate_plan(plan, translator, skip_refused=skip_refused)
     return finish_document(plan, answers, min_confidence=min_confidence)
 
@@ -128,21 +139,27 @@ def locate_refusal(plans: Iterable[DocumentPlan], texts: Sequence[str], error: I
     """Refuse one of `texts`, which `error.line` counts from 1, with the key of the first unit that it is in."""
     sentence = texts[error.line - 1] if error.line else None
     units = (
-        unit
-        for plan in plans
-        for unit, spans in zip(plan.document.units, plan.sentences, strict=True)
-        if any(unit.text[start:end] == sentence for start, end in spans)
+        unit for plan in plans for unit, some in zip(plan.document.units, plan.texts(), strict=True) if sentence in some
     )
     key = next((unit.key for unit in units if unit.key), "") if sentence is not None else ""
     return InputError(f"{key}: {error}" if key else str(error))
 
 
+def _no_tag(text: str) -> str:
+    return ""
+
+
 def plan_document(
-    document: Document, languages: tuple[str, str] = ("", ""), *, split_sentences: bool = True
+    document: Document,
+    languages: tuple[str, str] = ("", ""),
+    *,
+    split_sentences: bool = True,
+    tag_of: Callable[[str], str] = _no_tag,
 ) -> DocumentPlan:
     """Find the texts of a document to translate: the sentences of its units, or the units as a whole.
 
-    `languages` are source and target; the target that the document was read with has precedence.
+    `languages` are source and target; the target that the document was read with goes before. `tag_of` tells with which
+    tag of the target language a text begins, as `Translator.language_tag` does.
     """
     spans = tuple(
         () if unit.translation is not None or _has_too_many_tags(unit)
@@ -151,11 +168,12 @@ def plan_document(
         else whole_span(unit.text)
         for unit in document.units
     )  # fmt: skip
+    tags = tuple(tag_of(unit.text) for unit in document.units)
+    plan = DocumentPlan(document, spans, tags, target_language=document.target_language or languages[1])
     aligned, plain = dict[str, None](), dict[str, None]()
-    for unit, some in zip(document.units, spans, strict=True):
-        (aligned if unit.marks else plain).update(dict.fromkeys(unit.text[start:end] for start, end in some))
-    target = document.target_language or languages[1]
-    return DocumentPlan(document, spans, tuple(aligned), tuple(text for text in plain if text not in aligned), target)
+    for unit, texts in zip(document.units, plan.texts(), strict=True):
+        (aligned if unit.marks else plain).update(dict.fromkeys(texts))
+    return plan._replace(aligned=tuple(aligned), plain=tuple(text for text in plain if text not in aligned))
 
 
 def finish_document(
@@ -168,8 +186,9 @@ def finish_document(
     review: list[ReviewItem] = []
     results: list[UnitTranslation | None] = []
     kept = refused = 0
-    for number, (unit, spans) in enumerate(zip(plan.document.units, plan.sentences, strict=True)):
-        parts = [answers[unit.text[start:end]] for start, end in spans]
+    units = zip(plan.document.units, plan.sentences, plan.tags, plan.texts(), strict=True)
+    for number, (unit, spans, tag, texts) in enumerate(units):
+        parts = [answers[text] for text in texts]
         errors = [part for part in parts if isinstance(part, InputError)]
         result = None
         if unit.translation is None and _has_too_many_tags(unit):
@@ -188,6 +207,7 @@ def finish_document(
                 [part for part in parts if isinstance(part, Translation)],
                 min_confidence,
                 plan.target_language,
+                tag,
             )
             if problem := plan.document.problem(number, result):
                 refused += 1
@@ -199,9 +219,9 @@ def finish_document(
     left_out = plan.document.left_out
     review += [ReviewItem(one.key, one.text, None, (one.reason,)) for one in left_out]
     refused += len(left_out)
-    units = len(results) + len(left_out)
+    count = len(results) + len(left_out)
     return DocumentTranslation(
-        plan.document.write(results), units, units - kept - refused, kept, refused, tuple(review)
+        plan.document.write(results), count, count - kept - refused, kept, refused, tuple(review)
     )
 
 
@@ -237,27 +257,32 @@ def unit_translation(
     parts: Sequence[Translation],
     min_confidence: float,
     target_language: str = "",
+    language_tag: str = "",
 ) -> UnitTranslation:
-    """Make a unit from the translations of its sentences, `spans` of its text, and the reasons for a review."""
+    """Make a unit from the translations of its sentences, `spans` of its text, and the reasons for a review.
+
+    The text begins with the `language_tag`, which no translation has.
+    """
     text = ""
     marks: list[Mark] = []
     position = 0
     remaining = _marks_by_sentence(unit.marks, spans)
-    for (start, end), one, (before, inside) in zip(spans, parts, remaining[:-1], strict=True):
-        part = one if one.is_sure else replace(one, text=_separate_placeholders(one.source, one.text))
+    for (start, end), part, (before, inside) in zip(spans, parts, remaining[:-1], strict=True):
         target = part.text.strip()
         gap = gap_between(unit.text[position:start], target_language) if position else unit.text[:start]
         marks += [mark._replace(at=len(text) + min(mark.at - position, len(gap))) for mark in before]
         text += gap
         local = [mark._replace(at=mark.at - start) for mark in inside]
-        placed = place_sentence_marks(unit.text[start:end], local, target, _word_links(part), unit.opaque)
+        links = _word_links(part, unit.text[start:end])
+        placed = place_sentence_marks(unit.text[start:end], local, target, links, unit.opaque)
         marks += [mark._replace(at=len(text) + mark.at) for mark in placed]
         text += target
         position = end
     marks += [mark._replace(at=len(text) + mark.at - position) for mark in remaining[-1][0]]
     text += unit.text[position:]
     marks = list(_outside_spans(unit, text, marks))
-    return UnitTranslation(text, tuple(marks), tuple(_reasons(unit, text, marks, parts, min_confidence)))
+    reasons = _reasons(unit, text, marks, parts, min_confidence, language_tag)
+    return UnitTranslation(text, tuple(marks), tuple(reasons))
 
 
 def _marks_by_sentence(marks: Sequence[Mark], spans: Sequence[CharSpan]) -> list[tuple[list[Mark], list[Mark]]]:
@@ -299,8 +324,13 @@ def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> t
     return tuple(moved)
 
 
-def _word_links(part: Translation) -> list[WordLink]:
+def _word_links(part: Translation, sentence: str) -> list[WordLink]:
     """Return the alignment of a sentence, with words counted as the document's texts have them."""
+    before = len(part.source.split()) - len(sentence.split())  # a tag of the target language that only the model reads
+    return [(i - before, j) for i, j in _links_as_read(part) if i >= before]
+
+
+def _links_as_read(part: Translation) -> list[WordLink]:
     words, target_words = part.source.split(), part.text.split()
     if part.alignment is None:
         return [(i, i) for i in range(len(words))] if part.source.strip() == part.text.strip() else []
@@ -328,10 +358,16 @@ def _copied_words(words: Sequence[str], target_words: Sequence[str]) -> list[Wor
 
 
 def _reasons(
-    unit: TranslationUnit, text: str, marks: Sequence[Mark], parts: Sequence[Translation], min_confidence: float
+    unit: TranslationUnit,
+    text: str,
+    marks: Sequence[Mark],
+    parts: Sequence[Translation],
+    min_confidence: float,
+    language_tag: str,
 ) -> Iterator[str]:
     flags = {flag for part in parts for flag in part.flags}
     source, target = _without_opaque(unit.text, unit.marks, unit.opaque), _without_opaque(text, marks, unit.opaque)
+    source = source.removeprefix(language_tag)
     if (
         spans_differ(source, target, _KEPT_SPANS)
         or codes_differ(source, target)
@@ -339,7 +375,7 @@ def _reasons(
     ):
         flags.add("wrong_spans")  # whatever the search was told to copy
     yield from (reason for flag, reason in _REASONS.items() if flag in flags)
-    if _touching(text) - _touching(unit.text):
+    if touching(text) - touching(unit.text):
         yield "a placeholder touches a word"
     yield from unit.reasons
     if any(part.source.strip() and not part.text.strip() for part in parts):
@@ -360,43 +396,6 @@ def _without_opaque(text: str, marks: Sequence[Mark], opaque: Collection[int]) -
             parts.append(text[position : mark.at])
             position = ends[mark.tag]
     return " ".join([*parts, text[position:]])
-
-
-def _separate_placeholders(source: str, text: str) -> str:
-    """Put a blank where a placeholder touches a word, or the end of a sentence, unless the source has it so."""
-    as_in_source = {(span, side) for span, *sides in _touching(source) for side, touches in enumerate(sides) if touches}
-    in_source = {span.text for span in iter_spans(source, ("placeholders",))}
-    parts: list[str] = []
-    position = 0
-    for span in iter_spans(text, ("placeholders",)):
-        touches = _touched_sides(text, *span.bounds, position)
-        gaps = [
-            " " if span.text in in_source and touches[side] and (span.text, side) not in as_in_source else ""
-            for side in (0, 1)
-        ]
-        parts += [text[position : span.start], gaps[0], span.text, gaps[1]]
-        position = span.end
-    return "".join([*parts, text[position:]])
-
-
-def _touching(text: str) -> Counter[tuple[str, bool, bool]]:
-    """Count the placeholders that have no blank around them: each with the sides where that is so."""
-    touching = Counter[tuple[str, bool, bool]]()
-    before = 0
-    for span in iter_spans(text, ("placeholders",)):
-        sides = _touched_sides(text, *span.bounds, before)
-        touching[span.text, *sides] += any(sides)
-        before = span.end
-    return +touching
-
-
-def _touched_sides(text: str, start: int, end: int, before: int) -> tuple[bool, bool]:
-    """Return True if a word is directly before some characters, and True if a word is directly after.
-
-    Before them, the end of a sentence or clause also counts, and so does another placeholder, which ends at `before`.
-    """
-    follows = start > 0 and (start == before or is_in_word(text[start - 1]) or text[start - 1] in ".,;:!?")
-    return follows, end < len(text) and is_in_word(text[end])
 
 
 def _empty_tags(text: str, marks: Sequence[Mark]) -> set[int]:

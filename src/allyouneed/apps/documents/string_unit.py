@@ -19,8 +19,9 @@ from .text_ends import continues
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 _LINE = re.compile(r"[^\r\n]+")
-_INDENT = re.compile(r"[ \t>]*")
-_MARKED = re.compile(r"[ \t>]*(?:(?:[-–—*•·+]|\d{1,3}[.)])[ \t]+)?")
+# Blanks and the marks of quotations, but not the tag of a language, >>ita<<.
+_INDENT = re.compile(r"(?:[ \t]|>(?!>?[\w-]+<<))*")
+_MARKED = re.compile(rf"{_INDENT.pattern}(?:(?:[-–—*•·+]|\d{{1,3}}[.)])[ \t]+)?")
 _COLUMN = re.compile(r"\S(?:(?! {3,}|\t).)*(?<=\S)")
 _NARROWEST = 40  # characters; lines of poems, addresses and tables are shorter than wrapped prose
 

@@ -72,11 +72,15 @@ class SentencesRequest(NativeBody):
 
 
 class Sentence(BaseModel):
-    """A sentence; `before` is what stands before it in the text, and `gap` what belongs before its translation."""
+    """A sentence; `before` is what stands before it in the text, and `gap` what belongs before its translation.
+
+    `tag` is that of the target language, if its text begins with one: `>>ita<<`. Each sentence needs it.
+    """
 
     text: str
     before: str
     gap: str
+    tag: str
 
 
 class SentencesAnswer(BaseModel):
@@ -126,8 +130,9 @@ async def find_sentences(body: SentencesRequest, server: Server, client: Admitte
         found: list[list[dict[str, str]]] = [[] for _ in split.texts]
         for number, (text, spans) in enumerate(zip(split.texts, split.spans, strict=True)):
             place = 0
+            tag = translator.language_tag(text)
             for (start, end), gap in zip(spans, split.gaps(number), strict=False):  # the last gap is at the end
-                found[number].append({"text": text[start:end], "before": text[place:start], "gap": gap})
+                found[number].append({"text": text[start:end], "before": text[place:start], "gap": gap, "tag": tag})
                 place = end
         return found
 

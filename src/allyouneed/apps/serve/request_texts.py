@@ -145,10 +145,15 @@ async def translate_markup(
     server: ServerState, key: ModelKey, texts: Sequence[str], options: TranslationOptions, markup: Markup
 ) -> list[Answer]:
     """Translate texts with tags, which go where the alignment puts them. They have no alternatives."""
-    split_sentences = options.split_sentences and await server.scheduler.splits_sentences(key)
+    translator = await server.scheduler.translator(key)
 
     def plan(text: str) -> DocumentPlan:
-        return plan_document(markup.read(text, key), (key.source, key.target), split_sentences=split_sentences)
+        return plan_document(
+            markup.read(text, key),
+            (key.source, key.target),
+            split_sentences=options.split_sentences and translator.splits_sentences,
+            tag_of=translator.language_tag,
+        )
 
     plans = [await asyncio.to_thread(plan, text) for text in texts]
     count_texts(all_sentences(plans))

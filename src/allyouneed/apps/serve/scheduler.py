@@ -81,7 +81,7 @@ class Scheduler:
                 self._freed.clear()
                 await self._freed.wait()
             with self._accept(len(texts)):
-                request = QueuedRequest(await self._translator(key), options)
+                request = QueuedRequest(await self.translator(key), options)
                 try:
                     return await self._translate(request, texts)
                 finally:
@@ -111,10 +111,6 @@ class Scheduler:
             stopped.set()
             job.cancel()
 
-    async def splits_sentences(self, key: ModelKey) -> bool:
-        """Whether the model of a pair translates sentence by sentence."""
-        return (await self._translator(key)).splits_sentences
-
     async def run(self, key: ModelKey, function: Callable[[Translator], _Result]) -> _Result:
         """What `function` returns for the translator of a pair: for work that shares no batch. It runs in a thread."""
 
@@ -124,7 +120,7 @@ class Scheduler:
 
         with self._accept(1):
             async with within(self._timeout):
-                translator = await self._translator(key)
+                translator = await self.translator(key)
                 return await asyncio.get_running_loop().run_in_executor(self._side_jobs, work, translator)
 
     @contextmanager
@@ -145,7 +141,8 @@ class Scheduler:
     def _is_full(self, count: int) -> bool:
         return bool(self._accepted) and self._accepted + count > self._max_queue
 
-    async def _translator(self, key: ModelKey) -> Translator:
+    async def translator(self, key: ModelKey) -> Translator:
+        """Return the translator of a pair, whose model is loaded if it is not."""
         model = self.models.loaded(key)
         if model is None:
             model = await asyncio.to_thread(self.models.load, key)

@@ -140,9 +140,16 @@ async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[
 
 async def _plan(server: ServerState, document: Document, source: str, target: str) -> DocumentPlan:
     """What of a document is to be translated; a source language that is "" is not known yet."""
-    is_known = source and not server.models.is_same(source, target)
-    splits = not is_known or await server.scheduler.splits_sentences(server.models.pair(source, target))
-    return await asyncio.to_thread(plan_document, document, (source, target), split_sentences=splits)
+    if not source or server.models.is_same(source, target):
+        return await asyncio.to_thread(plan_document, document, (source, target))
+    translator = await server.scheduler.translator(server.models.pair(source, target))
+    return await asyncio.to_thread(
+        plan_document,
+        document,
+        (source, target),
+        split_sentences=translator.splits_sentences,
+        tag_of=translator.language_tag,
+    )
 
 
 async def translate_upload(

@@ -6,7 +6,6 @@ class Constraints {
     Object.assign(this, { kinds: copied, mustCopy, tokenizer });
     const pieces = tokenizer.names.map((_, id) => tokenizer.piece(id));
     const idsWhere = (test) => new Set(pieces.flatMap((piece, id) => (piece && test(piece) ? [id] : [])));
-    const isInWord = (letter) => letter !== "_" && RULES.inWord.test(letter);
     const first = (piece) => String.fromCodePoint(piece.codePointAt(0));
     const last = (piece) => [...piece.slice(-2)].at(-1);
     const isPlain = (piece) => !SPECIALS.includes(piece);

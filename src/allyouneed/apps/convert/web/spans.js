@@ -56,8 +56,7 @@ function untranslatable(text) {
 
 class Copies {
   constructor({ alone, inside, signs }) {
-    Object.assign(this, { alone, inside, signs });
-    this.known = new Set([...RULES.ordinary, ...signs]);
+    Object.assign(this, { alone, inside, known: new Set(signs) });
   }
 
   // Whether a text needs no translation and is of a kind that the training pairs often copied.
@@ -81,12 +80,14 @@ class Copies {
     return Boolean(part) && part.same < part.seen;
   }
 
-  // Runs between blanks with a sign that the training sources lack.
+  // Runs between blanks with a sign that is not known, outside of what is copied and of amounts.
   foreignRuns(text) {
-    if (!this.signs) return [];
-    const isForeign = (character) => /[\p{P}\p{S}]/u.test(character) && !this.known.has(character);
-    const runs = text.split(/\s+/).filter((run) => [...run].some(isForeign));
-    return runs.map((run) => stripped(run, RULES.around));
+    if (!this.known.size) return [];
+    const isForeign = (character) => /[\p{P}\p{S}\p{Co}]/u.test(character) && !this.known.has(character);
+    const amounts = [...text.matchAll(RULES.amount)].map(({ 0: amount, index: start }) => ({ start, end: start + amount.length }));
+    const rest = blanked(blanked(text, findSpans(text, RULES.apart), "a"), amounts, "a");
+    const runs = [...rest.matchAll(/\S+/g)].filter(([run]) => [...run].some(isForeign));
+    return runs.map(({ 0: run, index }) => stripped(text.slice(index, index + run.length), RULES.around));
   }
 }
 
@@ -100,6 +101,17 @@ function strippedAtEnd(text, signs) {
   let end = text.length;
   while (end && signs.includes(text[end - 1])) end--;
   return text.slice(0, end);
+}
+
+// The text with a sign for each character in these places, which do not overlap.
+function blanked(text, places, sign) {
+  let position = 0;
+  const parts = places.map(({ start, end }) => {
+    const part = text.slice(position, start) + sign.repeat(end - start);
+    position = end;
+    return part;
+  });
+  return parts.join("") + text.slice(position);
 }
 
 // How often each of some strings occurs.
@@ -122,12 +134,82 @@ function spansDiffer(source, target, kinds) {
 
 // Whether a target has lost a number or a word that is a code, or has a sign of codes more or less often.
 function codesDiffer(source, target) {
-  const runs = (text) => countOf([...text.matchAll(RULES.codeRun)].map(([run]) => strippedAtEnd(run, RULES.around)));
-  const times = (text, sign) => text.split(sign).length;
-  if (isMissing(runs(source), runs(target)) || [...RULES.codeSigns].some((sign) => times(source, sign) !== times(target, sign))) return true;
+  const codes = [...source.matchAll(RULES.codeRun)].map(([run]) => strippedAtEnd(run, RULES.around));
+  if (runsAreLost([...codes, ...signedRuns(source)], source, target)) return true;
+  if ([...RULES.codeSigns].some((sign) => timesIn(source, sign) !== timesIn(target, sign))) return true;
   const [numbers, targetNumbers] = [source, target].map(numberParts);
   const isLost = (read) => isMissing(countOf(numbers.flatMap(read)), countOf(targetNumbers.flatMap(read)));
   return isLost((parts) => [parts.join("")]) && isLost((parts) => parts);
+}
+
+const timesIn = (text, part) => text.split(part).length;
+
+// Whether a target has one of some runs of its source less often, whatever blanks and widths its signs have.
+function runsAreLost(runs, source, target) {
+  const squeezed = (text) => text.normalize("NFKC").replace(/\s+/g, "");
+  const [from, to] = [source, target].map(squeezed);
+  return runs.map(squeezed).some((run) => timesIn(from, run) > timesIn(to, run));
+}
+
+// Whether letters are directly before and after a place; the underscore is none.
+const isInWord = (letter) => letter !== "_" && RULES.inWord.test(letter);
+const touchesBefore = (text, start) => start > 0 && isInWord([...text.slice(Math.max(0, start - 2), start)].at(-1));
+const touchesAfter = (text, end) => end < text.length && isInWord(String.fromCodePoint(text.codePointAt(end)));
+
+// The runs of copied spans and signs without a word, as translator/placeholders.py finds them.
+function signedRuns(text) {
+  const masked = blanked(text, findSpans(text, RULES.apart), "\0");
+  return [...masked.matchAll(RULES.signsAndSpans)].filter(([run]) => run.includes("\0")).flatMap(({ 0: whole, index }) => {
+    let run = whole;
+    if (touchesBefore(text, index)) run = run.slice(run.indexOf("\0"));
+    if (touchesAfter(text, index + whole.length)) run = run.slice(0, run.lastIndexOf("\0") + 1);
+    const inner = withoutEdges(run);
+    const start = index + whole.indexOf(run) + run.indexOf(inner);
+    return stripped(inner, "\0") ? [text.slice(start, start + inner.length)] : [];
+  });
+}
+
+function withoutEdges(run) {
+  const surplus = new Map(); // how many of these signs have no partner
+  for (const [opening, closing] of RULES.brackets) {
+    const difference = timesIn(run, opening) - timesIn(run, closing);
+    surplus.set(opening, difference).set(closing, -difference);
+  }
+  const isEdge = (sign, side) => {
+    const isSurplus = RULES.brackets.some((pair) => pair[side] === sign) && surplus.get(sign) > 0;
+    if (isSurplus) surplus.set(sign, surplus.get(sign) - 1);
+    return isSurplus || RULES.edges.includes(sign);
+  };
+  let [start, end] = [0, run.length];
+  while (start < end && isEdge(run[start], 0)) start++;
+  while (start < end && isEdge(run[end - 1], 1)) end--;
+  return run.slice(start, end);
+}
+
+// Placeholders, each with whether a word is directly before and after it. Before it, the end of a clause counts too, and
+// another placeholder.
+function touchedSides(text) {
+  let before = 0;
+  return findSpans(text, ["placeholders"]).map((span) => {
+    const { start, end } = span;
+    const follows = start > 0 && (start === before || touchesBefore(text, start) || ".,;:!?".includes(text[start - 1]));
+    before = end;
+    return { ...span, sides: [follows, touchesAfter(text, end)] };
+  });
+}
+
+// A translation with a blank where a placeholder touches a word, as not in the source.
+function separatePlaceholders(source, text) {
+  const there = touchedSides(source);
+  let position = 0;
+  const parts = touchedSides(text).map(({ text: span, start, end, sides }) => {
+    const same = there.filter((one) => one.text === span);
+    const gaps = sides.map((touches, side) => (same.length && touches && !same.some((one) => one.sides[side]) ? " " : ""));
+    const part = text.slice(position, start) + gaps[0] + span + gaps[1];
+    position = end;
+    return part;
+  });
+  return parts.join("") + text.slice(position);
 }
 
 // The numbers outside of other spans, in figures of ASCII, in the parts between their signs.

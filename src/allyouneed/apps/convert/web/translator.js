@@ -56,7 +56,7 @@ class Translator {
   translateText(text, options = {}) {
     const { sentences, gaps } = splitText(withoutMark(text), this.splitting);
     const tag = this.source.languageTag(text); // each sentence is translated alone, and needs it
-    const results = sentences.map((sentence, i) => this.translate(i && tag ? `${tag} ${sentence}` : sentence, options));
+    const results = sentences.map((sentence) => this.translate(sentence.startsWith(tag) ? sentence : `${tag} ${sentence}`, options));
     const flags = joinFlags(results);
     if (!results.every((one) => one.flags.includes("copied"))) flags.delete("copied");
     return { text: gaps.map((gap, i) => gap + (results[i]?.text ?? "")).join(""), flags: [...flags], sentences, results };
@@ -121,10 +121,11 @@ class Translator {
     const { hypotheses, beam, encoderAttention } = this.searchForSpans(text, source, request, found);
     const [best] = hypotheses;
     const translation = this.writtenBy(best, text);
-    const isLost = isMissing(countOf(this.copies.foreignRuns(text)), countOf(this.copies.foreignRuns(translation)));
+    const untagged = text.slice(this.source.languageTag(text).length);
+    const isLost = runsAreLost(this.copies.foreignRuns(untagged), untagged, translation);
     const flags = {
       repeats,
-      wrong_spans: isLost || this.constraints.differ(text, translation) || (this.rules.splitting.split && codesDiffer(text, translation)),
+      wrong_spans: isLost || this.constraints.differ(text, translation) || (this.rules.splitting.split && codesDiffer(untagged, translation)),
       unfinished: !best.finished,
       long: source.length > this.rules.longestSource,
       unknown: this.source.unk !== undefined && source.includes(this.source.unk),
@@ -148,8 +149,13 @@ class Translator {
   }
 
   // The text of a hypothesis. In one with <unk> that is the unknown character of the source, as `Aligner.replace_unknown` says.
-  writtenBy({ ids }, source) {
-    const written = this.target.decode(ids);
+  // One that is not sure gets the blanks beside placeholders that the source has.
+  writtenBy(hypothesis, source) {
+    const text = this.withoutUnknown(this.target.decode(hypothesis.ids), hypothesis.ids, source);
+    return isSure(hypothesis) ? text : separatePlaceholders(source, text);
+  }
+
+  withoutUnknown(written, ids, source) {
     if (!this.rules.replaceUnknown || !ids.includes(this.target.unk)) return written;
     const read = this.source.unknownCharacters(source);
     const replaced = read.reduce((text, character) => text.replace("<unk>", () => character), written);

@@ -12,8 +12,8 @@ const KEPT = 2000; // answers in a cache, which is gone with the page
 
 const sentencesOf = new Map(), translationOf = new Map(); // caches: of a line, and of a sentence, each in its context
 // What is shown, until another text has its first translation: one text, its languages, and its sentences. Each is
-// { source, line, start, gap, translation, chosen, corrected }: the number of its line, its place in the text, what
-// stands before its translation, and the word that the visitor chose, or -1.
+// { source, read, line, start, gap, translation, chosen, corrected }: what the model reads, with a tag of the language; the
+// number of its line, its place in the text, what stands before its translation, and the word that the visitor chose, or -1.
 let shown = { text: "", pair: null, sentences: [] };
 let detected = null; // { text, pair }
 let delay = DELAY; // doubled whenever the server asks to slow down, until it answers again
@@ -100,18 +100,21 @@ async function run(text, on) {
   }
 }
 
-// The sentences of a text: { source, line, start, gap }. The server knows where they end.
+// The sentences of a text: { source, read, line, start, gap }. The server knows where they end.
 async function splitLines(lines, request, signal) {
   const send = (texts) => findSentences({ texts, ...request }, signal);
   const answers = await ask(sentencesOf, JSON.stringify(request), lines.map((line) => line.trim() && line), send);
+  const textTag = answers.find((some) => some?.length)?.[0].tag ?? "";
   let lineStart = 0;
   return lines.flatMap((content, line) => {
     let place = lineStart;
     lineStart += content.length + 1;
-    return (answers[line] ?? []).map(({ text, before, gap }) => {
+    return (answers[line] ?? []).map(({ text, before, gap, tag }) => {
       const start = place + before.length;
       place = start + text.length;
-      return { source: text, line, start, gap };
+      const first = tag || textTag;
+      const read = text.startsWith(first) ? text : `${first} ${text}`;
+      return { source: text, read, line, start, gap };
     });
   });
 }
@@ -151,16 +154,16 @@ async function detectPair(text, signal) {
 async function translateSentences(next, request, on, signal) {
   const context = JSON.stringify(request);
   const show = () => {
-    for (const one of next.sentences) one.translation ??= translationOf.get(context + one.source) ?? null;
+    for (const one of next.sentences) one.translation ??= translationOf.get(context + one.read) ?? null;
     shown = next;
     on.change();
   };
-  const texts = next.sentences.map((one) => one.translation ? "" : one.source);
+  const texts = next.sentences.map((one) => one.translation ? "" : one.read);
   await ask(translationOf, context, texts, (some) => translate({ texts: some, ...request }, signal), show);
   show();
 }
 
-const requestFor = ({ source }) => ({ texts: [source], ...shown.pair, glossary: termsFor(shown.pair.source, shown.pair.target) });
+const requestFor = ({ read }) => ({ texts: [read], ...shown.pair, glossary: termsFor(shown.pair.source, shown.pair.target) });
 
 // Other translations of a sentence that differ from its word `index` on: [{ word, rest, text }], the likeliest first.
 export async function otherWords(sentence, index, signal) {

@@ -1,0 +1,95 @@
+"""Blanks and signs beside placeholders and other copied spans: a translation has those of its source."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from ..text.spans import APART, blanked, is_in_word, iter_spans
+
+KINDS = ("placeholders",)
+# Signs at the ends of a run that belong to the sentence: it may have others in another language.
+EDGES = ".,;:!?…¿¡\"'“”„‘’‚«»‹›。、，．：；？！"
+BRACKETS = ("()", "[]", "{}", "<>", "（）", "【】", "「」")
+OPENING, CLOSING = map("".join, zip(*BRACKETS, strict=True))
+_SPAN = "\0"  # what stands for a character of a span
+SIGNS_AND_SPANS = re.compile(r"[^\w\s]++")
+
+
+def separate_placeholders(source: str, text: str) -> str:
+    """Put a blank where a placeholder of a translation touches a word, or a sentence end, as not in the source."""
+    as_in_source = {(span, side) for span, *sides in touching(source) for side, touches in enumerate(sides) if touches}
+    in_source = {span.text for span in iter_spans(source, KINDS)}
+    parts: list[str] = []
+    position = 0
+    for span in iter_spans(text, KINDS):
+        touches = _touched_sides(text, *span.bounds, position)
+        gaps = [
+            " " if span.text in in_source and touches[side] and (span.text, side) not in as_in_source else ""
+            for side in (0, 1)
+        ]
+        parts += [text[position : span.start], gaps[0], span.text, gaps[1]]
+        position = span.end
+    return "".join([*parts, text[position:]])
+
+
+def touching(text: str) -> Counter[tuple[str, bool, bool]]:
+    """Count the placeholders with no blank beside them: each with the sides where that is so."""
+    found = Counter[tuple[str, bool, bool]]()
+    before = 0
+    for span in iter_spans(text, KINDS):
+        sides = _touched_sides(text, *span.bounds, before)
+        found[span.text, *sides] += any(sides)
+        before = span.end
+    return +found
+
+
+def _touched_sides(text: str, start: int, end: int, before: int) -> tuple[bool, bool]:
+    """Tell whether a word is directly before, and directly after, some characters.
+
+    Before them, the end of a sentence or clause counts too, and another placeholder, which ends at `before`.
+    """
+    follows = start > 0 and (start == before or is_in_word(text[start - 1]) or text[start - 1] in ".,;:!?")
+    return follows, end < len(text) and is_in_word(text[end])
+
+
+def signed_runs(text: str) -> Iterator[str]:
+    """Find the runs of copied spans and signs without a word: `(%name%)`, `{hours}:{minutes}`, `+%d`.
+
+    The signs at their ends that divide sentences, and a bracket without its partner, do not belong to them.
+    """
+    masked = blanked(text, (span.bounds for span in iter_spans(text, APART)), _SPAN)
+    for match in SIGNS_AND_SPANS.finditer(masked):
+        run = match[0]
+        if _SPAN not in run:
+            continue
+        start, end = match.span()
+        if start > 0 and is_in_word(text[start - 1]):
+            run = run[run.index(_SPAN) :]
+        if end < len(text) and is_in_word(text[end]):
+            run = run[: run.rindex(_SPAN) + 1]
+        start += match[0].index(run)
+        inner = _without_edges(run)
+        if inner.strip(_SPAN):
+            start += run.index(inner)
+            yield text[start : start + len(inner)]
+
+
+def _without_edges(run: str) -> str:
+    surplus = {}  # how many of these signs have no partner
+    for opening, closing in BRACKETS:
+        difference = run.count(opening) - run.count(closing)
+        surplus |= {opening: difference, closing: -difference}
+    start = 0
+    end = len(run)
+
+    def is_edge(sign: str, brackets: str) -> bool:
+        is_surplus = sign in brackets and surplus[sign] > 0
+        if is_surplus:
+            surplus[sign] -= 1
+        return is_surplus or sign in EDGES
+
+    while start < end and is_edge(run[start], OPENING):
+        start += 1
+    while start < end and is_edge(run[end - 1], CLOSING):
+        end -= 1
+    return run[start:end]
