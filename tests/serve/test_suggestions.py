@@ -31,6 +31,14 @@ def test_a_suggestion_becomes_a_pair_that_training_reads(path: Path) -> None:
     assert read_pairs(str(path)) == [("Hello", "Ciao"), ('a\nb\t"c"', "d")]
 
 
+def test_what_the_model_wrote_itself_is_not_kept(path: Path) -> None:
+    with client(path) as browser:
+        for better in ("hELLO", " hELLO\n", "hELLO!"):
+            assert browser.post("/suggest", json={**SUGGESTION, "s": better}).json() == {"success": True}
+        assert browser.post("/suggest", json={**SUGGESTION, "q": "refuse!", "s": "b"}).json() == {"success": True}
+    assert read_pairs(str(path)) == [("Hello", "hELLO!"), ("refuse!", "b")]
+
+
 def test_a_model_learns_from_suggestions(path: Path, tmp_path: Path) -> None:
     sizes = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "max_length": 32}
     train = {"steps": 3, "validate_every": 3, "warmup": 1, "threads": 1, "tensorboard": False}

@@ -82,6 +82,9 @@ def test_a_correction_comes_out_as_a_pair(visit: Visitor, suggestions: Path) -> 
     write(page, "a b! c\nd! e\ng")
     page.click("#correct")
     assert page.input_value("#corrected") == "b c! d\ne! f\nh"
+    page.click("#correction button[type=submit]")  # nothing was edited
+    expect(page.locator("#correction")).to_be_hidden()
+    page.click("#correct")
     page.fill("#corrected", "b c! j j\na b\nh")  # a sentence of the first line, and two of the second in one
     page.click("#correction button[type=submit]")
     expect(page.locator("#message")).to_contain_text("Thank you")

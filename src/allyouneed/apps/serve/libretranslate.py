@@ -12,11 +12,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from ...config.language_tags import language_name
+from ...errors import InputError
 from ..documents import readable_endings
 from .access import Client
 from .batching import TranslationOptions
 from .bodies import AnyBody, described, many
-from .languages import Detection
+from .languages import Detection, ModelKey
 from .libretranslate_bodies import (
     DETECTED,
     SETTINGS,
@@ -85,7 +86,7 @@ async def list_languages(server: Server) -> JSONResponse:
 
 @router.post("/suggest", dependencies=[OwnPages], **described(STORED, SuggestBody))
 async def suggest_translation(request: Request, server: Server) -> JSONResponse:
-    """Store a better translation of a text."""
+    """Store a better translation of a text; the model's own is not kept."""
     if server.suggestions is None:
         raise Refusal(403, "Suggestions are disabled on this server.")
     body, client = await read_libre(request, server, SuggestBody)
@@ -94,9 +95,19 @@ async def suggest_translation(request: Request, server: Server) -> JSONResponse:
     refuse_too_much([body.q, body.s], server.config)
     models = server.models
     key = models.pair(require_code(body.source, models), require_code(body.target, models))
-    server.access.charge(client)
-    await asyncio.to_thread(server.suggestions.add, body.q, body.s, *key)
+    server.access.charge(client, characters=len(body.q))
+    if not await _is_unedited(server, key, body.q, body.s):
+        await asyncio.to_thread(server.suggestions.add, body.q, body.s, *key)
     return JSONResponse({"success": True})
+
+
+async def _is_unedited(server: ServerState, key: ModelKey, text: str, suggestion: str) -> bool:
+    """Return True if a suggestion is what the model writes: learning it would only confirm the model's errors."""
+    try:
+        (answer,) = await translate_each(server, [text], [key.source], key.target, TranslationOptions())
+    except InputError:
+        return False  # the model cannot read the text
+    return suggestion.split() == answer.text.split()
 
 
 @router.get("/frontend/settings", **described(SETTINGS))
