@@ -1,4 +1,4 @@
-"""The commands. A call imports the module of its own command alone, and PyTorch only if that computes with it."""
+"""The commands. A call imports only the module of its own command, and PyTorch only if that computes with it."""
 
 import atexit
 import errno
@@ -33,7 +33,7 @@ GROUPS = {"keys": ("serve", "keys"), "suggestions": ("serve", "suggestions")}
 
 
 def make_app(words: Sequence[str] = ()) -> typer.Typer:
-    """Make the program: with all commands, or with the one that a call of these `words` runs."""
+    """Make the program: with all commands, or only with the command that a call of these `words` runs."""
     app = typer.Typer(
         name="allyouneed",
         cls=CommandGroup,
@@ -77,7 +77,7 @@ def main() -> None:
     (--skip-refused), 130 stopped by Ctrl-C, 143 stopped by SIGTERM, 141 the reader of the output closed it.
     """
     _let_waiting_threads_sleep()
-    atexit.register(gc.freeze)  # else the end of the process takes 0.4 s to collect what PyTorch has defined
+    atexit.register(gc.freeze)  # else the end of the process takes 0.4 s to collect PyTorch's objects
     CommonOptions.debug = False
     open_closed_streams()
     set_encodings()
@@ -133,7 +133,7 @@ def _leave_misused(error: Any) -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    """A warning for the user is one line, without the place in the program, and is shown once."""
+    """Show a warning for the user in one line, without the place in the program, and once."""
     if issubclass(category, UserWarning):
         _show_once(f"allyouneed: {message}")
     else:
@@ -147,12 +147,12 @@ def _show_once(line: str) -> None:
 
 
 def _command_words(context: Any) -> list[str]:
-    """The words of a command after the name of the program, as in "keys add"."""
+    """Return the words of a command after the name of the program, as in "keys add"."""
     return [*_command_words(context.parent), context.info_name] if context and context.parent else []
 
 
 def _setting_meant(error: Any) -> str:
-    """The setting that an unknown option probably means, of those that the command takes among its arguments."""
+    """Suggest the setting that an unknown option probably means, if the command takes settings among its arguments."""
     from ...config import DecodeConfig, full_names
     from ...config.suggest import suggestion
 
@@ -166,7 +166,7 @@ def _setting_meant(error: Any) -> str:
 
 
 def _models_here(words: list[str]) -> str:
-    """What could be the model of a command that was called without one."""
+    """Suggest models for a command that was called without one."""
     from ...bundle import list_bundles
 
     folders = list_bundles()[:10]

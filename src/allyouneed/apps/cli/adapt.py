@@ -22,7 +22,7 @@ TITLES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdaptOptions:
-    """What `allyouneed adapt` is told."""
+    """The options of `allyouneed adapt`."""
 
     bundle: BundleFolder
     corrections: Annotated[
@@ -131,7 +131,7 @@ def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequenc
 
 
 def _changed(pairs: "Sequence[Pair]", folder: Path) -> "Sequence[Pair]":
-    """The corrections that differ from what the model says, greedily or as it is set to search."""
+    """Return the corrections that differ from the model's translations, greedy or with its own settings."""
     from ...bundle import Bundle
     from ...errors import InputError
     from ...evaluation.model_scores import greedy_translator

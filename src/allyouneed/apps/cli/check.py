@@ -70,7 +70,7 @@ def _save_baseline(bundle: Path, texts: Path) -> None:
 
 
 def _results(bundle: Path | None, config: str | None) -> "Iterable[CheckResult]":
-    """Check a bundle, or an untrained model of a recipe, one result after the other."""
+    """Check a bundle, or an untrained model of a recipe, and yield each result."""
     from ...config import Recipe
     from ...recipes import recipe_path
     from ..check import check_bundle, check_recipe

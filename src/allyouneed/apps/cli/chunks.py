@@ -23,7 +23,7 @@ class Chunk:
     """Consecutive lines without surrounding spaces; the first one is line number `first` of the input.
 
     `refused` maps line numbers to the reason of the refusal; a line that cannot be decoded is an empty string.
-    `rows` are the rows of the output, without those from the line on whose `error` ends the input.
+    `rows` are the rows of the output; `error` ends the input, and the line that caused it and later lines have no rows.
     """
 
     first: int
@@ -34,7 +34,9 @@ class Chunk:
 
 
 def is_typed_text(file: str) -> bool:
-    """Whether an argument is a text, not the name of a file: there is no such file, and it does not look like one."""
+    """Return True if an argument is a text, not the name of a file: no such file exists, and it does not look like a
+    name.
+    """
     looks_like_one = re.fullmatch(r"\S*(/\S*|\.[A-Za-z]\w{0,9})", file)
     return file != "-" and not looks_like_one and not os.path.lexists(file)
 
@@ -42,9 +44,9 @@ def is_typed_text(file: str) -> bool:
 def read_chunks(
     file: str, *, size: int, live: bool = False, skip_refused: bool = False, text: str | None = None
 ) -> Iterator[Chunk]:
-    """The lines of a file, plain or compressed, or of standard input ("-"), `size` at a time.
+    """Yield the lines of a file, plain or compressed, or of standard input ("-"), `size` at a time.
 
-    Of a `text`, which is read instead, all lines are one chunk.
+    If a `text` is given, it is read instead, and all its lines are one chunk.
     With `live`, the lines of standard input and of a pipe are yielded as they arrive, in chunks of any size.
     Only a line feed (or CR LF) ends a line. A line that is not UTF-8, has zero bytes or is too long is the error of the
     last chunk; with `skip_refused` its chunk records it instead.
@@ -71,7 +73,9 @@ def read_chunks(
 
 
 def _raw_chunks(file: str, size: int, live: bool, *, endless: bool) -> Iterator[list[bytes]]:
-    """Lines as bytes. Of a line that is too long the beginning is kept; without `endless`, it is the last line."""
+    """Yield lines as bytes. Only the beginning of a line that is too long is kept; without `endless`, it is the last
+    line.
+    """
     lines, rest, is_first = list[bytes](), b"", True
     with _standard_input() if file == "-" else opened(Path(file)) as stream:
         # read1 returns the bytes that are available, so that a slow writer gets its answers at once.
@@ -110,7 +114,7 @@ def _decoded(line: bytes, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """What a row has, as the options of `translate` say."""
+    """The contents of a row, as the options of `translate` say."""
 
     prefix: str
     alternatives: int
@@ -120,7 +124,8 @@ class RowOptions:
 
 
 def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable[[Chunk], Chunk]:
-    """A function that adds a row for each line to a chunk, in this process or another, with the translator of `load`.
+    """Make a function that adds a row for each line to a chunk, here or in another process, with the translator of
+    `load`.
 
     A line that is refused is recorded with `skip_refused`; otherwise the rows end before it, and the chunk has its
     error.
@@ -149,7 +154,7 @@ def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable
 
 
 def as_text(translation: "Translation") -> str:
-    """The text, its alternatives and its alignment, separated by tabs."""
+    """Write the text, its alternatives and its alignment, separated by tabs."""
     # A line break or a tab inside a translation would shift the following lines or columns.
     texts = [translation.text, *(other.text for other in translation.alternatives)]
     columns = [text.replace("\t", " ") if len(texts) > 1 or translation.alignment else text for text in texts]
@@ -159,7 +164,9 @@ def as_text(translation: "Translation") -> str:
 
 
 def as_json(translation: "Translation", *, error: str | None = None) -> str:
-    """A JSON object; its units are those that an alignment counts. `error` is the reason of a refusal."""
+    """Write a translation as a JSON object; its units are the ones that an alignment counts. `error` says why it is
+    refused.
+    """
     row: dict[str, object] = {
         "source": translation.source,
         "text": translation.text,

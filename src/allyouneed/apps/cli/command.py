@@ -63,11 +63,11 @@ class Command(TyperCommand):
     """
 
     def takes_settings(self) -> bool:
-        """Whether settings of the search can be among the arguments."""
+        """Return True if settings of the search can be among the arguments."""
         return any(parameter.name == "settings" for parameter in self.params)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Hand settings to their hidden option; what follows `--` is a text or a file."""
+        """Hand settings to their hidden option; an argument after `--` is a text or a file."""
         skip_plain_conversions(self.get_params(ctx))
         if self.takes_settings():
             end = args.index("--") if "--" in args else len(args)
@@ -75,7 +75,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The words of the line "Usage"."""
+        """Return the words of the line "Usage"."""
         return super().collect_usage_pieces(ctx) + ["[decode.KEY=VALUE]..."] * self.takes_settings()
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -129,7 +129,7 @@ Version = Annotated[
 
 
 def with_debug(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command with the option --debug, which the help of the program names."""
+    """Add the option --debug, which the help of the program names, to a command."""
 
     @wraps(command)
     def wrapped(debug: bool, **arguments: Any) -> None:
@@ -160,7 +160,9 @@ def with_options(kind: type[Any], parameter: str) -> Callable[[Callable[..., Non
 
 
 def refuse_options(values: object, why: str, *, besides: Collection[str] = ()) -> None:
-    """Refuse options that are set, those of a mapping by their names or of `with_options`, but not those `besides`."""
+    """Refuse options that are set, given as a mapping by name or as `with_options` gives them, except those in
+    `besides`.
+    """
     if isinstance(values, Mapping):
         names = [name for name, value in values.items() if value]
     else:
@@ -176,7 +178,7 @@ def refuse_options(values: object, why: str, *, besides: Collection[str] = ()) -
 
 
 def _option_name(option: Any, field: str) -> str:
-    """The name of an option; Typer reads the first argument as a default until it has seen the command."""
+    """Return the name of an option; Typer reads the first argument as a default until it has seen the command."""
     first = option.default if isinstance(option.default, str) else ""
     return first if first.startswith("--") else f"--{field.replace('_', '-')}"
 
@@ -184,7 +186,7 @@ def _option_name(option: Any, field: str) -> str:
 def _with_parameters(
     wrapped: Callable[..., None], command: Callable[..., None], added: Mapping[str, tuple[Any, Any]], without: str = ""
 ) -> Callable[..., None]:
-    """`wrapped`, which Typer sees with the parameters of `command` and with others: of each, its type and default."""
+    """Give `wrapped` the parameters of `command`, and others, for Typer to see: the type and default of each."""
     before = [one for name, one in signature(command).parameters.items() if name != without]
     more = [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=one, default=value) for name, (one, value) in added.items()
@@ -217,11 +219,11 @@ def with_config_options(
     only: tuple[str, ...] | None = None,
     section: str = "",
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command with an option for every field of `config`, or for those of `only`.
+    """Decorate a command with an option for every field of `config`, or only for the fields in `only`.
 
-    The command gets those that the call names as one dict, its parameter called `parameter`. `panels` groups the
-    options on the help page; those in none are among the command's own. With `variables`, a prefix, each option
-    can be set by the environment variable of its name too, and its help page tells the default. With `section`
+    The command gets the options that the call names as one dict, its parameter called `parameter`. `panels` groups the
+    options on the help page; the rest are among the command's own. With `variables`, a prefix, each option
+    can also be set by the environment variable of its name, and its help page tells the default. With `section`
     every field can be set by SECTION.KEY=VALUE among the arguments, as in a recipe.
     """
     fields_by_name = {field.name: field for field in fields(config)}
@@ -291,6 +293,6 @@ SearchSettings = dict[str, Any]  # fields of `DecodeConfig` by name
 def with_search(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command that gets the settings that the call names as its parameter `decode`.
 
-    The bundle has the others. `options` are the settings that are options, too.
+    The bundle has the others. `options` are the settings that are also options.
     """
     return with_config_options(DecodeConfig, "decode", only=options, panels={"Search": options}, section="decode")

@@ -1,4 +1,4 @@
-"""`allyouneed config`: what the settings mean, and whole recipes with comments."""
+"""`allyouneed config`: the meaning of the settings, and whole recipes with comments."""
 
 import shutil
 import textwrap

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..documents.document_translation import DocumentTranslation
 
 LINES = "lines"
-# Endings of files that have a text a line, beside those of languages: others may have a structure, which lines destroy.
+# Endings of files with a text a line, besides languages: other files may have a structure, which lines destroy.
 TEXT_ENDINGS = {
     "", "text", "source", "src", "target", "trg", "tgt", "ref", "hyp", "input", "in", "output", "out", "train",
     "valid", "dev", "test", "sent", "snt", "lines", "raw", "tok", "norm", "clean",
@@ -50,7 +50,7 @@ class DocumentSettings:
 
 
 def document_kind(file: str, form: str | None) -> str | None:
-    """The format of a document; None for plain text, a sentence a line. Refuses other kinds of documents."""
+    """Return the format of a document; None for plain text, a sentence a line. Refuses other kinds of documents."""
     if form is not None:
         if form not in (LINES, *FORMATS):
             raise ConfigError(f"--format must be {LINES} or one of {', '.join(FORMATS)}; got {form!r}")
@@ -75,13 +75,13 @@ def document_kind(file: str, form: str | None) -> str | None:
 
 
 def has_text_ending(name: str) -> bool:
-    """Whether the ending of a file's name says that it has a text a line: none, a language, or one of such files."""
+    """Return True if the ending of a file's name stands for a text a line: no ending, a language, or a known ending."""
     ending = Path(name).suffix.removeprefix(".")
     return ending.lower() in TEXT_ENDINGS or ending.isdecimal() or bool(find_language(ending))
 
 
 def open_document(file: str, kind: str, options: DocumentOptions) -> Document:
-    """A document from a file, or from standard input ("-")."""
+    """Read a document from a file, or from standard input ("-")."""
     if file == "-":
         return read_document(sys.stdin.buffer.read(), kind, options, name="standard input")
     with opened(Path(file)) as stream:
@@ -96,7 +96,7 @@ def translate_file(
     *,
     skip_refused: bool,
 ) -> int:
-    """Translate a document into a file and print what to review; returns the exit code."""
+    """Translate a document into a file and list the units to review; return the exit code."""
     from ..documents.document_translation import MIN_CONFIDENCE, finish_document, plan_document, translate_plan
 
     plan = plan_document(
@@ -120,7 +120,7 @@ def translate_file(
 
 
 def _nothing(document: Document, units: int, *, numbers: bool) -> str:
-    """Why a document has nothing to translate."""
+    """Say why a document has nothing to translate."""
     if units:
         return f"nothing to translate: {units:,} unit{' has' if units == 1 else 's have'} a translation already"
     if numbers:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluateOptions:
-    """What `allyouneed evaluate` is told, besides how to score and the settings of the search."""
+    """The options of `allyouneed evaluate`, besides scoring and the settings of the search."""
 
     bundle: BundleFolders
     more: Annotated[
@@ -106,7 +106,7 @@ def _translate_with_all(
 
 
 def _split_arguments(bundle: str, more: Sequence[str], pairs: Path | None) -> tuple[list[str], Path | None]:
-    """The models, one or two, and the file of pairs that the arguments name."""
+    """Return the models, one or two, and the file of pairs that the arguments name."""
     models, files = [bundle], [pairs] if pairs else []
     for word in more:
         if all(folder.is_dir() for folder in named_folders(word)):
@@ -137,10 +137,10 @@ def read_test_set(
     pairs: Path | None,
     columns: Sequence[str],
 ) -> EvaluationSet:
-    """The test set that options name; without options, what the runs of the models held out.
+    """Read the test set that options name; without options, the pairs that the models' runs held out.
 
-    A model is one bundle, or several that translate together, whose runs must have held out the same pairs: one may
-    have learned from those of another. Of two models that are compared, the pairs are those that both held out.
+    A model is one bundle, or several that translate together. Their runs must have held out the same pairs, since a run
+    may have trained on another's. If two models are compared, the pairs are those that both held out.
     """
     from ...data.readers import READERS, pair_lines, read_pairs
     from ...evaluation.held_out import NAME_A_TEST_SET, common_held_out_pairs, held_out_pairs
@@ -164,7 +164,7 @@ def read_test_set(
 
 
 def _with_all_references(file: Path) -> EvaluationSet:
-    """Sources with one or several references, separated by tabs; a heading is followed."""
+    """Read sources with one or several references, separated by tabs; a heading is followed."""
     from ...data.headings import heading_order
     from ...data.tabular import tsv_rows
     from ...text.lines import require_memory_for
@@ -190,5 +190,5 @@ def _with_all_references(file: Path) -> EvaluationSet:
 
 
 def as_test_set(name: str, pairs: "Sequence[Pair]") -> EvaluationSet:
-    """Pairs as a test set with one reference each."""
+    """Make pairs a test set with one reference each."""
     return EvaluationSet(name, [pair.source for pair in pairs], [[pair.target] for pair in pairs])

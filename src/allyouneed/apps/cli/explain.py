@@ -23,7 +23,7 @@ PICTURES = ("svg", "png")
 
 
 class Form(StrEnum):
-    """One page, a picture for each figure, or the numbers."""
+    """A page, a picture for each figure, or the numbers."""
 
     html = "html"
     svg = "svg"
@@ -33,7 +33,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExplainOptions:
-    """What `allyouneed explain` is told, besides the settings of the search."""
+    """The options of `allyouneed explain`, besides the settings of the search."""
 
     bundle: OptionalBundleFolder = None
     words: Annotated[
@@ -130,7 +130,7 @@ def _refuse_combinations(options: ExplainOptions) -> None:
 
 
 def _model_folders(options: ExplainOptions) -> list[list[Path]]:
-    """Return the folders of each model: more than one of an ensemble."""
+    """Return the folders of each model: more than one for an ensemble."""
     from ...machine.files import named_folders
 
     return [named_folders(name) for name in (str(options.bundle), *options.others())]
@@ -224,7 +224,7 @@ def _save_pictures(figures: "Mapping[str, Figure]", options: ExplainOptions) -> 
 
 
 def _short_names(first: Path, second: Path) -> tuple[str, str]:
-    """What two folders or files are called on a page: their last names, or all of them if these are equal."""
+    """Name two folders or files on a page: by their last names, or by their whole paths if these are equal."""
     return (first.stem, second.stem) if first.stem != second.stem else (str(first), str(second))
 
 

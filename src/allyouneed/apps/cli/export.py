@@ -107,9 +107,9 @@ def average(
     bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE…", help="Folders of two or more models.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
 ) -> None:
-    """Make a model whose weights are the mean of those of several models of the same sizes and vocabulary.
+    """Make a model by averaging the weights of several models of the same sizes and vocabulary.
 
-    This pays for checkpoints of one run and for models trained further from the same one. Models that were trained
+    This pays for checkpoints of one run and for models trained further from the same model. Models that were trained
     from different random weights have nothing in common to average: translate with them as an ensemble.
 
     For example:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PaperOptions:
-    """What `allyouneed paper` is told."""
+    """The options of `allyouneed paper`."""
 
     ablate: Annotated[
         str | None,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrepareOptions:
-    """What `allyouneed prepare` is told."""
+    """The options of `allyouneed prepare`."""
 
     what: PairsOrRecipe
     more: SecondFileOrSettings = None
@@ -93,7 +93,7 @@ def prepare_command(options: PrepareOptions) -> None:
 
 
 def _run_folder(options: PrepareOptions, cache: str) -> Path:
-    """Return the folder of the run. Refuses one that is named although the pairs go into the folder `cache`."""
+    """Return the folder of the run. Refuses a named folder if the pairs go into the folder `cache`."""
     from ...errors import ConfigError
     from ...machine.files import followed
 
@@ -103,7 +103,7 @@ def _run_folder(options: PrepareOptions, cache: str) -> Path:
 
 
 def _prepare(recipe: "Recipe | Draft", path: Path, ray: str) -> "tuple[RunPairs, bool]":
-    """Prepare the pairs, and return them with whether there was something to do."""
+    """Prepare the pairs, and return them with True if there was something to do."""
     from ...run import prepare_only
     from .progress_bar import ProgressBar
 

@@ -20,7 +20,7 @@ LIBRARIES = {"serve": ("fastapi", "uvicorn"), "html": ("py_mini_racer",)}  # tha
 
 
 def shell_command(*words: object) -> str:
-    """A command of this program that works when copied: `allyouneed` if the shell finds it, else its path.
+    """Write a command of this program that works when copied: `allyouneed` if the shell finds it, else its path.
 
     `words` are quoted for the shell, as is the program.
     """
@@ -28,14 +28,14 @@ def shell_command(*words: object) -> str:
 
 
 def command_with_extra(*words: object) -> str:
-    """The same, and before it the command that installs the extra that it needs, if that is not there."""
+    """Write the same, preceded by the command that installs the extra that it needs, if that is missing."""
     extra = words[words.index("--to") + 1] if "--to" in words else words[0]
     is_there = all(map(is_installed, LIBRARIES.get(str(extra), ())))
     return shell_command(*words) if is_there else f"{install_command(str(extra))} && {shell_command(*words)}"
 
 
 def mended_command(options: Sequence[str], *, without: Sequence[str] = ()) -> str:
-    """The command that is running, with these options instead of those of the same names, and `without` some flags."""
+    """Write the running command, with these options in place of earlier ones, and `without` some flags."""
     names = {word.partition("=")[0] for word in options if word.startswith("--") or "=" in word}
     names |= {"-o"} if "--output" in names else set()
     with_value = {"-o"} | {name for name, after in pairwise([*options, "--"]) if not after.startswith("--")}
@@ -44,7 +44,7 @@ def mended_command(options: Sequence[str], *, without: Sequence[str] = ()) -> st
         name, equals, _ = word.partition("=")
         if name in names or name in without:
             skipped = not equals and name in with_value
-        elif skipped or (equals and f"--{name.rpartition('.')[2]}" in names):  # a setting that an option has, too
+        elif skipped or (equals and f"--{name.rpartition('.')[2]}" in names):  # a setting that is also an option
             skipped = False
         else:
             kept.append(word)
@@ -59,15 +59,15 @@ def _program() -> str:
 
 
 def shell_name(name: str, path: str) -> str:
-    """The name of a program if this shell finds it by that, else its path."""
+    """Return the name of a program if this shell finds it by that, else its path."""
     executable = shutil.which(name)
     return name if executable and os.path.abspath(executable) == os.path.abspath(path) else shlex.quote(path)
 
 
 def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: str = "") -> Iterator[str]:
-    """A line for each thing to do with the model in `folder`.
+    """Yield a line for each thing to do with the model in `folder`.
 
-    `text` is one to translate, else one of the bundle's; `longer` is the command of a longer training, if it helps.
+    `text` is a text to translate, else the bundle's is used; `longer` is the command of a longer training, if it helps.
     """
     from ...evaluation.held_out import find_held_out_pairs
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...run import Validation
     from ...train import Update
 
-# The topics of messages that say why, besides those that say what is trained on, which model and how long.
+# Topics of messages that give reasons; the other messages name the pairs, the model and the duration.
 WHY_TOPICS = {
     "vocabulary", "tokens", "statistics", "speed", "auto", "exports", "program", "workers", "memory",
     "budget",
@@ -57,7 +57,7 @@ class ProgressBar:
             disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("reading", total=None, about="pairs")
-        self._tokens, self._seconds, self._since = 0, 0.0, 0.0  # of updates alone, without validation
+        self._tokens, self._seconds, self._since = 0, 0.0, 0.0  # only of updates, without validation
         self._loss = math.nan
         self._latest: Tensor | None = None
         self._header_shown = False
@@ -75,7 +75,7 @@ class ProgressBar:
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
         if what != self._bar.tasks[0].description:
-            self._bar.reset(self._task, description=what)  # the time left is that of this stage
+            self._bar.reset(self._task, description=what)  # the time left is this stage's
         self._bar.update(self._task, completed=done, total=total)
 
     def on_train_begin(self, step: int, steps: int) -> None:
@@ -88,7 +88,7 @@ class ProgressBar:
         now = time.monotonic()
         self._tokens, self._seconds, self._since = self._tokens + update.tokens, self._seconds + now - self._since, now
         if update.step % 10 == 0 or self._latest is None:
-            # Reading the newest loss would make a GPU run out of work; that of ten updates ago is there.
+            # Reading the newest loss would make a GPU run out of work; the loss of ten updates ago is there.
             self._loss = (update.loss if self._latest is None else self._latest).item()
             self._latest = update.loss
         about = f"updates · {self._tokens / (self._seconds or math.inf):,.0f} tokens/s · loss {self._loss:.3f}"
@@ -125,13 +125,13 @@ class ProgressBar:
 
 
 def _width(name: str) -> int:
-    """The width of the column of a score, whose name may be long if the metric is the user's."""
+    """Return the width of the column of a score, whose name may be long if the metric is the user's."""
     return max(7, len(name) + 1)
 
 
 @contextmanager
 def sentence_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar over `total` sentences (None: unknown) with speed and time left; yields a function that advances it."""
+    """Show a bar over `total` sentences (None: unknown) with speed and time left; yield a function that advances it."""
     bar = Progress(
         TextColumn(what),
         BarColumn(),

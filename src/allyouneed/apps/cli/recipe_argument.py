@@ -41,10 +41,10 @@ def recipe_from_arguments(
     auto: bool = False,
     resumed: Path | None = None,
 ) -> "Recipe | Draft":
-    """What to train on: a recipe, or a draft for a file of pairs, and with `auto` for a recipe, too.
+    """Read the recipe to train, or a draft for a file of pairs; with `auto`, a recipe becomes a draft as well.
 
     `what` is a file of pairs, a TOML file or the name of a shipped recipe; `more` are overrides, and before them the
-    second of two aligned files. `resumed` is the folder of a run that may be there already.
+    second of two aligned files. `resumed` is the folder of a run that may already be there.
     """
     from ...config import Recipe
     from ...config.settings import apply_overrides
@@ -68,7 +68,7 @@ def recipe_from_arguments(
 
 
 def _read_tables(what: str, more: list[str]) -> tuple[dict[str, Any], list[str], bool]:
-    """Return the tables of a recipe, or of pairs; the overrides among `more`; and whether `what` is a file of pairs."""
+    """Return the tables of a recipe, or of pairs; the overrides among `more`; and True if `what` is a file of pairs."""
     from ...config.settings import read_tables
     from ...recipes import recipe_names, recipe_path
 
@@ -80,7 +80,7 @@ def _read_tables(what: str, more: list[str]) -> tuple[dict[str, Any], list[str],
 
 
 def _set_data(tables: dict[str, Any], languages: str, columns: str, sheet: str, tokenizer: list[str] | None) -> None:
-    """Set what options say of the data; the check of a recipe refuses data that is no table."""
+    """Set the options' settings of the data; the check of a recipe refuses data that is not a table."""
     from ...config.language_tags import parse_pair
 
     names = list(parse_columns(columns))
@@ -98,7 +98,7 @@ def _set_data(tables: dict[str, Any], languages: str, columns: str, sheet: str, 
 
 
 def parse_columns(text: str | None) -> tuple[str, ...]:
-    """The names of two columns, source and target, parted by a comma; () without a text. Refuses any other number."""
+    """Split the names of two columns, source and target, at a comma; () without a text. Refuses any other number."""
     from ...errors import ConfigError
 
     names = tuple(name.strip() for name in text.split(",")) if text else ()
@@ -108,7 +108,9 @@ def parse_columns(text: str | None) -> tuple[str, ...]:
 
 
 def default_output(what: str) -> Path:
-    """The folder for a run on this argument: `runs/NAME`, without the endings of a file's name, or of a data set."""
+    """Choose the folder for a run on this argument: `runs/NAME`, without the endings of a file's name, or of a data
+    set.
+    """
     from ...errors import ConfigError
 
     data_set = re.match(r"hf://datasets/[^/]+/([^/@]+)", what)

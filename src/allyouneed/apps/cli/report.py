@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportOptions:
-    """What `allyouneed report` is told."""
+    """The options of `allyouneed report`."""
 
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
     other: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare the first with.")] = None
@@ -79,7 +79,7 @@ def _compare(run: Path, other: Path, path: Path, *, test: bool) -> None:
 
 
 def _translate_test_pairs(run: Path, other: Path) -> tuple[list["Sample"], list["Sample"]]:
-    """The translations of the test pairs that both runs hold out, by the model of each."""
+    """Translate the test pairs that both runs hold out, with the model of each."""
     from ...evaluation import translate_set
     from ...evaluation.held_out import common_held_out_pairs
     from ...translator import Translator

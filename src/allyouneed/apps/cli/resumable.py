@@ -40,9 +40,9 @@ _NOTHING: dict[str, Any] = {"lines": 0, "refused": 0, "digest": "", "bytes": 0}
 
 
 class RowWriter:
-    """Rows for the lines of an input, in a file; `notes` is where they are described, if they can be resumed.
+    """Rows for the lines of an input, in a file; `notes` is the file that describes them, if they can be resumed.
 
-    `kept` are the notes of an earlier run, whose rows the file has already.
+    `kept` are the notes of an earlier run, whose rows the file already has.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class RowWriter:
         self._notes, self._provenance, self._kept, self._digest = notes, provenance, kept, sha256()
 
     def missing(self, chunks: Iterable[Chunk], done: Callable[[int], object]) -> Iterator[Chunk]:
-        """The chunks without the lines that have rows already; `done` is told their number.
+        """Yield the chunks without the lines that already have rows; `done` is told their number.
 
-        Refuses input whose first lines differ from those of the earlier run, and one that has fewer.
+        Refuses input whose first lines differ from the earlier run's, and input that has fewer lines.
         """
         kept = self._kept["lines"]
         for chunk in chunks:
@@ -93,18 +93,18 @@ class RowWriter:
 
 
 def partial_path(output: Path) -> Path:
-    """The file for a result that is not complete yet; if `output` is a link, beside the file that it links to."""
+    """Return the file for a result that is not complete yet; if `output` is a link, next to the linked file."""
     output = followed(output)
     return output.with_name(f"{output.name}.partial")
 
 
 def notes_path(output: Path) -> Path:
-    """The file that describes a partial result."""
+    """Return the file that describes a partial result."""
     return partial_path(output).with_suffix(".partial.jsonl")
 
 
 def check_output(output: Path | None, inputs: Sequence[Path | int], *, resume: bool, overwrite: bool) -> None:
-    """Refuse, before any work, an output that cannot be written, and one that is an input under another name.
+    """Refuse, before any work, an output that cannot be written, and an input under another name.
 
     `inputs` are paths, or descriptors of open files; None for `output` is standard output.
     """
@@ -125,7 +125,7 @@ def check_output(output: Path | None, inputs: Sequence[Path | int], *, resume: b
 
 @contextmanager
 def row_writer(output: Path | None, *, provenance: Mapping[str, object], resume: bool = False) -> Iterator[RowWriter]:
-    """A writer of rows to standard output, to a device or pipe, or to a file that is renamed once it is complete.
+    """Open a writer of rows to standard output, to a device or pipe, or to a file that is renamed once it is complete.
 
     With `resume`, a partial file is continued after its last chunk. Raises `OutputError` if the partial file has
     another `provenance` or another process is writing it. After an error the partial file stays, to be resumed; a
@@ -177,7 +177,7 @@ def _interruptible(partial: Path) -> Iterator[None]:
 
 
 def _read_notes(partial: Path, notes: Path, provenance: Mapping[str, object]) -> dict[str, Any]:
-    """What an earlier run has noted about a partial file. Refuses another provenance."""
+    """Read the notes of an earlier run about a partial file. Refuses another provenance."""
     try:
         kept: dict[str, Any] = {name: parse_json(read_whole(notes))[name] for name in (*_NOTHING, "provenance")}
         before = dict(kept["provenance"])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoreOptions:
-    """What `allyouneed score` is told, besides how to score."""
+    """The options of `allyouneed score`, besides scoring."""
 
     target: Annotated[
         list[Path],
@@ -100,7 +100,7 @@ def _refuse_beside_references(options: ScoreOptions, scoring: Scoring) -> None:
 
 
 def _aligned_lines(path: Path, count: int) -> list[str]:
-    """The lines of a file; one with more or fewer than `count` is refused."""
+    """Read the lines of a file; refuse more or fewer than `count`."""
     from ...errors import DataError
     from ...text.lines import read_lines
 

@@ -22,7 +22,7 @@ class ScoreLimit:
     value: float
 
     def missed(self, score: float, metric: "Metric", system: str) -> str:
-        """A line if the score is beyond the limit, else nothing."""
+        """Report, in a line, a score beyond the limit; else return ""."""
         if score >= self.value if metric.higher_is_better else score <= self.value:
             return ""
         option = "--at-least" if metric.higher_is_better else "--at-most"
@@ -32,7 +32,7 @@ class ScoreLimit:
 def parse_limits(
     metrics: "Mapping[str, Metric]", at_least: Sequence[str] | None, at_most: Sequence[str] | None
 ) -> list[ScoreLimit]:
-    """The limits that options name. Refuses an unknown metric, no number, and a limit on the wrong side."""
+    """Parse the limits that options name. Refuses an unknown metric, no number, and a limit on the wrong side."""
     from ...errors import ConfigError
 
     limits = []
@@ -62,7 +62,7 @@ _COLUMNS = ("source", "reference", "chrF2")  # of the list of wrong translations
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scoring:
-    """How a command scores translations: its options, checked, and what they ask for."""
+    """How a command scores translations: its options, checked, and the metrics they ask for."""
 
     metrics: Annotated[
         str | None, typer.Option(metavar="METRIC,…", help="Of bleu, chrf, chrf++, ter, cer, wer, exact.")
@@ -84,7 +84,7 @@ class Scoring:
     ] = None
 
     def check(self, *, others: Iterable[Path | None]) -> None:
-        """Refuse an unknown tokenizer, and a `wrong` that is no count, or a file that exists or is of `others`."""
+        """Refuse an unknown tokenizer, a `wrong` that is not a count, and a file that exists or is among `others`."""
         from ...errors import ConfigError
         from ...machine.files import check_output_file
         from ...metrics import refuse_unknown_tokenizer
@@ -99,10 +99,11 @@ class Scoring:
     def prepare(
         self, sources: Sequence[str], references: "References"
     ) -> "tuple[dict[str, Metric], Sequence[ScoreLimit]]":
-        """The metrics that are chosen, or all, and COMET if its checkpoint is named; and the limits of their scores.
+        """Make the chosen metrics, or all, and COMET if its checkpoint is named; and the limits of their scores.
 
-        Refuses to compare by a test what is too little for one. Warns of references that are tokenized already, which
-        BLEU would tokenize again.
+        Refuses to compare by a test if there are too few sentences for it. Warns of references that are already
+        tokenized,
+        which BLEU would tokenize again.
         """
         from ...errors import ConfigError
         from ...metrics import FEWEST, METRICS, looks_tokenized, make_metrics
@@ -234,7 +235,7 @@ def _as_table(systems: "Sequence[ScoredSet]", comparison: "Mapping[str, PairedSc
 
 
 def _wrong_rows(systems: "Sequence[ScoredSet]") -> Iterator[dict[str, str]]:
-    """The wrong translations of one system, or those of two that the second has worse, worst first."""
+    """Yield the wrong translations of one system, or, of two, the ones that the second has worse; worst first."""
     if len(systems) == 1:
         for sample in systems[0].translated.wrong():
             yield {
@@ -266,7 +267,9 @@ def _write_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def _write_translations(path: Path, systems: "Sequence[TranslatedSet]") -> None:
-    """Write the translations, a pair a line and those of two systems tab-separated; with all of a pair as .jsonl."""
+    """Write the translations, a pair a line, with two systems' separated by tabs; as .jsonl, with everything about a
+    pair.
+    """
     from ...machine.files import to_json, write_whole
 
     if path.suffix == ".jsonl":

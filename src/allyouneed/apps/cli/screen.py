@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Standard error. Rich is imported for bars and styles alone: a line of text looks the same without it."""
+    """Standard error. Rich is imported only for bars and styles: a line of text looks the same without it."""
 
     @cached_property
     def rich(self) -> "Console":
@@ -27,7 +27,7 @@ class Screen:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody may be looking."""
+        """True if somebody may be looking."""
         if os.environ.keys() & {"FORCE_COLOR", "TTY_COMPATIBLE"}:
             return self.rich.is_terminal
         return sys.stderr.isatty()
@@ -52,7 +52,7 @@ def announce_pipes(*paths: Path | None) -> None:
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar over `total` sentences (None: unknown) in a terminal; yields a function that advances it."""
+    """Show a bar over `total` sentences (None: unknown) in a terminal; yield a function that advances it."""
     if not console.is_terminal:
         yield lambda _: None
         return
@@ -64,7 +64,7 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def prompt() -> Iterator[Callable[[int], None]]:
-    """For texts typed into a terminal: the same interface as `progress`, but the function prints a prompt."""
+    """Prompt for texts typed into a terminal: the same interface as `progress`, but the function prints a prompt."""
     if console.is_terminal:
         console.print("Type a text and press Enter; Ctrl-D ends.")
         console.print("> ", end="")

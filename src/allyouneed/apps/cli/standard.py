@@ -19,7 +19,7 @@ def open_closed_streams() -> None:
 
 
 def set_encodings() -> None:
-    """Write UTF-8 to files and pipes, whatever the locale; what a terminal cannot show is written as its number."""
+    """Write UTF-8 to files and pipes, whatever the locale; a terminal shows other characters as their numbers."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             if stream.isatty():
@@ -29,7 +29,7 @@ def set_encodings() -> None:
 
 
 def drop_output() -> None:
-    """Discard what standard output and error could not write: it would fail again at exit and change the exit code."""
+    """Discard output that could not be written: it would fail again at exit and change the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

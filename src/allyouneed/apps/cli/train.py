@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainOptions:
-    """What `allyouneed train` is told."""
+    """The options of `allyouneed train`."""
 
     what: PairsOrRecipe
     more: SecondFileOrSettings = None
@@ -170,7 +170,7 @@ def _read_task(options: TrainOptions) -> "tuple[Path, Recipe | Draft]":
 
 
 def _start(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: float) -> None:
-    """Follow a run that torchrun has started, preview one, or train."""
+    """Follow a run that torchrun has started, preview a run, or train."""
     from ...auto import preliminary_recipe
     from ...machine.device import configure_process
     from ...run import is_follower
@@ -201,7 +201,7 @@ def _run(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: flo
             console.print(f"  {line}")
         record = RunRecord.read(path)
         longer = longer_options(record)
-        command = mended_command(longer, without=("--overwrite",))  # the run is no longer a new one
+        command = mended_command(longer, without=("--overwrite",))  # the run is not new any more
         is_worth_it = look_ahead(record) or any(" ".join(longer) in line for line in verdict.advice)
         _print_next_steps(path, bundle, command if is_worth_it else "")
         if page:
@@ -215,7 +215,7 @@ def _fit(
     stopwatch: "Stopwatch",
     page: "TrainingPage | None",
 ) -> "Bundle":
-    """Train in the folder `path`, or in one beside it, which replaces it at the end."""
+    """Train in the folder `path`, or in a folder next to it, which replaces it at the end."""
     from ...machine.files import named_folders
     from ...run import replaced, source_paths, was_restarted
     from ..explain.film import film_frame
@@ -247,7 +247,7 @@ def _print_next_steps(run: Path, bundle: "Bundle", longer: str) -> None:
 
 
 def _preview(recipe: "Recipe | Draft", path: Path, options: TrainOptions) -> None:
-    """Print what a run would do."""
+    """Print the plan of a run."""
     from ...errors import ConfigError
     from ...evaluation import evaluate_greedily
     from ...evaluation.model_scores import with_stopping_metric
@@ -265,7 +265,7 @@ def _preview(recipe: "Recipe | Draft", path: Path, options: TrainOptions) -> Non
 
 
 def _follow(recipe: "Recipe | Draft", path: Path) -> None:
-    """Take part in a run as a worker that torchrun has started; the first worker prints what there is to say."""
+    """Take part in a run as a worker that torchrun has started; the first worker prints the messages."""
     import sys
 
     from ...errors import AllYouNeedError, Interrupted
@@ -291,7 +291,7 @@ def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> str:
     minutes = Recipe.read(run / "recipe.toml").train.minutes
     seconds = min(FINAL_TEST_SECONDS, max(1.0, stopwatch.left(minutes))) if minutes else FINAL_TEST_SECONDS
     try:
-        if find_held_out_pairs(run) and not RunRecord.read(run).test:  # that of a run that was finished before stays
+        if find_held_out_pairs(run) and not RunRecord.read(run).test:  # a run that was finished before keeps its test
             evaluate_run(bundle, run, seconds=seconds)
     except AllYouNeedError as error:
         return f"No test scores: {error}."
@@ -300,7 +300,7 @@ def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> str:
 
 @contextmanager
 def run_page(run: Path) -> Iterator["TrainingPage"]:
-    """The page of a run, whose address is printed, and opened in a browser at a terminal, as soon as it is there."""
+    """Open the page of a run: print its address, and open it in a browser at a terminal, as soon as it is there."""
     from ..serve.training_page import TrainingPage
     from .screen import console
 
@@ -343,5 +343,5 @@ def keep_serving(page: "TrainingPage", run: Path, longer: str, verdict: "Verdict
 
 
 def _corrections(run: Path) -> Path:
-    """Beside the folder of the run, which another run may replace."""
+    """Return a file next to the folder of the run, which another run may replace."""
     return run.with_name(f"{run.name}-corrections.jsonl")

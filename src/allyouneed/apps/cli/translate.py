@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TranslateOptions:
-    """What `allyouneed translate` is told, besides the settings of documents and of the search."""
+    """The options of `allyouneed translate`, besides the settings of documents and of the search."""
 
     bundle: BundleFolders
     file: Annotated[
@@ -62,7 +62,7 @@ class TranslateOptions:
     stream: Annotated[bool, typer.Option("--stream", help="Show each word at once.")] = False
     device: DeviceOption = "auto"
     precision: PrecisionOption = "auto"
-    # Hidden until a card has shown whether it pays (docs/measured/gpu.md).
+    # Hidden until a GPU has shown that it pays (docs/measured/gpu.md).
     cuda_graphs: Annotated[
         bool, typer.Option("--cuda-graphs", help="Launch each step on a CUDA GPU at once.", hidden=True)
     ] = False
@@ -113,7 +113,7 @@ def translate(options: TranslateOptions, about: documents.DocumentSettings, deco
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is translated: a file, standard input ("-"), or a text of the command line."""
+    """The input: a file, standard input ("-"), or a text of the command line."""
 
     file: str
     text: str | None = None
@@ -123,14 +123,14 @@ class Source:
         return [] if self.file == "-" else [Path(self.file)]
 
     def name(self) -> str:
-        """Return what messages call it."""
+        """Return its name in messages."""
         if self.text is not None:
             return "the text"
         return "standard input" if self.file == "-" else self.file
 
 
 def _lines_only(options: TranslateOptions, decode: SearchSettings) -> dict[str, object]:
-    """Return what is only for a translation line by line that is written as a whole."""
+    """Return the options that are only for a translation line by line that is written as a whole."""
     return {
         "--json": options.json,
         "--alignments": options.align,
@@ -189,7 +189,7 @@ def _check_files(
 def _make_loader(
     folders: Sequence[Path], terms: Glossary | None, options: TranslateOptions, decode: SearchSettings
 ) -> Callable[[], "Translator"]:
-    """Import what translates, and return a function that loads the model, here or in another process."""
+    """Import the translator, and return a function that loads the model, here or in another process."""
     with uncollected():
         from ...machine.device import retain_freed_memory
         from ...translator import Translator
@@ -265,7 +265,7 @@ def _translate_lines(
 def _provenance(
     translator: "Translator", terms: Glossary | None, row_options: RowOptions, bundle: str
 ) -> dict[str, object]:
-    """Return what the rows depend on, beside the input: an output that is resumed must have the same."""
+    """Return everything that the rows depend on, besides the input: an output that is resumed must have the same."""
     from ...bundle import model_files
     from ...machine.checksums import files_digest
 
@@ -291,7 +291,7 @@ def _read_source(source: Source, translator: "Translator", options: TranslateOpt
 
 
 def _progress(source: Source) -> AbstractContextManager[Callable[[int], None]]:
-    """Show how many lines are done, or that a terminal waits for the next one; nothing for a text."""
+    """Show how many lines are done, or that a terminal waits for the next line; nothing for a text."""
     if source.text is not None:
         return nullcontext(_ignore)
     if source.file == "-" and sys.stdin.isatty():
@@ -317,7 +317,7 @@ def _write_rows(
 
 
 def locate_error(error: "DataError | InputError", name: str, partial: Path | None) -> "DataError | InputError":
-    """The error with the number of its line, if it has one, and with the file of the lines before it."""
+    """Add the number of its line to an error, if it has one, and the file of the lines before it."""
     from ...errors import DataError
 
     so_far = f" (the lines before are in {partial}; correct the line, then --resume)" if partial else ""
@@ -327,7 +327,7 @@ def locate_error(error: "DataError | InputError", name: str, partial: Path | Non
 
 
 def _streamed(chunks: Iterable[Chunk], translator: "Translator", file: BinaryIO, skip_refused: bool) -> Iterator[Chunk]:
-    """The chunks, the pieces of whose translations have been written as they came, each line ended."""
+    """Write the pieces of the translations as they come, each line ended, and yield their chunks."""
     from ...errors import InputError
 
     for chunk in chunks:

@@ -1,1 +1,1 @@
-"""A bundle in other people's formats, one file each; what a format cannot express is refused with a reason."""
+"""A bundle in other programs' formats, one file each; a model that a format cannot express is refused with a reason."""

@@ -25,10 +25,10 @@ LARGEST_SETTINGS = 2**16  # bytes of YAML; Marian writes some 5,000
 MOST_LEVELS_OF_SETTINGS = 4
 LARGEST_PICKLE = 2**24  # bytes of a pickle that describes tensors; their numbers lie outside it
 MOST_STEPS, MOST_CONTAINERS = 2**20, 2**16  # of a pickle; a tensor takes some 30 steps and 5 lists, tables and tuples
-MOST_PARTS, MOST_LEVELS = 2**20, 100  # of its lists, tables and tuples, one that is used twice counted twice
+MOST_PARTS, MOST_LEVELS = 2**20, 100  # of its lists, tables and tuples; a part that is used twice counts twice
 _ENTRY = re.compile(r"(?P<key>.*):\s*(?P<id>\d{1,9})\s*")  # of a vocabulary in YAML
 _REMEDY = "if you trust it, save its tensors alone, as docs/import.md shows"
-_PICKLED = {  # what the pickle of tensors and settings names, and nothing else
+_PICKLED = {  # the only names in a pickle of tensors and settings
     "collections OrderedDict",
     "torch._utils _rebuild_tensor_v2",
     "torch._utils _rebuild_parameter",
@@ -39,7 +39,7 @@ NPZArray = np.ndarray[Any, np.dtype[Any]]
 
 
 def read_limited(path: Path, most: int) -> bytes:
-    """The bytes of a file of at most `most` bytes. Refuses a missing and a larger one."""
+    """Read a file of at most `most` bytes. Refuses a missing and a larger file."""
     with refused(CheckpointError, f"{path} cannot be read", OSError):
         content = read_whole(path, most + 1)
     if len(content) > most:
@@ -48,7 +48,7 @@ def read_limited(path: Path, most: int) -> bytes:
 
 
 def read_json_table(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Refuses anything else."""
+    """Read the JSON object in a file. Refuses anything else."""
     try:
         table = parse_json(read_limited(path, LARGEST_TEXT))
     except ValueError as error:
@@ -59,7 +59,7 @@ def read_json_table(path: Path) -> dict[str, Any]:
 
 
 def read_lines_of_text(path: Path) -> list[str]:
-    """The lines of a text file in UTF-8, without an empty last one."""
+    """Read the lines of a text file in UTF-8, without an empty last line."""
     try:
         text = read_limited(path, LARGEST_TEXT).decode()
     except UnicodeDecodeError as error:
@@ -68,7 +68,7 @@ def read_lines_of_text(path: Path) -> list[str]:
 
 
 def choose_file(folder: Path, pattern: str, *preferred: str) -> Path:
-    """The first of the preferred files that a folder has, or the only one of its pattern."""
+    """Choose the first of the preferred files that a folder has, or the only file of its pattern."""
     paths = sorted(folder.glob(pattern))
     named = [folder / name for name in preferred if folder / name in paths]
     if not named and len(paths) != 1:
@@ -78,7 +78,7 @@ def choose_file(folder: Path, pattern: str, *preferred: str) -> Path:
 
 
 def read_tensor_file(path: Path) -> dict[str, Tensor]:
-    """The tensors of a .safetensors file, or of a state dict that PyTorch saved, on the CPU."""
+    """Read the tensors of a .safetensors file, or of a state dict that PyTorch saved, on the CPU."""
     if path.suffix != ".safetensors":
         return require_tensors(read_pickle_safely(path), str(path))
     with refused(CheckpointError, f"{path} cannot be read", OSError, SafetensorError):
@@ -87,7 +87,7 @@ def read_tensor_file(path: Path) -> dict[str, Tensor]:
 
 
 def require_tensors(state: Any, what: str) -> dict[str, Tensor]:
-    """A table of tensors by name. Refuses anything else."""
+    """Return a table of tensors by name. Refuses anything else."""
     if not isinstance(state, Mapping) or not all(
         isinstance(name, str) and isinstance(part, Tensor) for name, part in state.items()
     ):
@@ -96,7 +96,7 @@ def require_tensors(state: Any, what: str) -> dict[str, Tensor]:
 
 
 def stored_bytes(tensors: Iterable[Tensor]) -> int:
-    """The bytes in which tensors are stored; those that several of them have, or a stride of 0 repeats, count once."""
+    """Count the bytes in which tensors are stored; bytes that several share, or a stride of 0 repeats, count once."""
     total, end = 0, 0
     for storage in sorted((tensor.untyped_storage() for tensor in tensors), key=lambda storage: storage.data_ptr()):
         begin = max(end, storage.data_ptr())
@@ -106,9 +106,9 @@ def stored_bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def read_pickle_safely(path: Path) -> Any:
-    """What PyTorch saved: tensors, plain values and tables of them, on the CPU.
+    """Read a file that PyTorch saved: tensors, plain values and tables of them, on the CPU.
 
-    Of a pickle only the names of these are accepted, before it is read with `weights_only`. Refuses all others.
+    Only the names of these are accepted in its pickle, before it is read with `weights_only`. Refuses all others.
     """
     with refused(CheckpointError, f"{path} cannot be read", Exception):  # a damaged pickle may raise any
         read_whole(path, 0)  # refuses a pipe and a device
@@ -120,7 +120,9 @@ def read_pickle_safely(path: Path) -> Any:
 
 
 def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A tensor of this shape in float32. The shape is compared first: a tensor may claim more than its file holds."""
+    """Return a tensor of this shape in float32. The shape is compared first: a tensor may claim more than its file
+    holds.
+    """
     if tuple(tensor.shape) != shape:
         raise CheckpointError(f"{name} must have shape {shape}; got {tuple(tensor.shape)}")
     if not tensor.is_floating_point():
@@ -129,7 +131,7 @@ def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _refuse_unsafe_pickle(path: Path) -> None:
-    """Refuse a file that is no archive of PyTorch, is compressed, or whose pickle names more than tensors."""
+    """Refuse a file that is not an archive of PyTorch, is compressed, or whose pickle names more than tensors."""
     if not zipfile.is_zipfile(path):
         raise CheckpointError(f"{path} is no archive of PyTorch 1.6 or later; save it again with a later version")
     with zipfile.ZipFile(path) as archive:
@@ -157,11 +159,11 @@ def _refuse_unsafe_pickle(path: Path) -> None:
 
 
 def _refuse_growth(path: Path, content: bytes) -> None:
-    """Refuse a pickle of many or deep parts, where one that is used again counts again.
+    """Refuse a pickle of many or deep parts; a part that is used again counts again.
 
-    A list that holds another one twice, 40 levels deep, takes little memory, but for ever to compare or to print.
+    A list that holds another list twice, 40 levels deep, takes little memory, but for ever to compare or to print.
     """
-    parts: list[list[int]] = [[]]  # what each list, table and tuple holds, by number; the first is any plain value
+    parts: list[list[int]] = [[]]  # the parts of each list, table and tuple, by number; the first is any plain value
     stack, marks, memo = list[int](), list[int](), dict[Any, int]()
     for code, argument, _ in pickletools.genops(content):
         if code.name in ("PUT", "BINPUT", "LONG_BINPUT"):
@@ -199,7 +201,7 @@ def _refuse_growth(path: Path, content: bytes) -> None:
 
 
 def read_npz(path: Path) -> dict[str, NPZArray]:
-    """The arrays of a .npz. Refuses what is compressed or holds more than numbers, before memory is taken."""
+    """Read the arrays of a .npz. Refuses compressed files, and other content than numbers, before memory is taken."""
     # A damaged archive may raise any error.
     with refused(CheckpointError, f"{path} is no .npz that can be read", Exception), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
@@ -214,18 +216,18 @@ def read_npz(path: Path) -> dict[str, NPZArray]:
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
-    """The settings of a YAML file; see `read_settings`."""
+    """Read the settings of a YAML file; see `read_settings`."""
     return read_settings(read_limited(path, LARGEST_SETTINGS), str(path))
 
 
 def read_settings(content: bytes, name: str) -> dict[str, Any]:
-    """The settings of some YAML: a table of plain values and lists. Refuses aliases, objects and long content."""
+    """Read the settings of some YAML: a table of plain values and lists. Refuses aliases, objects and long content."""
     yaml = _yaml()
     if len(content) > LARGEST_SETTINGS:
         raise CheckpointError(f"{name} has more than {LARGEST_SETTINGS:,} bytes, which no settings need")
     with refused(CheckpointError, f"{name} is no YAML that can be read", yaml.YAMLError, ValueError, RecursionError):
         depth = 0
-        for event in yaml.parse(content, Loader=yaml.SafeLoader):  # one by one, so that deep nesting is not read whole
+        for event in yaml.parse(content, Loader=yaml.SafeLoader):  # one by one: deep nesting is not read whole
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.AliasEvent) or depth > MOST_LEVELS_OF_SETTINGS:
                 raise CheckpointError(f"{name} has aliases or deep nesting, as no settings of a checkpoint have")
@@ -236,7 +238,7 @@ def read_settings(content: bytes, name: str) -> dict[str, Any]:
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:
-    """The ids of a vocabulary in YAML, a token and its id on a line, or on two (`? token` and `: id`)."""
+    """Read the ids of a vocabulary in YAML, a token and its id on a line, or on two (`? token` and `: id`)."""
     ids: dict[str, int] = {}
     for line in _joined_lines(path):
         match = _ENTRY.fullmatch(line)
@@ -247,7 +249,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
 
 
 def _joined_lines(path: Path) -> Iterator[str]:
-    """The lines of entries; a key of its own line (`? key`) stands before its value (`: value`)."""
+    """Yield the lines of entries; a key on a line of its own (`? key`) is joined with its value (`: value`)."""
     pending = ""
     for line in read_lines_of_text(path):
         if line.startswith("? "):
@@ -258,7 +260,7 @@ def _joined_lines(path: Path) -> Iterator[str]:
 
 
 def _scalar(text: str) -> str:
-    """The string that a YAML scalar means, which may be quoted."""
+    """Return the string that a YAML scalar means, which may be quoted."""
     if len(text) > 1 and text[0] == text[-1] == "'":
         return text[1:-1].replace("''", "'")
     if len(text) > 1 and text[0] == text[-1] == '"':
@@ -273,7 +275,7 @@ def _scalar(text: str) -> str:
 
 
 def _array(content: bytes) -> NPZArray:
-    """The array of a .npy. Its size is compared with that of the file before memory is taken."""
+    """Read the array of a .npy. Its size is compared with the file's before memory is taken."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):

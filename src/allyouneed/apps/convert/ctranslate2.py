@@ -2,8 +2,8 @@
 
 Its `TransformerSpec` is our model with three differences: queries, keys and values of self-attention are one matrix,
 keys and values of cross-attention are one, and every norm belongs to its sublayer. Its epsilon is one number for every
-norm, query-key norm too, as it is here. The exported folder holds our `tokenizer.json` too; CTranslate2 takes its
-tokens without `<sos>` and `<eos>`, which it adds itself.
+norm, including query-key norm, as it is here. The exported folder also holds our `tokenizer.json`; CTranslate2 takes
+its tokens without `<sos>` and `<eos>`, which it adds itself.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CTranslate2Folder:
     def __init__(self, folder: Path, bundle: Bundle) -> None:
         import ctranslate2
 
-        # Rounded weights, too: not every processor has float16, and int8 sums overflow in CTranslate2 without VNNI.
+        # Also for rounded weights: not every processor has float16, and int8 sums overflow in CTranslate2 without VNNI.
         self._translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
         self._source, self._target = bundle.source_tokenizer, bundle.target_tokenizer
         self._source_names, self._names = self._source.names(), self._target.names()
@@ -61,7 +61,7 @@ class CTranslate2Folder:
 
     def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
         """As in `ConvertedModel`."""
-        # CTranslate2 adds the end token to every target, so that of one that was cut off is left out again.
+        # CTranslate2 adds the end token to every target, so it is removed again from a target that was cut off.
         ended = target if target[-1] == self._target.eos_id else [*target, self._target.eos_id]
         tokens = [self._names[i] for i in self._target.content(ended)]
         (result,) = self._translator.score_batch([self._source_tokens(source)], [tokens])
@@ -72,7 +72,7 @@ class CTranslate2Folder:
 
 
 def _spec(bundle: Bundle) -> Any:
-    """The bundle as CTranslate2's `TransformerSpec`, float32."""
+    """Make the bundle's `TransformerSpec` for CTranslate2, in float32."""
     from ctranslate2 import specs
 
     config = bundle.model.config
@@ -89,7 +89,7 @@ def _spec(bundle: Bundle) -> Any:
         specs.TransformerEncoderSpec(config.encoder_layers, **common),
         specs.TransformerDecoderSpec(config.decoder_layers, **common),
     )
-    if config.query_key_norm:  # of self-attention alone, as here
+    if config.query_key_norm:  # only of self-attention, as here
         for layer in spec.decoder.layer:
             del layer.attention.q_norm, layer.attention.k_norm
     with torch.no_grad():

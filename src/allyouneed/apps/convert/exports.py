@@ -1,9 +1,9 @@
 """The road of all exports of a bundle: write it in another program's format, prove the copy, keep or remove it.
 
 The other program translates, and its translations and probabilities are compared with ours. Two programs add the same
-numbers in another order, so their probabilities differ by rounding, and where two continuations are as good as equal
-each may choose another one: such a translation counts as a tie if this model gives both the same score to within `TIE`.
-A web page runs the engine of a CPU, so it is also compared with that in its own precision, to the bit.
+numbers in another order, so their probabilities differ by rounding, and if two continuations are as good as equal
+they may choose differently: such a translation counts as a tie if this model gives both the same score to within `TIE`.
+A web page runs the engine of a CPU, so it is also compared with the engine in its own precision, to the bit.
 """
 
 import random
@@ -45,17 +45,17 @@ class ExportFormat:
 
     The extra of the same name installs its libraries.
 
-    The first precision is chosen if none is asked for, or with `as_on_cpu` the one with which a CPU translates.
+    The first precision is the default, or with `as_on_cpu` the precision with which a CPU translates.
     """
 
-    program: str  # what runs the export
+    program: str  # the program that runs the export
     folder: str  # the class of an exported folder at work in it
     libraries: tuple[str, ...]
     precisions: tuple[ExportPrecision, ...]
     as_on_cpu: bool = False
 
     def choose_precision(self, config: ModelConfig) -> ExportPrecision:
-        """The precision of a model of this size if none is asked for."""
+        """Choose the precision of a model of this size if none is asked for."""
         return pick_precision(config) if self.as_on_cpu else self.precisions[0]
 
 
@@ -71,11 +71,11 @@ class ConvertedModel(Protocol):
     """An exported model in the program it was exported for. Ids have `<sos>` and `<eos>`, where not said otherwise."""
 
     def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
-        """The ids of the translation without `<sos>` and `<eos>`, at most `max_length`; no length penalty."""
+        """Return the ids of the translation without `<sos>` and `<eos>`, at most `max_length`; no length penalty."""
         ...
 
     def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
-        """The log-probability of every id of the target but its first, in nats."""
+        """Return the log-probability of every id of the target except the first, in nats."""
         ...
 
 
@@ -86,7 +86,7 @@ class Proof:
     Of `sentences`, `identical` were translated equally token for token with every beam of `beams`, and in `ties` the
     other program chose another hypothesis of the same score, with weights in `precision`. `max_difference` is the
     largest difference of the log-probability of a token, in nats, among `tokens`; `mean_difference` is their mean.
-    `unexpressed_settings` are those of the bundle's search that the export does not keep; no beam of the proof has
+    `unexpressed_settings` are settings of the bundle's search that the export does not keep; no beam of the proof has
     them.
     """
 
@@ -102,12 +102,12 @@ class Proof:
 
     @property
     def close(self) -> bool:
-        """Whether an export with rounded weights is good enough: the mean difference is at most `CLOSE`."""
+        """True if an export with rounded weights is good enough: the mean difference is at most `CLOSE`."""
         return self.mean_difference <= CLOSE
 
     @property
     def passed(self) -> bool:
-        """Whether all translations are equal but for ties, and all log-probabilities within the tolerance."""
+        """True if all translations are equal except ties, and all log-probabilities within the tolerance."""
         return self.identical + self.ties == self.sentences and self.max_difference <= TOLERANCE
 
 
@@ -120,12 +120,13 @@ def export_bundle(
     sentences: int = 50,
     decode: Mapping[str, object] | None = None,
 ) -> Proof:
-    """Write `bundle`, or that in a folder, into a new folder in the format `to`, and prove the export on its probes and
-    random `sentences`.
+    """Write `bundle`, or the bundle in a folder, into a new folder in the format `to`, and prove the export on its
+    probes
+    and random `sentences`.
 
-    Settings of `decode` replace those of the bundle; only a web page has a search that they could change. The folder
-    appears once the export is proven, whole or not at all. Refuses what the format cannot express, a model that reads
-    fewer than 3 tokens, and a folder that exists.
+    Settings of `decode` replace the bundle's; only a web page has a search that they could change. The folder
+    appears once the export is proven, whole or not at all. Refuses a model that the format cannot express, a model that
+    reads fewer than 3 tokens, and a folder that exists.
     """
     name = "BUNDLE" if isinstance(bundle, Bundle) else bundle
     bundle = bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)
@@ -171,7 +172,7 @@ def export_bundle(
 
 
 def _with_settings(bundle: Bundle, decode: Mapping[str, object], to: str) -> Bundle:
-    """The bundle with other settings of the search. Refuses them for what has no search."""
+    """Change settings of the bundle's search. Refuses them for a format without a search."""
     if decode and to != "html":
         raise ConfigError(f"only html has a search; the caller of an export to {to} sets decode.{next(iter(decode))}")
     return replace(bundle, decode=bundle.decode.with_changes(decode))
@@ -180,9 +181,9 @@ def _with_settings(bundle: Bundle, decode: Mapping[str, object], to: str) -> Bun
 def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -> Proof:
     """Translate `sources` with both models, greedily and with the bundle's beam, and compare.
 
-    Sources are ids with `<sos>` and `<eos>`; translations are cut off at `PROOF_LENGTH` tokens. Those that are cut off
-    are compared in the greedy search only: with a beam, the other program may prefer such a one to an ended one if it
-    is more likely.
+    Sources are ids with `<sos>` and `<eos>`; translations are cut off at `PROOF_LENGTH` tokens. Cut-off translations
+    are compared in the greedy search only: with a beam, the other program may prefer a cut-off translation to an ended
+    one if it is more likely.
     """
     tokenizer, banned, engine = bundle.target_tokenizer, banned_ids(bundle), DefinitionEngine(bundle.model, "float32")
     max_length = min(PROOF_LENGTH, bundle.config.max_length - 1)
@@ -199,8 +200,8 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -
             gained = converted.log_probabilities(source, target)
             differences += [abs(one - other) for one, other in zip(gained, expected, strict=True)]
             ids = converted.translate(source, beam=beam, max_length=max_length)
-            # Programs differ in which of several hypotheses that are cut off at the limit comes first,
-            # and in whether one that is cut off comes before a less likely one that ended, as in transformers.
+            # Programs differ in the order of hypotheses that are cut off at the limit, and in whether such
+            # a hypothesis comes before a less likely one that ended, as in transformers.
             if best.ids == ids or (beam > 1 and not best.finished):
                 continue
             cut_off = len(ids) >= max_length
@@ -225,7 +226,7 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -
 def require_same_bits(
     bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], precision: NativePrecision
 ) -> None:
-    """Refuse an export whose log-probabilities of greedy translations are not those of the engine in C, to the bit."""
+    """Refuse an export whose log-probabilities of greedy translations differ from the engine in C by a bit."""
     engine = NativeEngine(bundle.config, weight_buffers(bundle.model), precision)
     tokenizer, banned = bundle.target_tokenizer, banned_ids(bundle)
     limit = min(PROOF_LENGTH, bundle.config.max_length)
@@ -244,7 +245,7 @@ def require_same_bits(
 
 
 def probe_sources(bundle: Bundle) -> list[list[int]]:
-    """The bundle's probes as ids, without those that the vocabulary cannot spell or the model is too short for."""
+    """Encode the bundle's probes, without those that the vocabulary cannot spell or the model is too short for."""
     sources = []
     for text in bundle.probes:
         with suppress(InputError):
@@ -253,7 +254,7 @@ def probe_sources(bundle: Bundle) -> list[list[int]]:
 
 
 def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
-    """Sentences of 1 to 30 random tokens, as ids with `<sos>` and `<eos>`."""
+    """Draw sentences of 1 to 30 random tokens, as ids with `<sos>` and `<eos>`."""
     rng, tokenizer = random.Random(seed), bundle.source_tokenizer
     excluded = {tokenizer.eos_id, *tokenizer.banned_ids(unknown=True)}
     tokens = [i for i in range(len(tokenizer)) if i not in excluded]
@@ -262,7 +263,7 @@ def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
 
 
 def banned_ids(bundle: Bundle) -> tuple[int, ...]:
-    """The ids that no search writes: padding, the start token, and `<unk>` unless the bundle allows it."""
+    """Return the ids that no search writes: padding, the start token, and `<unk>` unless the bundle allows it."""
     decode = bundle.decode
     return bundle.target_tokenizer.banned_ids(unknown=decode.ban_unknown and not decode.replace_unknown)
 

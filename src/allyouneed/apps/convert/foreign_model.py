@@ -1,6 +1,6 @@
 """A model of another program → ours: how its weights are named and ordered, and what its settings may say.
 
-The axes of the residual stream are in another order there: first those of sines, then those of cosines; ours alternate.
+The axes of the residual stream are in another order there: first the sines', then the cosines'; ours alternate.
 """
 
 import math
@@ -24,7 +24,7 @@ from ...text.vocabulary import Vocabulary
 from ...younger import build_model
 from .checkpoint_files import as_float32, stored_bytes
 
-MOST_SHARED = 4  # times that weights may be used: three tables of embeddings may be one
+MOST_SHARED = 4  # times that weights may be used: three tables of embeddings may be the same
 POSITION_TOLERANCE = 1e-3  # of sines of large angles in float32, or of a checkpoint in float16
 TABLES = SOURCE, TARGET, PROJECTION = "source_embedding.table", "target_embedding.table", "projection.table"
 OUR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu"}  # of other programs: ours
@@ -38,19 +38,19 @@ class WeightFormat:
     """How a program stores the weights of a model as ours, every matrix as (outputs, inputs)."""
 
     program: str
-    names: Mapping[str, str]  # a part of our names: what it is there
+    names: Mapping[str, str]  # a part of our names: its name there
     first_layer: int = 0  # the number of the first layer
-    shared: Mapping[str, str] = field(default_factory=dict)  # a table that may be missing: the one that it is part of
+    shared: Mapping[str, str] = field(default_factory=dict)  # a table that may be missing: the table that it is part of
     sinusoids: Iterable[str] = ()  # tables of sines and cosines, (L, D)
 
     def name(self, ours: str) -> str:
-        """The name that a weight of our model has there."""
+        """Return the other program's name for a weight of our model."""
         ours = re.sub(r"(?<=\.layers\.)\d+", lambda match: str(int(match[0]) + self.first_layer), ours)
         parts = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)))
         return re.sub(parts, lambda match: self.names[match[0]], ours)
 
     def reorder(self, name: str, weight: Tensor, *, back: bool = False) -> Tensor:
-        """Our weight with the axis of the residual stream in this program's order, or `back` in ours."""
+        """Put the axis of the residual stream of a weight into this program's order, or `back` into ours."""
         axis = next((axis for axis, names in _RESIDUAL_AXES.items() if re.search(f"({names})$", name)), None)
         if axis is None:
             return weight
@@ -59,7 +59,7 @@ class WeightFormat:
 
 
 def sines_first(d_model: int) -> Tensor:
-    """The axes of our residual stream in another order: those of sines, then those of cosines."""
+    """Return the axes of our residual stream in another order: first the sines', then the cosines'."""
     return torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))
 
 
@@ -82,7 +82,9 @@ class StoredWeights:
         return name in self._tensors
 
     def read(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        """A tensor in float32. Refuses another shape, numbers that are not finite, and more numbers than are stored."""
+        """Read a tensor in float32. Refuses another shape, numbers that are not finite, and more numbers than are
+        stored.
+        """
         tensor = self._find(name)
         if name not in self._used:
             self._left -= math.prod(shape) * tensor.element_size()
@@ -95,7 +97,7 @@ class StoredWeights:
         return tensor
 
     def our_weight(self, name: str, shape: tuple[int, ...], config: ModelConfig) -> Tensor:
-        """A tensor of our model. Refuses what `read` refuses."""
+        """Read a tensor of our model. Refuses the same as `read`."""
         stored = self._format.name(name)
         weight = self.read(stored if stored in self else self._format.shared.get(stored, stored), shape)
         weight = self._format.reorder(name, weight, back=True)
@@ -130,7 +132,7 @@ class StoredWeights:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint:
-    """What an importer has read: the parts of a bundle, and where the weights of its model are."""
+    """The result of an importer: the parts of a bundle, and where the weights of its model are."""
 
     stored: StoredWeights
     config: ModelConfig  # `read_checkpoint` adds the sizes of the vocabulary
@@ -141,9 +143,9 @@ class Checkpoint:
 
 
 def build_imported_model(stored: StoredWeights, config: ModelConfig) -> Transformer:
-    """The model with these weights, whose tensors are read and compared before memory for the model is taken.
+    """Build the model with these weights, whose tensors are read and compared before memory for the model is taken.
 
-    A model whose bias of the projection is zero has none. Refuses a table of positions of more than a GiB, which no
+    A projection bias that is zero is left out. Refuses a table of positions of more than a GiB, which no
     weight of the checkpoint bounds.
     """
     if config.max_length * config.d_model > MOST_POSITIONS:
@@ -167,7 +169,7 @@ def build_imported_model(stored: StoredWeights, config: ModelConfig) -> Transfor
 
 
 def require_settings(settings: Mapping[str, object], expected: Mapping[str, tuple[object, ...]]) -> None:
-    """Refuse a setting whose value is none of those that our model can express; a missing one has the first."""
+    """Refuse a setting whose value our model cannot express; a missing setting has the first value."""
     for name, values in expected.items():
         if settings.get(name, values[0]) not in values:
             known = " or ".join(map(repr, values))
@@ -175,14 +177,14 @@ def require_settings(settings: Mapping[str, object], expected: Mapping[str, tupl
 
 
 def require_equal(name: str, encoder: Setting, decoder: Setting) -> Setting:
-    """The value that a setting has in both stacks. Refuses two values."""
+    """Return the value that a setting has in both stacks. Refuses two values."""
     if encoder != decoder:
         raise CheckpointError(f"encoder and decoder must have the same {name}; got {encoder!r:.20} and {decoder!r:.20}")
     return encoder
 
 
 def our_value(name: str, value: object, ours: Mapping[str, Any]) -> Any:
-    """What a value of a setting is called here. Refuses values that have no equal."""
+    """Return our name for a value of a setting. Refuses values that have no equal."""
     if value not in ours:
         raise CheckpointError(f"{name} must be one of {', '.join(ours)}; got {value!r:.40}")
     return ours[str(value)]

@@ -1,10 +1,10 @@
 """A bundle → one HTML file that translates in any browser, offline: weights, tokenizer, search, and the model in C.
 
-The model is that of `native/`, compiled to WebAssembly, so a page translates as a CPU does in the same precision, to
-the bit. In `web/`, `engine.js` calls it and `search.js` has greedy and beam search; `tokenizer.js` is the vocabulary,
-with the normalizers of `characters.js` and the models of `subwords.js`. `sentences.js`, `spans.js`, `capitals.js` and
-`constraints.js` read texts by the rules of `page_rules.py`. `translator.js` joins them and says how to use them, in the
-exported page, `page.*`, or in any other. The proof runs the JavaScript of the written file in V8.
+The model is the engine of `native/`, compiled to WebAssembly, so a page translates as a CPU does in the same precision,
+to the bit. In `web/`, `engine.js` calls it and `search.js` has greedy and beam search; `tokenizer.js` is the
+vocabulary, with the normalizers of `characters.js` and the models of `subwords.js`. `sentences.js`, `spans.js`,
+`capitals.js` and `constraints.js` read texts by the rules of `page_rules.py`. `translator.js` joins them and says how
+to use them, in the exported page, `page.*`, or in any other. The proof runs the JavaScript of the written file in V8.
 """
 
 import json
@@ -101,14 +101,14 @@ class HTMLFolder:
         return cast(list[float], gains)
 
     def _compare(self, expression: str) -> Any:
-        """The value of an expression in a search as the proof does it, whatever the bundle does."""
+        """Evaluate an expression with the search of the proof, whatever the bundle's settings are."""
         self._engine.eval(
             "Object.assign(translator.config.decode, { alpha: 0, renormalize_logits: true, ...NO_RULES })"
         )
         return self.evaluate(expression)
 
     def text(self, source: str, *, beam: int = 1) -> str:
-        """What the page shows as the translation of a text."""
+        """Return the translation of a text as the page shows it."""
         return cast(str, self.evaluate(f"translator.translateText({json.dumps(source)}, {{ beam: {beam} }}).text"))
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class HTMLFolder:
         self._engine.close()
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression, by way of JSON; `translator` is the page's."""
+        """Evaluate a JavaScript expression, by way of JSON; `translator` is the page's."""
         as_lists = "(_, value) => (ArrayBuffer.isView(value) ? [...value] : value)"
         return json.loads(str(self._engine.eval(f"JSON.stringify({expression}, {as_lists})")))
 
@@ -128,26 +128,26 @@ def _title(bundle: Bundle) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WebModel:
-    """What `new Translator(bundle, weights)` of the JavaScript takes: JSON, and base64."""
+    """The arguments of `new Translator(bundle, weights)` in the JavaScript: JSON, and base64."""
 
     bundle: str
     weights: str
 
 
 def web_model(bundle: Bundle, precision: Precision) -> WebModel:
-    """A bundle for the JavaScript of `library`; the JSON may stand in a `<script>`."""
+    """Pack a bundle for the JavaScript of `web_library`; the JSON may be put into a `<script>`."""
     index, blob = _pack(bundle, precision)
     text = json.dumps(_describe(bundle, precision, index), ensure_ascii=False, separators=(",", ":"))
     return WebModel(_in_script(text), b64encode(blob).decode())
 
 
 def _in_script(text: str) -> str:
-    """JSON that may stand in a `<script>`."""
+    """Escape JSON so that it may be put into a `<script>`."""
     return text.replace("<", "\\u003c")
 
 
 def web_library() -> str:
-    """The JavaScript of the model: one script that defines `Translator` and touches no page."""
+    """Return the JavaScript of the model: one script that defines `Translator` and touches no page."""
     module = b64encode(MODULE.read_bytes()).decode()
     rules = json.dumps(page_rules(), ensure_ascii=False, separators=(",", ":"))
     constants = [f'const ENGINE = "{module}";', f"const RULES_OF_PYTHON = {_in_script(rules)};"]
@@ -155,12 +155,12 @@ def web_library() -> str:
 
 
 def read_web_file(name: str) -> str:
-    """The text of a file of `web/`."""
+    """Read the text of a file of `web/`."""
     return (WEB / name).read_text(encoding="utf-8")
 
 
 def _describe(bundle: Bundle, precision: Precision, index: list[dict[str, Any] | None]) -> dict[str, Any]:
-    """What the page has to know, as JSON."""
+    """Return the facts that the page needs, as JSON."""
     model, decode, target = bundle.model.config, bundle.decode, bundle.target_tokenizer
     sizes = as_structure(model, precision)
     limit = min(model.max_length, decode.max_length or model.max_length)
@@ -192,7 +192,7 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pack(bundle: Bundle, precision: Precision) -> tuple[list[dict[str, Any] | None], bytes]:
-    """Write all weights as one block of bytes, in the order of the engine. Returns where each is, too.
+    """Write all weights as one block of bytes, in the order of the engine. Also returns where each is.
 
     In int8 the matrices of linear maps and the embeddings are levels, as on a CPU.
     """

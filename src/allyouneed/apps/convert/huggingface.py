@@ -1,6 +1,6 @@
 """A bundle ↔ Hugging Face transformers: a folder that `MarianMTModel.from_pretrained` loads and `generate` runs.
 
-`MarianMTModel` is our model but for the order of the residual stream's axes: its position encoding has all sines,
+`MarianMTModel` is our model except for the order of the residual stream's axes: its position encoding has all sines,
 then all cosines, ours has them in turn. Both orders are one permutation apart, so it is applied to every weight that
 reads or writes the residual stream, and the two models are exactly equal.
 """
@@ -76,7 +76,7 @@ MARIAN = WeightFormat(
     sinusoids=("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"),
 )
 HUB_METADATA = ("library_name: transformers\n", "pipeline_tag: translation\n")
-# Sizes by their names there: ours. Those of heads and layers have a name for each stack.
+# Sizes by their names there: ours. Heads and layers have a name for each stack.
 SIZES = {
     "d_model": "d_model", "encoder_layers": "encoder_layers", "decoder_layers": "decoder_layers", "dropout": "dropout",
     "attention_dropout": "attention_dropout", "max_position_embeddings": "max_length",
@@ -103,16 +103,16 @@ def write_huggingface(bundle: Bundle, folder: Path, precision: ExportPrecision) 
     if precision == "float16":
         model = model.half()
     what = f"the weights for {folder} could not be written"
-    with refused(OutputError, what, SafetensorError), _no_progress_bars():  # of a full disk, too
+    with refused(OutputError, what, SafetensorError), _no_progress_bars():  # also of a full disk
         model.save_pretrained(str(folder))
-    for file in folder.glob("*.safetensors"):  # it makes them readable for their owner alone
+    for file in folder.glob("*.safetensors"):  # it makes them readable only for their owner
         write_whole(file, file.read_bytes())
     _save_tokenizer(bundle, folder)
     write_whole(folder / "README.md", _card(bundle))
 
 
 def marian_weights(bundle: Bundle) -> dict[str, Tensor]:
-    """The weights under Marian's names, the residual stream in its order."""
+    """Return the weights under Marian's names, with the residual stream in its order."""
     stored = weights(bundle.model)
     for first, then in pairwise(TABLES):  # tied tables are stored there under every name
         stored.setdefault(then, stored[first])
@@ -204,7 +204,7 @@ def _generation_config(bundle: Bundle) -> Any:
 
 
 def _card(bundle: Bundle) -> str:
-    """The bundle's card for the hub: what it is for in its metadata, and how this folder is loaded."""
+    """Write the bundle's card for the hub: its purpose in the metadata, and how to load this folder."""
     metadata, text = split_card(bundle.card)
     metadata += "".join(line for line in HUB_METADATA if line.partition(":")[0] + ":" not in metadata)
     kept = [line for line in text.strip().split("\n") if line.strip() not in CARD_USAGE]
@@ -243,7 +243,7 @@ def _no_progress_bars() -> Iterator[None]:
             bars.enable_progress_bar()
 
 
-DEFAULTS: dict[str, Any] = {  # what transformers takes for what a config.json leaves out
+DEFAULTS: dict[str, Any] = {  # the defaults of transformers for a config.json
     "vocab_size": 58101, "max_position_embeddings": 1024, "d_model": 1024, "activation_function": "gelu",
     "encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096,
     "encoder_attention_heads": 16, "decoder_attention_heads": 16, "dropout": 0.1, "attention_dropout": 0.0,
@@ -259,13 +259,13 @@ NEUTRAL: dict[str, Any] = {  # settings of `generate` that have no equal here, a
 
 
 def read_huggingface(folder: Path) -> Checkpoint:
-    """What config.json and generation_config.json say."""
+    """Read config.json and generation_config.json."""
     table = DEFAULTS | read_json_table(folder / "config.json")
     for name in ("pad_token_id", "eos_token_id"):
         if type(table[name]) is not int:
             raise CheckpointError(f"config.json has {name}={table[name]!r:.40}; expected a whole number")
     path = folder / "generation_config.json"
-    generation = read_json_table(path) if path.is_file() else table  # older folders have one file for both
+    generation = read_json_table(path) if path.is_file() else table  # older folders have a single file
     vocabulary, normalization = _read_vocabulary(folder, table)
     config = vocabulary.with_vocab_size(_model_config(table))
     _require_ids(table, vocabulary, config)
@@ -281,7 +281,7 @@ def read_huggingface(folder: Path) -> Checkpoint:
 
 
 def _model_config(table: dict[str, Any]) -> ModelConfig:
-    """The sizes of the model, but those of its vocabulary."""
+    """Read the sizes of the model, except the vocabulary's."""
     for name in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
         if table.get(name):
             raise CheckpointError(f"config.json has {name}, as no Marian model has")
@@ -302,7 +302,7 @@ def _model_config(table: dict[str, Any]) -> ModelConfig:
 
 
 def _require_ids(table: dict[str, Any], vocabulary: Vocabulary, config: ModelConfig) -> None:
-    """Refuse a config whose sizes or special ids are not those of the vocabulary."""
+    """Refuse a config whose sizes or special ids differ from the vocabulary's."""
     target = vocabulary.target
     for name, expected in (
         ("vocab_size", config.vocab_size),
@@ -334,7 +334,7 @@ def _read_vocabulary(folder: Path, table: dict[str, Any]) -> tuple[Vocabulary, N
 
 
 def _marian_vocabulary(folder: Path, table: dict[str, Any]) -> Vocabulary:
-    """Two SentencePiece models, and the ids of their pieces."""
+    """Read two SentencePiece models, and the ids of their pieces."""
     ids = read_json_table(folder / "vocab.json")
     path = folder / "target_vocab.json"
     target_ids = read_json_table(path) if path.is_file() else ids
@@ -351,7 +351,7 @@ def _marian_vocabulary(folder: Path, table: dict[str, Any]) -> Vocabulary:
 
 
 def _own_export(folder: Path) -> tuple[Vocabulary, Normalization]:
-    """The vocabulary and the normalization of a folder that our own export wrote."""
+    """Read the vocabulary and the normalization of a folder that our own export wrote."""
     table = read_json_table(folder / "tokenizer.json")
     forms: tuple[Literal["NFC", "NFKC", "none"], ...] = ("NFC", "NFKC", "none")
     for unicode, strip_control in product(forms, (True, False)):
@@ -365,7 +365,7 @@ def _own_export(folder: Path) -> tuple[Vocabulary, Normalization]:
 
 
 def _decode_config(table: dict[str, Any], tokenizer: Tokenizer, *, eos_id: int) -> DecodeConfig:
-    """The search of `generate` with these settings."""
+    """Translate the settings of `generate` to ours."""
     for name, neutral in NEUTRAL.items():
         if table.get(name, neutral) not in (neutral, None):
             raise CheckpointError(
@@ -397,7 +397,7 @@ def _decode_config(table: dict[str, Any], tokenizer: Tokenizer, *, eos_id: int) 
 
 
 def _languages(folder: Path) -> tuple[str, str]:
-    """Those that the tokenizer names, as in `"source_lang": "pt-BR"`."""
+    """Read the languages that the tokenizer names, as in `"source_lang": "pt-BR"`."""
     path = folder / "tokenizer_config.json"
     table = read_json_table(path) if path.is_file() else {}
     return str(table.get("source_lang", "")), str(table.get("target_lang", ""))

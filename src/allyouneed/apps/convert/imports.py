@@ -28,7 +28,7 @@ class Kind:
     model_type: str = ""  # in config.json
 
     def matches(self, folder: Path) -> bool:
-        """Whether a folder is of this kind."""
+        """Return True if a folder is of this kind."""
         if not all(any(folder.glob(pattern)) for pattern in self.patterns):
             return False
         try:
@@ -46,7 +46,7 @@ KINDS = {
 
 
 def recognize(folder: Path) -> str:
-    """The name of the kind of a folder. Refuses a folder of no known kind."""
+    """Name the kind of a folder. Refuses a folder of no known kind."""
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is no folder; name the folder of a checkpoint")
     for name, kind in KINDS.items():
@@ -59,7 +59,7 @@ def recognize(folder: Path) -> str:
 def import_checkpoint(
     folder: str | Path, output: str | Path, *, source_language: str = "", target_language: str = ""
 ) -> Bundle:
-    """Write the checkpoint in `folder` as a new bundle, whole or not at all. Languages replace those it names."""
+    """Write the checkpoint in `folder` as a new bundle, whole or not at all. Languages replace the checkpoint's."""
     folder, output = Path(folder), Path(output)
     if output.exists():  # before the checkpoint is read, which may take a while
         raise OutputError(f"{output} exists already; name a new folder")
@@ -77,7 +77,7 @@ def import_checkpoint(
 
 
 def read_checkpoint(kind: str, folder: Path) -> Bundle:
-    """The checkpoint in a folder as a bundle without a card. Refuses, as a `CheckpointError`, all that it cannot be."""
+    """Read the checkpoint in a folder as a bundle without a card. Refuses, as a `CheckpointError`, anything else."""
     what = f"{folder} describes no model that a bundle can hold"
     with refused(CheckpointError, what, KeyError, ConfigError, TypeError, ValueError):
         checkpoint: Checkpoint = getattr(import_module(f".{kind}", __package__), f"read_{kind}")(folder)
@@ -94,7 +94,7 @@ def read_checkpoint(kind: str, folder: Path) -> Bundle:
 
 
 def imported_card(bundle: Bundle, folder: Path, *, program: str) -> str:
-    """The README.md of a bundle made of the checkpoint in `folder`, with the license and languages of its own."""
+    """Write the README.md of a bundle made of the checkpoint in `folder`, with the license and languages of its own."""
     try:
         head, _ = split_card(read_limited(folder / "README.md", LARGEST_CARD).decode(errors="replace"))
     except CheckpointError:

@@ -17,18 +17,18 @@ _ESCAPE = re.compile(r"\\(?:U[\da-f]{8}|.)", re.IGNORECASE | re.DOTALL)
 _BLANK = r"\p{White_Space}\x1c-\x1f"  # str.isspace
 _WORD = r"\p{L}\p{N}_"  # str.isalnum, and the underscore
 _INSIDE = {"w": _WORD, "d": r"\p{Nd}", "s": _BLANK}  # of a class
-_LETTERS = r"\p{L}\p{Nl}\p{No}"  # those of `\w` that are neither a digit nor the underscore
-_KEPT = frozenset(r"^$\.*+?()[]{}|/-")  # signs that JavaScript lets a backslash stand before
+_LETTERS = r"\p{L}\p{Nl}\p{No}"  # `\w` without digits and the underscore
+_KEPT = frozenset(r"^$\.*+?()[]{}|/-")  # signs that JavaScript allows after a backslash
 
 
 def to_javascript(pattern: str) -> str:
     """Translate a pattern for the flag `u`.
 
-    JavaScript has no possessive quantifier. A lookahead is never entered again once it has matched, so one that notes
-    what it matched, and a reference to that, are the same. Greedy quantifiers would take quadratic time.
+    JavaScript has no possessive quantifier. A lookahead is never entered again once it has matched, so a lookahead that
+    captures its match, and a reference to that, do the same. Greedy quantifiers would take quadratic time.
     """
-    parts: list[str] = []  # so far; what a quantifier repeats is the last one
-    groups: list[int] = []  # where those that are open began
+    parts: list[str] = []  # so far; a quantifier repeats the last one
+    groups: list[int] = []  # where the open groups began
     name = f"p{crc32(pattern.encode()):x}_"  # patterns may be joined, and then no group may have another's name
     for match in _TOKEN.finditer(pattern):
         match match.lastgroup:

@@ -1,6 +1,6 @@
 """A folder of Marian's own (marian-nmt), a .npz with its vocabularies → a bundle.
 
-Marian starts its targets with a zero vector and has no padding token. Both become one more token, `<pad>`, whose row of
+Marian starts its targets with a zero vector and has no padding token. Both become a new token, `<pad>`, whose row of
 the embeddings is zero and which no translation contains.
 """
 
@@ -75,7 +75,7 @@ MARIAN_NPZ = WeightFormat(
 
 
 def read_marian(folder: Path) -> Checkpoint:
-    """What the settings in the .npz say."""
+    """Read the settings in the .npz."""
     arrays = read_npz(choose_file(folder, "*.npz", "model.npz"))
     if CONFIG not in arrays:
         raise CheckpointError(f"the .npz of {folder} does not hold its settings, {CONFIG}, as Marian writes them")
@@ -94,7 +94,7 @@ def read_marian(folder: Path) -> Checkpoint:
 
 
 def _model_config(settings: dict[str, Any]) -> ModelConfig:
-    """The sizes of the model, but those of its vocabulary."""
+    """Read the sizes of the model, except the vocabulary's."""
     joint, target = settings.get("tied-embeddings-all"), settings.get("tied-embeddings")
     if settings.get("tied-embeddings-src") and not (joint or target):
         raise CheckpointError("the embeddings of both sides are shared, but not with the projection; this is not")
@@ -115,7 +115,7 @@ def _model_config(settings: dict[str, Any]) -> ModelConfig:
 
 
 def _tensor(key: str, array: NPZArray) -> Tensor:
-    """An array of Marian with its axes in the order that PyTorch has, and with a row for our `<pad>`."""
+    """Turn an array of Marian into a tensor with PyTorch's order of axes, and with a row for our `<pad>`."""
     array = array.astype("float32")
     if key == OUTPUT_BIAS:
         array = np.append(array, np.float32(PAD_BIAS))
@@ -128,7 +128,7 @@ def _tensor(key: str, array: NPZArray) -> Tensor:
 
 
 def _vocabulary(folder: Path) -> Vocabulary:
-    """Two SentencePiece models with the ids of a .vocab.yml, or the models with which Marian was trained itself."""
+    """Read two SentencePiece models with the ids of a .vocab.yml, or the models with which Marian was trained."""
     yml = sorted(folder.glob("*vocab.yml"))
     spm = sorted(folder.glob("*.spm"))
     if (folder / "source.spm").is_file() and yml:
@@ -155,7 +155,7 @@ def _with_padding(pieces: list[str], folder: Path) -> list[str]:
 
 
 def _decode_config(folder: Path, config: ModelConfig) -> DecodeConfig:
-    """The search that decoder.yml describes; Marian's defaults without it."""
+    """Read the search that decoder.yml describes; without it, use Marian's defaults."""
     path = folder / "decoder.yml"
     table = read_settings_file(path) if path.is_file() else {}
     if table.get("word-penalty"):

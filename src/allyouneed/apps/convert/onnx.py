@@ -7,7 +7,7 @@
 Ids are int64, True in the mask is a token of the source and not padding, and T, the length of the cache, is 0 in the
 first step. Log-probabilities of tokens that no search writes are minus infinity. A search selects its hypotheses on
 axis 1 of keys and values. The metadata of both graphs has the model's `max_length`, in tokens.
-`examples/onnx_greedy.py` decodes greedily with onnxruntime and NumPy alone.
+`examples/onnx_greedy.py` decodes greedily with only onnxruntime and NumPy.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class ONNXDecoderStep(nn.Module):
             BlockCache(KVCache((keys[i], values[i])), KVCache((memory_keys[i], memory_values[i]), grows=False))
             for i in range(len(keys))
         ]
-        everyone = mask.new_ones(1, 1)  # every token in the cache is an earlier one
+        everyone = mask.new_ones(1, 1)  # every token in the cache is earlier
         x = model.decoder(x, x, mask[:, None, None, :], everyone, cache)  # the memory is in the cache
         logits = model.projection(x)[:, 0] + self.bias
         kept = [block.tokens.kept for block in cache.blocks if block.tokens.kept]
@@ -142,7 +142,7 @@ class ONNXStep(ArrayStep):
         """As in `ArrayStep`."""
         rows = list(hypotheses)
         keys, values, mask = self._memory
-        everyone = [0] * len(rows)  # the decoder takes a memory for each hypothesis; here all have one source
+        everyone = [0] * len(rows)  # the decoder takes a memory for each hypothesis; here all have the same source
         memory = keys[:, everyone], values[:, everyone], mask[everyone]
         inputs = np.array(tokens, np.int64), *(part[:, rows] for part in self._cache), *memory
         log_probabilities, *self._cache = self._decoder.run(None, dict(zip(DECODER_INPUTS, inputs, strict=True)))
@@ -156,7 +156,7 @@ def _write_graphs(bundle: Bundle, folder: Path) -> None:
     model, config = bundle.model, bundle.config
     encoder = ONNXEncoder(model).eval()
     decoder = ONNXDecoderStep(model, banned_ids(bundle)).eval()
-    # Axes of equal size would be taken for one another.
+    # The exporter could not tell axes of equal size apart.
     width = config.d_model // config.heads
     fixed = {config.heads, config.decoder_layers, config.d_k or width, config.d_v or width}
     free = [size for size in range(3, config.max_length + 1) if size not in fixed]
@@ -207,7 +207,7 @@ def _constant_angles(model: Transformer) -> Iterator[None]:
 def _trace(
     module: nn.Module, inputs: tuple[Tensor, ...], axes: dict[str, dict[int, Any]], outputs: Sequence[str]
 ) -> Any:
-    """The graph of a module, with names for its inputs and outputs; the axes named in `axes` are free."""
+    """Trace the graph of a module, with names for its inputs and outputs; the axes named in `axes` are free."""
     exporter = logging.getLogger("torch.onnx")
     level = exporter.level
     exporter.setLevel(logging.ERROR)  # it reports which other libraries are not installed

@@ -1,7 +1,7 @@
-"""What the page cuts, copies and checks texts by: patterns and numbers of `text/` and `translator/`, for JavaScript.
+"""The rules by which the page cuts, copies and checks texts: patterns and numbers of `text/` and `translator/`.
 
-Sentences end where a library of Python says so, which has no list of its abbreviations that could be read. So it is
-asked for every word in question: those in its own file, those of the vocabulary, and single letters.
+Sentences end where a library of Python says so, which has no list of its abbreviations that could be read. So this file
+asks it about every word in question: the words in its own file, the vocabulary's, and single letters.
 """
 
 import re
@@ -35,7 +35,7 @@ _QUOTED = (
 
 
 def page_rules() -> dict[str, Any]:
-    """Return what holds for every bundle. Patterns are pairs: the expression and its flags."""
+    """Return the rules for every bundle. Patterns are pairs: the expression and its flags."""
     in_word = spans.in_word_class()
     return {
         "kinds": SPANS,
@@ -90,7 +90,7 @@ def page_rules() -> dict[str, Any]:
 
 
 def bundle_rules(bundle: Bundle) -> dict[str, Any]:
-    """Return what holds for one bundle: its languages, and what it has learned of copies and capitals."""
+    """Return the rules for one bundle: its languages, and what it has learned of copies and capitals."""
     decode, copies = bundle.decode, bundle.copy_statistics
     return {
         "splitting": splitting_rules(bundle.source_tokenizer, bundle.languages, Translator.splits_sentences_of(bundle)),
@@ -119,10 +119,10 @@ def splitting_rules(tokenizer: Tokenizer, languages: tuple[str, str], is_split: 
     words = _words_in_question(tokenizer) if is_split else set()
     exceptions: dict[str, int] = {}  # words with a sign: a bit for each language where no sentence ends behind them
     for bit, language in enumerate(asked):
-        for sign in "." if bit else ".!":  # "Yahoo!" is one, too
+        for sign in "." if bit else ".!":  # as in "Yahoo!"
             for word in _exceptions(words, sign, language):
                 exceptions[word] = exceptions.get(word, 0) | 1 << bit
-    # "Jan. Why" is two sentences in English, although "Jan. Smith" is one.
+    # "Jan. Why" is two sentences in English, but "Jan. Smith" is not.
     weak = [
         [word for word, bits in exceptions.items() if bits >> bit & 1 and _count(language, f"{word} Why not") == 2]
         for bit, language in enumerate(asked)
@@ -160,27 +160,30 @@ def _exceptions(words: Iterable[str], sign: str, language: str) -> list[str]:
 
 
 def _parts_at_slash(exceptions: Mapping[str, int], bit: int, language: str) -> bool:
-    """Whether a word before a full stop begins behind a slash, as in English."""
+    """Return True if a word before a full stop begins behind a slash, as in English."""
     word = next((word for word, bits in exceptions.items() if bits >> bit & 1), "")
     return bool(word) and _count(language, f"xyzzy/{word} Abcde") == 1
 
 
 def _before(words: Iterable[str], beginning: str, sentences: int, language: str) -> list[str]:
-    """The capitalized words that make so many sentences of a beginning."""
+    """Return the capitalized words that make so many sentences of a beginning."""
     return [word for word in words if word.istitle() and _count(language, f"{beginning}{word} abc") == sentences]
 
 
 def _count(language: str, text: str) -> int:
-    """The sentences that the library sees."""
+    """Count the sentences that the library sees."""
     return len(library.segment(language, text))
 
 
 def _end_signs(language: str) -> str:
-    """The signs that end a sentence, one or several of them."""
+    """List the signs that end a sentence, one or several of them."""
     signs = (chr(code) for code in range(0x11FFF) if unicodedata.category(chr(code)) == "Po")
     return "".join(sign for sign in signs if _count(language, f"Xyzzyx{sign} Abcde") == 2)
 
 
 def _goes_on(language: str) -> str:
-    """What follows a sign that ends no sentence: in some languages a small letter, in all one without a blank."""
+    """Return a pattern of the text after a sign that ends no sentence.
+
+    In all languages it is a small letter without a blank before it; in some, a blank may be there.
+    """
     return r"^[^\p{L}\p{N}_]*[0-9a-z]" if _count(language, "Xyzzyx. abcde") == 1 else "^[0-9a-z]"

@@ -18,7 +18,7 @@ from ...text.tokenizer import Tokenizer
 def save_tokenizer(tokenizer: Tokenizer, normalization: Normalization, path: Path) -> None:
     """Write a tokenizer that normalizes before it splits.
 
-    Ids after that of `<unk>`, which a vocabulary of given merges may write, stand for `<unk>` in the model.
+    Ids after `<unk>`, which a vocabulary of given merges may write, stand for `<unk>` in the model.
     """
     table = json.loads(tokenizer.backend_json())
     table["normalizer"] = normalizer(normalization, table["normalizer"])
@@ -33,7 +33,7 @@ def save_tokenizers(bundle: Bundle, folder: Path) -> None:
 
 
 def normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The bundle's normalization as normalizers of the tokenizers library, before the vocabulary's."""
+    """Return the bundle's normalization as normalizers of the tokenizers library, before the vocabulary's."""
     parts: list[dict[str, Any]] = []
     if normalization.strip_control:
         parts += [
@@ -48,7 +48,7 @@ def normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) 
 
 
 def _unseen_pattern() -> str:
-    """The pattern of characters without width, as the tokenizers library writes characters by number."""
+    """Return the pattern of characters without width, as the tokenizers library writes characters by number."""
     return re.sub(r"\\[uU]0*([\da-fA-F]+)", r"\\x{\1}", UNSEEN.pattern)
 
 
@@ -69,12 +69,12 @@ def save_sentencepiece(bundle: Bundle, folder: Path) -> None:
 
 
 def named_languages(bundle: Bundle) -> dict[str, str]:
-    """The languages of a bundle as the settings of a tokenizer; without those that are unknown."""
+    """Return the languages of a bundle as the settings of a tokenizer, without unknown ones."""
     return {f"{side}_lang": tag for side, tag in zip(("source", "target"), bundle.languages, strict=True) if tag}
 
 
 def spm_content(tokenizer: Tokenizer) -> bytes:
-    """A .spm file with the pieces, scores and character map of a tokenizer that was imported from one."""
+    """Write a .spm file with the pieces, scores and character map of a tokenizer that was imported from one."""
     table = json.loads(tokenizer.backend_json())
     pieces = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]
     pieces += [(piece, score, NORMAL) for piece, score in table["model"]["vocab"][:-1]]  # the last is our <unk>

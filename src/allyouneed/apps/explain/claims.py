@@ -1,4 +1,4 @@
-"""What the sharpest heads do, as claims that are measured over many pairs of texts."""
+"""Claims about the sharpest heads, measured over many pairs of texts."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ MOST_TOKENS = 200  # of a side of a pair
 
 ALL = "every token"
 
-# Places of keys in words, where those of `token_patterns` say too little.
+# Places of keys in words, where the places in `token_patterns` say too little.
 _PLACES = {
     "attention": {"same position": "itself", "previous position": "the one before", "next position": "the one after"},
     "self_attention": {
@@ -39,9 +39,9 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """That a head puts `share` of its weight on `keys` where its query is one of `queries`; even weights: `even`.
+    """A head puts `share` of its weight on `keys` if its query is one of `queries`; even weights would put `even`.
 
-    `inputs` texts were read for these shares, none of which the claim was chosen by.
+    `inputs` texts were read for these shares; none of them was used to choose the claim.
     """
 
     part: str
@@ -62,10 +62,10 @@ class _Shares(NamedTuple):
 
 
 def sharpest_claims(translator: Translator, pairs: Sequence[Pair]) -> list[Claim]:
-    """The claims about the three heads that stand out most from evenly spread weights, the sharpest first.
+    """Make claims about the three heads that differ most from evenly spread weights, the sharpest first.
 
     They are chosen by the attention of one half of `pairs`, at most 200, as the model reads source and target, and
-    measured over the other half. None where nothing has 30 % of the weight and twice the even share.
+    measured over the other half. None if nothing has 30 % of the weight and twice the even share.
     """
     readable = list(_encoded(translator, pairs))
     half = min(MOST_INPUTS, len(readable) // 2)
@@ -90,7 +90,7 @@ def sharpest_claims(translator: Translator, pairs: Sequence[Pair]) -> list[Claim
 
 
 def _standing_out(of_head: Tensor, shares: _Shares) -> Iterator[tuple[int, int, float, float]]:
-    """The kinds of query and key that a head brings together, with its share and that of even weights."""
+    """Yield the kinds of query and key that a head brings together, with its share and the share of even weights."""
     least = LEAST_QUERIES * shares.queries[_QUERIES.index(ALL)]
     for q, k in ((of_head >= PATTERN_SHARE) & (of_head >= PATTERN_LIFT * shares.even)).nonzero().tolist():
         if shares.queries[q] >= least:
@@ -98,7 +98,7 @@ def _standing_out(of_head: Tensor, shares: _Shares) -> Iterator[tuple[int, int, 
 
 
 def _encoded(translator: Translator, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], list[int]]]:
-    """The pairs as ids, but for those with a letter that the vocabulary lacks."""
+    """Encode the pairs, except those with a letter that the vocabulary lacks."""
     normalize = translator.bundles[0].normalization
     longest = min(MOST_TOKENS, translator.model.config.max_length)
     for pair in pairs:
@@ -109,7 +109,7 @@ def _encoded(translator: Translator, pairs: Sequence[Pair]) -> Iterator[tuple[li
 
 @torch.inference_mode()
 def _measure(translator: Translator, pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, _Shares]:
-    """The shares of each attention, over all pairs of ids."""
+    """Measure the shares of each attention, over all pairs of ids."""
     totals: dict[str, _Shares] = {}
     model, device = eval_copy(translator.model), next(translator.model.parameters()).device
     for source, target in pairs:
@@ -141,14 +141,14 @@ def _some(queries: Tensor) -> Tensor:
 
 
 def _keys(part: str, rows: Sequence[str], columns: Sequence[str]) -> dict[str, Tensor]:
-    # What is compared is as in describe_heads: a decoder's self-attention asks for the token that it reads.
+    # As in describe_heads, a decoder's self-attention asks for the token that it reads.
     patterns = token_patterns(part, columns if part.endswith("self_attention") else rows, columns)
     groups = {name: tokens.expand(len(rows), -1) for name, tokens in token_groups(columns).items() if name != ALL}
     return patterns | groups
 
 
 def describe_claim(claim: Claim) -> str:
-    """A claim in a sentence, with what was measured."""
+    """Put a claim into a sentence, with the measured share."""
     part = claim.part.rpartition(".")[2]
     doing = "writing" if claim.part.startswith("decoder") else "reading"
     of = {"cross_attention": " of the source", "self_attention": " that it has written"}.get(part, "")
@@ -160,7 +160,7 @@ def describe_claim(claim: Claim) -> str:
 
 
 def token_groups(pieces: Sequence[str]) -> dict[str, Tensor]:
-    """Kinds of tokens, such as the first number, and which of `pieces` belong to each, (L,) of 0 and 1."""
+    """Group tokens by kind, such as the first number: which of `pieces` belong to each, (L,) of 0 and 1."""
     kinds = [_kind(piece) for piece in pieces]
     groups = {ALL: [True] * len(pieces)}
     for kind in ("number", "word"):
@@ -180,7 +180,7 @@ def _kind(piece: str) -> str:
 
 
 def _runs(pieces: Sequence[str], kinds: Sequence[str], kind: str) -> Iterator[set[int]]:
-    """The positions of each number or word: neighbours of one kind without a space between them."""
+    """Find the positions of each number or word: neighbours of one kind without a space between them."""
     run: set[int] = set()
     for i, piece in enumerate(pieces):
         goes_on = kinds[i] == kind and not piece.startswith("␣") and not (run and pieces[i - 1].endswith("␣"))

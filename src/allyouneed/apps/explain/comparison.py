@@ -14,7 +14,7 @@ from .values import search_steps
 
 
 def load_moment(path: Path) -> Bundle:
-    """The bundle of a folder, or the model of a run as a file in its `snapshots/` has it."""
+    """Load the bundle of a folder, or the model of a run as a file in its `snapshots/` has it."""
     if path.suffix != ".safetensors":
         return Bundle.load(path)
     if path.parent.name != "snapshots" or not path.is_file():
@@ -28,10 +28,11 @@ def load_moment(path: Path) -> Bundle:
 
 
 def compare_traces(first: Trace, second: Trace) -> dict[str, Any]:
-    """Where two translations of one text part, and the heads whose pattern differs, as plain data for the page.
+    """Find where two translations of one text part, and the heads whose pattern differs, as plain data for the page.
 
-    `parting` is None where the outputs are equal, otherwise the tokens that both begin with and the most probable
-    tokens of each after them. `heads` are those that both models have, and of which one at least follows a pattern.
+    `parting` is None if the outputs are equal, otherwise the tokens that both begin with and the most probable
+    tokens of each after them. `heads` are the heads that both models have, if at least one of the two follows a
+    pattern.
     """
     then = {(head.part, head.head): head for head in describe_heads(second)}
     pairs = [(head, then[head.part, head.head]) for head in describe_heads(first) if (head.part, head.head) in then]
@@ -49,10 +50,10 @@ def compare_traces(first: Trace, second: Trace) -> dict[str, Any]:
 
 
 def _parting(first: Trace, second: Trace) -> dict[str, Any] | None:
-    """The first position at which the translations differ: what is before it, and the candidates of both there."""
+    """Return the first position where the translations differ: the tokens before it, and both candidates there."""
     both = zip(first.decoder_targets, second.decoder_targets, strict=False)
     step = next((t for t, (a, b) in enumerate(both) if a != b), None)
-    if step is None:  # of two cut off at their limits, one can go on where the other ends
+    if step is None:  # if both are cut off at their limits, one can go on where the other ends
         step = min(len(first.decoder_targets), len(second.decoder_targets))
         if len(first.decoder_targets) == len(second.decoder_targets):
             return None
@@ -61,7 +62,7 @@ def _parting(first: Trace, second: Trace) -> dict[str, Any] | None:
 
 
 def describe_comparison(comparison: dict[str, Any], names: Sequence[str]) -> list[str]:
-    """The comparison in sentences, for a terminal."""
+    """Describe the comparison in sentences, for a terminal."""
     sentences = []
     if parting := comparison["parting"]:
         chosen = [[one for one in candidates if one["chosen"]] for candidates in parting["candidates"]]

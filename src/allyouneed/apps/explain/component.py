@@ -1,4 +1,4 @@
-"""The JavaScript, style and HTML of an explanation, for the pages that show one. It knows no model."""
+"""The JavaScript, style and HTML of an explanation, for the pages that show it. It knows no model."""
 
 from pathlib import Path
 
@@ -9,32 +9,34 @@ SITE = (*COMPONENT, "live.js", "plane.js", "film.js")
 
 
 def explanation_script(*, live: bool = False) -> str:
-    """The JavaScript of the page's component; `live` adds what shows translations of a model that runs in the page."""
+    """Return the JavaScript of the page's component; `live` adds translations of a model that runs in the page."""
     return "\n".join(map(read_component_file, [*COMPONENT, *["live.js"] * live]))
 
 
 def site_script() -> str:
-    """The JavaScript of all components, for pages that show several of them."""
+    """Return the JavaScript of all components, for pages that show several of them."""
     return "\n".join(map(read_component_file, SITE))
 
 
 def film_script() -> str:
-    """The JavaScript of `showFilm(root, texts)`, which fills a `<div class="look film">`; film.js says with what."""
+    """Return the JavaScript of `showFilm(root, texts)`, which fills a `<div class="look film">`; see film.js."""
     return "\n".join(map(read_component_file, FILM))
 
 
 def explanation_style() -> str:
-    """The style of the component, for pages that show it."""
+    """Return the style of the component, for pages that show it."""
     return read_component_file("explain.css")
 
 
 def explanation_markup() -> str:
-    """The HTML of the component for other pages, `<div class="look explanation">`, which `showExplanation` fills."""
+    """Return the HTML of the component for other pages, `<div class="look explanation">`, which `showExplanation`
+    fills.
+    """
     page = read_component_file("explain.html")
     main = page[page.index("<main") : page.index("</main>")].replace("<main", "<div", 1)
     return main.replace("<h1 data", '<p class="headline" data').replace("</h1>", "</p>") + "</div>"
 
 
 def read_component_file(name: str) -> str:
-    """The text of a file of web/."""
+    """Read the text of a file of web/."""
     return _WEB.joinpath(name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What all figures share, and the figure of attention weights."""
+"""The common parts of all figures, and the figure of attention weights."""
 
 import io
 import re
@@ -21,7 +21,7 @@ BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#D55E00")
 SHARES = "cividis"  # of 0 to 1; made for the colour-blind
 SIGNED = "PuOr"
-MONOSPACE = ("DejaVu Sans Mono", "DejaVu Sans", "monospace")  # a font takes the letters that those before it lack
+MONOSPACE = ("DejaVu Sans Mono", "DejaVu Sans", "monospace")  # a font takes the letters that earlier fonts lack
 
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -36,7 +36,7 @@ _BY_ITSELF = "<style>svg{color:#222}@media (prefers-color-scheme:dark){svg{color
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure in the common style; width and height in inches."""
+    """Make an empty figure in the common style; width and height in inches."""
     import matplotlib as mpl  # here, because a page, and the server, draw without it
     from matplotlib.figure import Figure
 
@@ -45,7 +45,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def to_svg(figure: "Figure") -> str:
-    """A figure as SVG. Black becomes the text colour of the page, so that it fits light and dark pages."""
+    """Write a figure as SVG. Black becomes the text colour of the page, so that it fits light and dark pages."""
     import matplotlib as mpl
 
     written = io.StringIO()
@@ -63,7 +63,7 @@ def to_svg(figure: "Figure") -> str:
 
 
 def compact(svg: str) -> str:
-    """SVG without what draws nothing, and with coordinates to a hundredth of a point."""
+    """Leave out parts of an SVG that draw nothing, and round coordinates to a hundredth of a point."""
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|\s*\n\s*(?=<)|(?<=>)\n\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     used = set(re.findall(r"#(\w+)", svg))
@@ -78,7 +78,7 @@ def _without_frames(figure: "Figure") -> None:
 
 
 def _write(figure: "Figure", file: IO[Any], **options: Any) -> bool:
-    """Write a figure; returns whether the fonts of Matplotlib have all its letters, instead of a warning for each."""
+    """Write a figure; return True if the fonts of Matplotlib have all its letters, instead of a warning for each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure.savefig(file, **options)
@@ -120,7 +120,7 @@ def draw_attention(
 
 
 def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence[str], title: str = "") -> "Figure":
-    """The figure of `draw_attention`."""
+    """Draw the figure of `draw_attention`."""
     heads, rows, columns = weights.shape
     wide = min(heads, 4 if columns <= 11 else 2)
     tall = -(-heads // wide)
@@ -142,14 +142,14 @@ def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence
 
 
 def label_columns(axes: "Axes", pieces: Sequence[str]) -> None:
-    """Write a token under each column: short ones upright, longer ones turned."""
+    """Write a token under each column: short tokens upright, longer ones turned."""
     axes.set_xticks(range(len(pieces)), pieces, fontsize=9, family=MONOSPACE, parse_math=False)
     for label, piece in zip(axes.get_xticklabels(), pieces, strict=True):
         label.set_rotation(turned(piece))
 
 
 def turned(piece: str) -> int:
-    """By how many degrees a token is turned so that it fits a column."""
+    """Return by how many degrees a token is turned so that it fits a column."""
     return 90 if len(piece) > 2 else 0
 
 

@@ -30,7 +30,7 @@ LEAST_WEIGHT = 0.08  # that an alignment draws, but for the largest of each targ
 
 
 def embedding_figure(trace: Trace) -> "Figure":
-    """Embedding, position and their sum, for every source token and the first 32 dimensions."""
+    """Draw embedding, position and their sum, for every source token and the first 32 dimensions."""
     names = ("embedding", "position", "sum")
     parts = [trace.recording[f"source.{name}"][:, :32] for name in names]
     reach = float(max(part.abs().max() for part in parts))
@@ -47,7 +47,7 @@ def embedding_figure(trace: Trace) -> "Figure":
 
 
 def stream_figure(trace: Trace) -> "Figure":
-    """The mean norm of the residual stream after each sublayer, and how much each sublayer changes it."""
+    """Draw the mean norm of the residual stream after each sublayer, and how much each sublayer changes it."""
     figure = new_figure(9.5, 5.6)
     panels = figure.subplots(2, 2, sharey="row", squeeze=False)
     for column, stack in enumerate(("encoder", "decoder")):
@@ -65,7 +65,7 @@ def stream_figure(trace: Trace) -> "Figure":
 
 
 def lens_figure(trace: Trace) -> "Figure":
-    """The logit lens: the most probable tokens if each decoder layer were the last, with their probabilities."""
+    """Draw the logit lens: the most probable tokens if each decoder layer were the last, with their probabilities."""
     layers = [
         x for name, x in trace.recording.items() if name.startswith("decoder.layers.") and name.endswith(".logits")
     ]
@@ -91,7 +91,7 @@ def lens_figure(trace: Trace) -> "Figure":
 
 
 def alignment_figure(trace: Trace) -> "Figure":
-    """Lines from each target token to the source tokens that it attends to: weights above 8 %, and the largest."""
+    """Draw lines from each target token to the source tokens that it attends to: weights above 8 %, and the largest."""
     weights = alignment_matrix(trace)
     most = max(len(trace.source_pieces), len(trace.decoder_targets))
     figure = new_figure(max(5.0, 0.42 * most), 3.2)
@@ -114,7 +114,7 @@ def alignment_figure(trace: Trace) -> "Figure":
 
 
 def tree_figure(trace: Trace) -> "Figure":
-    """The search as a tree of all expanded prefixes, the translation in another colour."""
+    """Draw the search as a tree of all expanded prefixes, the translation in another colour."""
     answer = tuple(trace.search.hypothesis.ids)
     branches = trace.search.ranked()
     kept = with_parents(branches[: MAX_BRANCHES + len(answer)])
@@ -154,7 +154,7 @@ def tree_figure(trace: Trace) -> "Figure":
 
 
 def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:
-    """The row of every prefix: the translation has the first row, a first child has that of its parent."""
+    """Give every prefix a row: the translation has the first row, a first child has its parent's."""
     children: dict[Prefix, list[Prefix]] = {branch: [] for branch in kept}
     for branch in kept:
         if branch:
@@ -173,7 +173,7 @@ def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:
 
 
 def attention_figures(trace: Trace) -> "dict[str, Figure]":
-    """A figure for every attention of the model."""
+    """Draw a figure for every attention of the model."""
     figures = {}
     for name, weights in attentions(trace).items():
         rows, columns = attention_tokens(trace, name)

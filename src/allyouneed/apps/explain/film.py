@@ -1,4 +1,4 @@
-"""What a model makes of one text at a moment of its training, for a film of the run."""
+"""A model's translation and attention for one text at a moment of its training, for a film of the run."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from ...translator.definition import DefinitionEngine
 from ...translator.likelihood import alignment_layer, eval_copy
 from .recording import recorded_attention
 
-MAX_TOKENS = 48  # of a translation and of what is drawn: a model that has learned nothing writes on and on
+MAX_TOKENS = 48  # of a translation and of its drawing: a model that has learned nothing writes on and on
 
 
 @torch.inference_mode()
 def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str, Any]:
-    """The greedy translation of `text`, and the attention of one pass over `text` and `target`.
+    """Translate `text` greedily, and record the attention of one pass over `text` and `target`.
 
     `target` is by default that translation. The attentions are the mean over the heads of the cross-attention that
     aligns and of the decoder's first self-attention, of at most 48 tokens a side, as shares of 255. The model may be
@@ -50,7 +50,7 @@ def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str
 
 
 def changes(frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each frame what differs from the one before it, which is all that a page needs."""
+    """Keep of each frame only the values that differ from the previous frame, which is all that a page needs."""
     return [
         {key: value for key, value in frame.items() if before.get(key, ...) != value}
         for before, frame in zip([{}, *frames[:-1]], frames, strict=True)
@@ -58,6 +58,6 @@ def changes(frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _pack(weights: Tensor) -> str:
-    """Rows of weights as bytes, 255 for a weight of 1, in base64."""
+    """Write rows of weights as bytes, 255 for a weight of 1, in base64."""
     steps = (255 * weights[:MAX_TOKENS, :MAX_TOKENS].float().cpu()).round().to(torch.uint8)
     return b64encode(steps.numpy().tobytes()).decode("ascii")

@@ -1,4 +1,4 @@
-"""What each head attends to, measured: the share of its weight on positions that a reader can name."""
+"""The attention of each head, measured: the share of its weight on positions that a reader can name."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from torch import Tensor
 from .trace import Trace, attention_tokens, attentions
 
 PATTERN_SHARE = 0.3  # of the weight, for a pattern
-PATTERN_LIFT = 2.0  # times what evenly spread weights would put there
+PATTERN_LIFT = 2.0  # times the share of evenly spread weights
 EVEN = 0.9  # of the largest possible entropy: spread evenly
 NO_PATTERN = "no clear pattern"
 SPREAD = "spread evenly"
@@ -18,9 +18,9 @@ SPREAD = "spread evenly"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where one head attends, averaged over all queries: shares of its weight, 0 to 1; entropy in bits.
+    """Where a head attends, averaged over all queries: shares of its weight, 0 to 1; entropy in bits.
 
-    `role` is the pattern that most stands out from evenly spread weights; `share` of the weight follows it, where
+    `role` is the pattern that differs most from evenly spread weights; `share` of the weight follows it, where
     even weights would give `even`. "no clear pattern": none has 30 % of the weight and twice the even share.
     """
 
@@ -40,7 +40,7 @@ class Head:
 
 
 def describe_heads(trace: Trace) -> list[Head]:
-    """What each head of each attention does in this sentence."""
+    """Describe each head of each attention in this sentence."""
     heads = []
     for part, weights in attentions(trace).items():
         queries, keys = attention_tokens(trace, part)
@@ -52,7 +52,7 @@ def describe_heads(trace: Trace) -> list[Head]:
 
 
 def describe_head(part: str, number: int, weights: Tensor, *, queries: Sequence[str], keys: Sequence[str]) -> Head:
-    """What a head with the weights (T, S) does; `queries` and `keys` are the tokens of its rows and columns."""
+    """Describe a head with the weights (T, S); `queries` and `keys` are the tokens of its rows and columns."""
     rows, columns = weights.shape
     visible = visible_keys(part, rows, columns)
     even = visible / visible.sum(-1, keepdim=True)
@@ -60,7 +60,7 @@ def describe_head(part: str, number: int, weights: Tensor, *, queries: Sequence[
     patterns["one token"] = (torch.arange(columns) == weights.mean(0).argmax()).float().expand(rows, columns)
     shares: dict[str, float] = {name: _share(weights, pattern) for name, pattern in patterns.items()}
     expected = {name: _share(even, pattern) for name, pattern in patterns.items()}
-    role = max(shares, key=lambda name: shares[name] - expected[name])  # of equals the first: "<eos>", not "one token"
+    role = max(shares, key=lambda name: shares[name] - expected[name])  # the first of equals: "<eos>", not "one token"
     entropy, largest = _entropy(weights), _entropy(even)
     if shares[role] < max(PATTERN_SHARE, PATTERN_LIFT * expected[role]):
         role = SPREAD if entropy > EVEN * largest else NO_PATTERN
@@ -74,13 +74,13 @@ def describe_head(part: str, number: int, weights: Tensor, *, queries: Sequence[
 
 
 def visible_keys(part: str, rows: int, columns: int) -> Tensor:
-    """The keys that each query of an attention may attend to, (T, S) of 0 and 1."""
+    """Return the keys that each query of an attention may attend to, (T, S) of 0 and 1."""
     visible = torch.ones(rows, columns)
     return visible.tril() if part.endswith("self_attention") else visible
 
 
 def token_patterns(part: str, queries: Sequence[str], keys: Sequence[str]) -> dict[str, Tensor]:
-    """For each pattern the keys that belong to it, (T, S) of 0 and 1."""
+    """Return for each pattern the keys that belong to it, (T, S) of 0 and 1."""
     rows, columns, crossing = len(queries), len(keys), part.endswith("cross_attention")
     # In cross-attention position t predicts token t + 1, so its "same position" is column t + 1.
     shift = 1 if crossing else 0
@@ -119,7 +119,7 @@ def _entropy(weights: Tensor) -> float:
 
 
 def describe_finding(head: Head) -> str:
-    """The finding about a head in a sentence."""
+    """Put the finding about a head into a sentence."""
     if head.role in (NO_PATTERN, SPREAD):
         return f"{head.role}; it attends to about {2**head.entropy:.1f} positions at a time"
     return f"{head.role}: {100 * head.share:.0f} % of its weight (evenly spread: {100 * head.even:.0f} %)"

@@ -44,20 +44,20 @@ class Explanation:
 def explain(translator: Translator, text: str) -> Explanation:
     """Translate a text as `translator` does, and explain how, as the page of `allyouneed explain` does.
 
-    Refuses an empty text, and what `translator` refuses.
+    Refuses an empty text, and a text that `translator` refuses.
     """
     trace = trace_translation(translator, text)
     return Explanation(trace, build_page(trace, translator))
 
 
 def build_page(trace: Trace, translator: Translator, claims: Sequence[Claim] = ()) -> str:
-    """The page of a trace, as HTML. `translator` is the one that was traced, `claims` what its heads do elsewhere."""
+    """Build the page of a trace, as HTML. `translator` was traced, and `claims` say what its heads do elsewhere."""
     data = build_page_data(trace, translator, claims)
     return _build(f"{data['text']} → {data['output']}", data)
 
 
 def build_page_of_two(names: Sequence[str], traces: Sequence[Trace], translators: Sequence[Translator]) -> str:
-    """The page of two translations of one text, by two translators whose names are `names`."""
+    """Build the page of two translations of one text, by two translators whose names are `names`."""
     both = [build_page_data(trace, translator) for trace, translator in zip(traces, translators, strict=True)]
     data = {"names": names, "traces": both, **compare_traces(*traces)}
     return _build(f"{traces[0].whole_text}: {names[0]} and {names[1]}", data)
@@ -76,5 +76,5 @@ def _build(title: str, data: object) -> str:
 
 
 def _for_script(data: object) -> str:
-    """JSON that cannot end the script element around it."""
+    """Write JSON that cannot end the script element around it."""
     return to_json(data, separators=(",", ":")).replace("<", "\\u003c")

@@ -27,9 +27,9 @@ def as_tensor(rows: Any) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class SearchTrace:
-    """One search. `log_probabilities` maps each expanded prefix to those of the next token, (V,), in nats.
+    """A search. `log_probabilities` maps each expanded prefix to log-probabilities of the next token, (V,), in nats.
 
-    These are the model's; `after_rules` has what the rules of the search made of them. A prefix leaves out `<sos>`.
+    These are the model's; `after_rules` has them after the rules of the search. A prefix leaves out `<sos>`.
     """
 
     hypothesis: Hypothesis
@@ -41,16 +41,16 @@ class SearchTrace:
     after_rules: Mapping[Prefix, Tensor] = field(default_factory=dict)
 
     def log_probability(self, prefix: Prefix) -> float:
-        """The log-probability of a prefix that was expanded, or that continues such a one by a token."""
+        """Return the log-probability of a prefix that was expanded, or that continues an expanded prefix by a token."""
         return sum(float(self.log_probabilities[prefix[:t]][token]) for t, token in enumerate(prefix))
 
     def best(self, prefix: Prefix, count: int) -> list[tuple[int, float]]:
-        """The most probable next ids after a prefix, with their probabilities."""
+        """Return the most probable next ids after a prefix, with their probabilities."""
         values, ids = self.log_probabilities[prefix].topk(min(count, len(self.log_probabilities[prefix])))
         return list(zip(ids.tolist(), values.exp().tolist(), strict=True))
 
     def ruled(self, prefix: Prefix) -> Tensor:
-        """The log-probabilities of the next token after a prefix, as the rules of the search leave them, (V,)."""
+        """Return the log-probabilities of the next token after a prefix, after the rules of the search, (V,)."""
         row = self.after_rules.get(prefix, self.log_probabilities[prefix])
         if not self._is_forced(prefix):
             return row
@@ -59,7 +59,7 @@ class SearchTrace:
         return only_end
 
     def ranked(self) -> list[Prefix]:
-        """The expanded prefixes: those of the translation, then the most probable ones by their mean for a token."""
+        """Order the expanded prefixes: the translation's, then the most probable ones by their mean for a token."""
         answer = tuple(self.hypothesis.ids)
 
         def order(prefix: Prefix) -> tuple[bool, float]:
@@ -68,11 +68,11 @@ class SearchTrace:
         return sorted(self.log_probabilities, key=order)
 
     def ended(self) -> dict[Prefix, float]:
-        """The finished hypotheses with their scores, best first.
+        """Return the finished hypotheses with their scores, best first.
 
         These are the prefixes that may end, and whose `<eos>` is among the `beam` best continuations of all prefixes
-        of their length. Of a search with constraints, whose hypotheses do not all compete, among those of the prefix
-        itself.
+        of their length. In a search with constraints, whose hypotheses do not all compete, it is among the prefix's own
+        best.
         """
         totals = {prefix: self.ruled(prefix) + self.log_probability(prefix) for prefix in self.log_probabilities}
         rivals: dict[int, list[Tensor]] = {}
@@ -89,7 +89,7 @@ class SearchTrace:
         return dict(sorted(ended.items(), key=lambda item: -item[1]))
 
     def score(self, sentence: Prefix) -> float:
-        """The log-probability divided by the length penalty. An `<eos>` that is forced has a probability of 1."""
+        """Divide the log-probability by the length penalty. An `<eos>` that is forced has a probability of 1."""
         finished = sentence[-1] == self.eos_id
         is_certain = finished and self._is_forced(sentence[:-1]) and not self._is_scored_again()
         total = self.log_probability(sentence[:-1] if is_certain else sentence)
@@ -99,7 +99,7 @@ class SearchTrace:
         return total / length_divisor(self.config, Hypothesis(ids, total, total, finished=finished))
 
     def explain_ending(self) -> str:
-        """Why the search stopped, in a sentence or two."""
+        """Say why the search stopped, in a sentence or two."""
         ids, limit = tuple(self.hypothesis.ids), "1 token" if self.limit == 1 else f"{self.limit} tokens"
         if not self.hypothesis.finished or ids not in self.log_probabilities:
             return f"The output reached its limit of {limit} before <eos>."
@@ -137,7 +137,7 @@ class SearchTrace:
         return f"<eos> was drawn; its probability{setting} was {percent(float(drawn[self.eos_id]))}."
 
     def _explain_stopping(self) -> str:
-        """The rule by which a beam search stops (decode/beam_options.py)."""
+        """State the rule by which a beam search stops (decode/beam_options.py)."""
         beam, nbest = self.config.beam, self.config.nbest
         if self.config.early_stopping == "beam":
             return (
@@ -151,23 +151,23 @@ class SearchTrace:
         )
 
     def _is_forced(self, prefix: Prefix) -> bool:
-        """Whether only `<eos>` may follow a prefix, because it reaches the limit."""
+        """Return True if only `<eos>` may follow a prefix, because it reaches the limit."""
         return self.config.forced_eos and len(prefix) + 1 == self.limit
 
     def _is_scored_again(self) -> bool:
-        """Whether the scores are those of the model without the rules (`TranslationGenerator`)."""
+        """Return True if the scores are the model's without the rules (`TranslationGenerator`)."""
         return self.config.repetition_penalty != 1
 
 
 def percent(share: float) -> str:
-    """A share from 0 to 1 as a percentage, as web/dom.js writes it: only 0 itself is 0 %."""
+    """Write a share from 0 to 1 as a percentage, as web/dom.js does: only 0 itself is 0 %."""
     if 0 < share < 0.001:
         return "< 0.1 %"
     return f"{100 * share:.{1 if 0 < share < 0.1 else 0}f} %"
 
 
 def with_parents(prefixes: Iterable[Prefix]) -> list[Prefix]:
-    """Some prefixes and all that they continue, the shortest first."""
+    """Add to some prefixes all that they continue, the shortest first."""
     whole = {prefix[:length] for prefix in prefixes for length in range(len(prefix) + 1)}
     return sorted(whole, key=lambda prefix: (len(prefix), prefix))
 
@@ -238,8 +238,8 @@ class _RecordedGenerator(TranslationGenerator):
 def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
     """Search for the translation of a segment as `translator` does, with all its settings, and record the search.
 
-    Where the translation is searched again (because it was repetitive, or its copied spans were wrong), every search
-    is recorded; the settings and rules are those of the one that found it. `segment` must have a translation.
+    If the translation is searched again (because it was repetitive, or its copied spans were wrong), every search
+    is recorded; the settings and rules are those of the search that found it. `segment` must have a translation.
     """
     engine = RecordingEngine(translator.engine)
     generator = _RecordedGenerator(

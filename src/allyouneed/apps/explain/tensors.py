@@ -12,7 +12,7 @@ from .trace import Trace, attention_label, attentions
 
 TOKEN_LIMITS = (64, 48, 32, 16)  # positions of a sentence that a page draws, the first with which all weights fit
 MAX_WEIGHTS = 600_000  # of all attentions of a page together
-MAX_EXACT = 80_000  # of the queries, keys and values of which a page shows how weights are computed
+MAX_EXACT = 80_000  # of the queries, keys and values from which a page shows how weights are computed
 MAX_VALUES = 300_000  # of all tensors of a page together, without attention weights
 LIMITS = (64, 32, 16, 8, 4)  # columns of a tensor, the first with which all fit
 LIKELY = 32  # columns of logits
@@ -29,7 +29,7 @@ _PARTS = {
 
 
 def pack(values: Tensor) -> dict[str, Any]:
-    """Numbers in 16 bits each, for JSON: value = low + (n + 32767) / 65534 · (high − low); n = −32768 is −∞."""
+    """Pack numbers in 16 bits each, for JSON: value = low + (n + 32767) / 65534 · (high − low); n = −32768 is −∞."""
     finite = values[values.isfinite()]
     low, high = (float(finite.min()), float(finite.max())) if finite.numel() else (0.0, 0.0)
     share = (values - low) / ((high - low) or 1.0)
@@ -39,13 +39,13 @@ def pack(values: Tensor) -> dict[str, Any]:
 
 
 def pack_exactly(values: Tensor) -> dict[str, Any]:
-    """Numbers in float32 for JSON."""
+    """Pack numbers in float32 for JSON."""
     data = b64encode(values.float().contiguous().numpy().astype("<f4").tobytes()).decode("ascii")
     return {"shape": list(values.shape), "float32": data}
 
 
 def count_drawn_tokens(trace: Trace) -> int:
-    """How many tokens of each side a page draws at most, so that its attention weights do not make it too large."""
+    """Return how many tokens of each side a page draws at most, to keep its attention weights small enough."""
 
     def fits(limit: int) -> bool:
         weights = attentions(trace).values()
@@ -55,10 +55,10 @@ def count_drawn_tokens(trace: Trace) -> int:
 
 
 def attention_tensors(trace: Trace) -> list[dict[str, Any]]:
-    """The weights of every attention, (H, T, S), of the tokens that a page draws.
+    """Return the weights of every attention, (H, T, S), of the tokens that a page draws.
 
-    From the last attention on, as many as a page has room for have the queries, keys and values of all heads too; of a
-    text that is too long to be drawn as a whole none has.
+    From the last attention on, as many as a page has room for also have the queries, keys and values of all heads; none
+    has them if a text is too long to be drawn as a whole.
     """
     drawn, left, exact = count_drawn_tokens(trace), MAX_EXACT, set[str]()
     for name, weights in reversed(attentions(trace).items()):
@@ -80,9 +80,9 @@ def attention_tensors(trace: Trace) -> list[dict[str, Any]]:
 
 
 def all_tensors(trace: Trace, pieces: Sequence[str]) -> list[dict[str, Any]]:
-    """Every tensor of a trace except attention weights; `pieces` are those of the whole target vocabulary.
+    """Return every tensor of a trace except attention weights; `pieces` are the whole target vocabulary's.
 
-    A tensor with more columns than the page has room for is reduced to its first columns, logits to those of the
+    A tensor with more columns than the page has room for is reduced to its first columns, logits to the columns of the
     most probable tokens; its `note` says so.
     """
     tensors = {name: x for name, x in trace.recording.items() if name not in attentions(trace)}

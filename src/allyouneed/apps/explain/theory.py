@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def positions_figure(*, length: int = 64, d_model: int = 64) -> "Figure":
-    """The sines and cosines (§3.5); a shift by k positions is the same rotation at every position."""
+    """Draw the sines and cosines (§3.5); a shift by k positions is the same rotation at every position."""
     encoding = sinusoids(length, d_model)
     figure = new_figure(9.5, 3.6)
     table, clock, similarity = figure.subplots(1, 3, width_ratios=[1.5, 1, 1.2])
@@ -44,7 +44,7 @@ def positions_figure(*, length: int = 64, d_model: int = 64) -> "Figure":
 
 
 def rotation(step: int, d_model: int) -> torch.Tensor:
-    """The matrix R with PE(p + step) = R PE(p) for every p, (D, D): 2 × 2 rotations along the diagonal."""
+    """Return the matrix R with PE(p + step) = R PE(p) for every p, (D, D): 2 × 2 rotations along the diagonal."""
     sine, cosine = sinusoids(step + 1, d_model)[step].view(-1, 2).T
     even = torch.arange(0, d_model, 2)
     turn = torch.zeros(d_model, d_model)
@@ -54,7 +54,7 @@ def rotation(step: int, d_model: int) -> torch.Tensor:
 
 
 def schedule_figure(*, steps: int = 20_000) -> "Figure":
-    """The learning rate (§5.3, equation 3) for three widths and warmups."""
+    """Draw the learning rate (§5.3, equation 3) for three widths and warmups."""
     figure = new_figure(7, 3.6)
     axes = figure.subplots()
     at = range(1, steps + 1, max(1, steps // 500))
@@ -71,7 +71,7 @@ def schedule_figure(*, steps: int = 20_000) -> "Figure":
 
 
 def masks_figure() -> "Figure":
-    """The causal mask (§3.2.3), the padding mask, and both combined."""
+    """Draw the causal mask (§3.2.3), the padding mask, and both combined."""
     tokens = ["<sos>", "January", "5", ",", "1845", "<pad>", "<pad>"]
     future = causal_mask(len(tokens))
     padding = padding_mask(torch.tensor([[1, 2, 3, 4, 5, 0, 0]]), 0)[0, 0].expand(len(tokens), -1)

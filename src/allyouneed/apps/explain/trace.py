@@ -1,4 +1,4 @@
-"""What is recorded of one translation, as tensors and numbers; the figures are drawn from it."""
+"""The record of one translation, as tensors and numbers; the figures are drawn from it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ class Trace:
 
     text: str
     translation: str
-    whole_text: str  # what was given; longer than `text` if it is translated in parts
-    output: str  # what `translate` gives for it
+    whole_text: str  # the user's text; longer than `text` if it is translated in parts
+    output: str  # its translation by `translate`
     source_ids: list[int]
     target_ids: list[int]  # with <sos> and <eos>
     source_pieces: list[str]  # the tokens of the source as text, special tokens included
-    decoder_inputs: list[str]  # what the decoder reads, position by position
-    decoder_targets: list[str]  # what it predicts
+    decoder_inputs: list[str]  # the tokens that the decoder reads, by position
+    decoder_targets: list[str]  # the tokens that it predicts
     recording: Recording  # of this sentence, without the batch axis
     search: SearchTrace
     pieces: dict[int, str]  # the text of every token that a figure names
-    note: str  # what the trace leaves out of the translation, and what that must contain; may be empty
+    note: str  # says what the trace leaves out, and what the translation must contain; may be empty
 
 
 @torch.inference_mode()
 def trace_translation(translator: Translator, text: str) -> Trace:
     """Translate a text as `translator` does, with all its settings, and record everything.
 
-    The tensors are those of the model in float32 as it reads the source and the translation. Of a text that is
-    translated in parts, the first part is recorded; one that would be copied is translated. The note says so. Refuses
-    an empty text, an ensemble of models, and what `translator` refuses.
+    The tensors are the model's in float32 as it reads the source and the translation. If a text is translated in parts,
+    the first part is recorded; a text that would be copied is translated. The note says so. Refuses an empty text, an
+    ensemble of models, and a text that `translator` refuses.
     """
     if len(translator.bundles) > 1:
         raise InputError(
@@ -81,7 +81,7 @@ def trace_translation(translator: Translator, text: str) -> Trace:
 
 
 def _notes(translator: Translator, whole: Translation, traced: str, segments: Sequence[Segment]) -> Iterator[str]:
-    """What a reader must know to compare the trace with the output of `translate`."""
+    """Say what a reader must know to compare the trace with the output of `translate`."""
     if "copied" in whole.flags:
         yield "`translate` copies this text, as the training pairs did; here the model translates it."
     elif len(segments) > 1:
@@ -109,18 +109,18 @@ def _notes(translator: Translator, whole: Translation, traced: str, segments: Se
 
 
 def attentions(trace: Trace) -> dict[str, Tensor]:
-    """The weights (H, T, S) of every attention, encoder first."""
+    """Return the weights (H, T, S) of every attention, encoder first."""
     return {name: x for name, x in trace.recording.items() if name.endswith("attention") and x.dim() == 3}
 
 
 def attention_tokens(trace: Trace, part: str) -> tuple[list[str], list[str]]:
-    """The tokens of the rows and of the columns of an attention: of a decoder, what it predicts and what it reads."""
+    """Return the tokens of an attention's rows and columns: for a decoder, what it predicts and what it reads."""
     rows = trace.source_pieces if part.startswith("encoder") else trace.decoder_targets
     return rows, trace.decoder_inputs if part.endswith("self_attention") else trace.source_pieces
 
 
 def attention_label(part: str) -> str:
-    """The label of an attention: `decoder.layers.0.cross_attention` is the decoder's layer 1."""
+    """Label an attention: `decoder.layers.0.cross_attention` is the decoder's layer 1."""
     stack, _, number, what = part.split(".")
     return f"{stack} {int(number) + 1}, {what.replace('_', '-')}"
 
@@ -135,7 +135,9 @@ class Stage:
 
 
 def residual_stream(trace: Trace, stack: str) -> list[Stage]:
-    """The residual stream of "encoder" or "decoder", from the sum of embedding and position to the last sublayer."""
+    """Measure the residual stream of "encoder" or "decoder", from the sum of embedding and position to the last
+    sublayer.
+    """
     before = trace.recording["source.sum" if stack == "encoder" else "target.sum"]
     stages = [Stage("embedding", float(before.norm(dim=-1).mean()), 0.0)]
     for name, after in trace.recording.items():
@@ -152,9 +154,9 @@ def residual_stream(trace: Trace, stack: str) -> list[Stage]:
 
 
 def alignment_matrix(trace: Trace) -> Tensor:
-    """Cross-attention of target tokens to source tokens, (T, S): the mean over the heads of a layer.
+    """Return the cross-attention of target tokens to source tokens, (T, S): the mean over the heads of a layer.
 
-    The layer is the one that the alignments of a translation use.
+    Alignments of a translation use the same layer.
     """
     crossing = [x for name, x in attentions(trace).items() if name.endswith("cross_attention")]
     return crossing[alignment_layer(len(crossing))].mean(0)

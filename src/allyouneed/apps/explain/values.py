@@ -13,7 +13,7 @@ MOST_CANDIDATES = 5
 
 
 def trace_values(trace: Trace) -> dict[str, Any]:
-    """The trace as plain data for JSON: weights and vectors with four decimals, probabilities with four digits."""
+    """Return the trace as plain data for JSON: weights and vectors with four decimals, probabilities with 4 digits."""
     return {
         "text": trace.text,
         "translation": trace.translation,
@@ -40,12 +40,12 @@ def _plain(x: Tensor) -> Any:
 
 
 def significant(value: float) -> float:
-    """A number with four significant digits, so that a small one does not become 0."""
+    """Round a number to four significant digits, so that a small number does not become 0."""
     return float(f"{value:.4g}")
 
 
 def search_steps(trace: Trace) -> list[list[dict[str, Any]]]:
-    """The most probable tokens at every step of the translation, and the chosen one where it is not among them."""
+    """List the most probable tokens at every step of the translation, and the chosen one if it is not among them."""
     search = trace.search
     steps = []
     for t, chosen in enumerate([*search.hypothesis.ids, search.eos_id]):
@@ -64,7 +64,7 @@ def search_steps(trace: Trace) -> list[list[dict[str, Any]]]:
 
 
 def _tree(trace: Trace) -> list[dict[str, Any]]:
-    """Every prefix that the search expanded, and its score if it could end there."""
+    """List every prefix that the search expanded, and its score if it could end there."""
     ended = trace.search.ended()
     return [
         {
@@ -76,7 +76,7 @@ def _tree(trace: Trace) -> list[dict[str, Any]]:
 
 
 def lens_values(trace: Trace) -> dict[str, list[dict[str, Any]]]:
-    """The logit lens: the most probable token of each decoder layer at every position, with its probability."""
+    """Return the logit lens: the most probable token of each decoder layer at every position, with its probability."""
     lens = {}
     for name, logits in trace.recording.items():
         if name.startswith("decoder.layers.") and name.endswith(".logits"):

@@ -1,4 +1,4 @@
-"""What to try next where a model is poor, with the reason that its run shows, and what more minutes would bring.
+"""Advice on a poor model, with the reason that its run shows, and the score that more minutes would bring.
 
 The thresholds are rules of thumb.
 """
@@ -14,7 +14,7 @@ from ...run.state import MIN_UPDATES
 from .record import COPY, MODEL, NEAREST, SCORE_TITLES, SYSTEMS, HeldOutResult, RunRecord
 
 METRIC = "chrf"  # by which a model is compared with the baselines
-GOOD = {"exact": 90.0, "chrf": 75.0}  # a model that reaches one of them needs no advice
+GOOD = {"exact": 90.0, "chrf": 75.0}  # a model that reaches either needs no advice
 LAST_PART, FALLING = 0.2, 0.02  # the validation loss fell by 2 % in the last fifth of the updates: it still falls
 RISING = 0.05  # it is 5 % above its minimum
 LEARNED_BY_HEART = 0.6  # the training loss is this share of the validation loss
@@ -34,7 +34,7 @@ class Evidence:
 
 
 def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: int | None) -> list[str]:
-    """What to try next, the most promising first; nothing for a good model. `pairs` is the number it was trained on."""
+    """Suggest what to try next, the most promising first; nothing for a good model. `pairs` it was trained on."""
     is_good = any(result.scores[MODEL][name] >= limit for name, limit in GOOD.items())
     if as_good := _best_baseline(result):
         beside = (
@@ -62,14 +62,14 @@ def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: 
 
 
 def _best_baseline(result: HeldOutResult) -> str:
-    """The better of the baselines if it is as good as the lower end of the model's interval, else nothing."""
+    """Return the better of the baselines if it is as good as the lower end of the model's interval, else ""."""
     baselines = {name: result.scores[name][METRIC] for name in (COPY, NEAREST) if name in result.scores}
     best = max(baselines, key=lambda name: baselines[name])
     return best if baselines[best] >= result.intervals[METRIC][0] else ""
 
 
 def _alignment(run: RunRecord) -> str:
-    """What holds of pairs that are aligned, in the words of their files."""
+    """Say how aligned pairs belong together, in the words of their files."""
     corpora = [run.settings.get("data", {}), *run.setting("data", "corpus", ())]
     is_two_files = any(isinstance(one.get("train"), list) and len(one["train"]) == 2 for one in corpora)
     if is_two_files:
@@ -78,7 +78,7 @@ def _alignment(run: RunRecord) -> str:
 
 
 def _course(run: RunRecord) -> Iterator[str]:
-    """Advice by training and validation loss."""
+    """Yield advice by training and validation loss."""
     validations = [line for line in run.checkpoints() if line["valid_loss"] is not None]
     if len(validations) < 3:
         return
@@ -111,7 +111,7 @@ def _course(run: RunRecord) -> Iterator[str]:
 
 
 def _last_fall(validations: list[dict[str, Any]]) -> float:
-    """By what share the lowest validation loss fell in the last fifth of the updates."""
+    """Return the share by which the lowest validation loss fell in the last fifth of the updates."""
     begin = (1 - LAST_PART) * validations[-1]["step"]
     before = min((line["valid_loss"] for line in validations if line["step"] <= begin), default=None)
     after = min(line["valid_loss"] for line in validations)
@@ -123,7 +123,7 @@ def _learns_by_heart(losses: list[float]) -> bool:
 
 
 def longer_options(run: RunRecord) -> tuple[str, ...]:
-    """The words with which the command of a run trains longer; every place that proposes it has them from here."""
+    """Return the words with which the command of a run trains longer; every place that proposes it calls this."""
     patience = run.setting("train", "patience", 0)
     if minutes := run.setting("train", "minutes", 0.0):
         prospect = look_ahead(run)
@@ -159,14 +159,14 @@ def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
 
 TIMES = 4  # as many minutes as the run had
 BEGIN, FEWEST = 1 / 3, 4  # the curve from this share of the time on, of at least so many validations
-# In a run the learning rate falls to zero, which makes scores rise faster than from a short run to a longer one: of
+# In a run the learning rate falls to zero, which makes scores rise faster than from a short run to a longer run: on
 # inflection, twice as fast in the logarithm of the error.
 SHARE_OF_SLOPE = 0.5
 SMALLEST_GAIN = 1.0  # points; less is not worth the time
 
 
 class Prospect(NamedTuple):
-    """The score that so many minutes in all would reach; `title` names it, `now` is that of the model there is."""
+    """The score that so many minutes in all would reach; `title` names it, `now` is the present model's."""
 
     minutes: int
     title: str
@@ -181,7 +181,7 @@ class Prospect(NamedTuple):
 
 
 def look_ahead(run: RunRecord) -> Prospect | None:
-    """What TIMES the minutes would reach; None if nothing is to be gained, or the run has no budget or no curve.
+    """Predict the score in TIMES the minutes; None if nothing is to be gained, or the run has no budget or no curve.
 
     A run that learns its pairs by heart gains nothing.
 

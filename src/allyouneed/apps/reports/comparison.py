@@ -43,11 +43,11 @@ class Comparison:
     scores: Sequence[PairedScore]
 
     def names(self) -> tuple[str, str]:
-        """The names of the folders, or "first" and "second" where these are equal."""
+        """Return the names of the folders, or "first" and "second" if these are equal."""
         return (self.first.name, self.second.name) if self.first.name != self.second.name else ("first", "second")
 
     def summary(self) -> list[str]:
-        """A line for each score, or why there is none."""
+        """Return a line for each score, or say why there is none."""
         if not self.scores:
             return [f"The two runs have no {self.what} in common, so their translations are not compared."]
         a, b = self.names()
@@ -60,7 +60,7 @@ class Comparison:
 def compare_runs(
     first: Path, second: Path, *, translations: tuple[Sequence[Sample], Sequence[Sample]] | None = None
 ) -> Comparison:
-    """Compare the runs in two folders by `translations` of test pairs, or else those of validation pairs they kept.
+    """Compare the runs in two folders by `translations` of test pairs, or else of the validation pairs they kept.
 
     Only pairs that both have translated are compared. Refuses a folder without a run, and damaged files.
     """
@@ -87,7 +87,7 @@ def _pair_up(first: Sequence[Sample], second: Sequence[Sample]) -> list[PairedOu
 
 
 def build_comparison_page(comparison: Comparison) -> str:
-    """The page of a comparison, as HTML. Refuses damaged files."""
+    """Build the page of a comparison, as HTML. Refuses damaged files."""
     a, b = comparison.names()
     try:
         return build_report_page(f"{a} and {b}", _sections(comparison))
@@ -240,7 +240,7 @@ def _pair_item(pair: PairedOutput, names: tuple[str, str]) -> str:
 
 
 def mark_differences(first: str, second: str) -> tuple[str, str]:
-    """Two texts as HTML in which the words that they do not share are marked."""
+    """Write two texts as HTML in which the words that they do not share are marked."""
     words = first.split(" "), second.split(" ")
     marked: tuple[list[str], list[str]] = ([], [])
     for kind, *spans in SequenceMatcher(None, *words, autojunk=False).get_opcodes():

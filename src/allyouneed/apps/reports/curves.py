@@ -10,12 +10,12 @@ Points = Sequence[tuple[float, float]]
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 34, 44
 MOST_POINTS = 400  # of a curve; of more, neighbours are averaged
-ROUNDING = 1e-9  # values that differ by less, such as means of equal ones, are one value
+ROUNDING = 1e-9  # values that differ by less, such as means of equal values, count as equal
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line of a figure. `number` chooses its colour, `dashed` its stroke."""
+    """A line of a figure. `number` chooses its colour, `dashed` its stroke."""
 
     name: str
     points: Points
@@ -25,7 +25,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From numbers to pixels: the range, its ticks, and whether it is logarithmic."""
+    """The way from numbers to pixels: the range, its ticks, and whether it is logarithmic."""
 
     ticks: tuple[float, ...]
     low: float
@@ -35,7 +35,7 @@ class Axis:
     logarithmic: bool = False
 
     def to_pixel(self, value: float) -> float:
-        """The pixel of a value; values beyond the ends are drawn at the ends."""
+        """Return the pixel of a value; values beyond the ends are drawn at the ends."""
         scale: Callable[[float], float] = log10 if self.logarithmic else float
         value = min(max(value, self.low), self.high)
         share = (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
@@ -43,10 +43,10 @@ class Axis:
 
 
 def draw_curves(title: str, curves: Sequence[Curve], *, y_title: str, log: bool = False, warmup: int = 0) -> str:
-    """A figure of some curves with their legend; colours come from the page's style. Points not finite are left out.
+    """Draw curves with their legend; colours come from the page's style. Points not finite are left out.
 
-    It has two drawings, of which the page shows one: with linear axes, and with a logarithmic axis of updates. There
-    the vertical axis is logarithmic too if `log` is set and all values are positive. The first `warmup` updates are
+    The page shows one of two drawings: with linear axes, or with a logarithmic axis of updates. There
+    the vertical axis is also logarithmic if `log` is set and all values are positive. The first `warmup` updates are
     shaded.
     """
     curves = [_finite(curve) for curve in curves]
@@ -133,7 +133,7 @@ def _y_axis(values: Sequence[float], *, logarithmic: bool) -> Axis:
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:
-    """About `count` round numbers from at most `low` to at least `high`."""
+    """Return about `count` round numbers from at most `low` to at least `high`."""
     if high - low <= 1e-8 * abs(low):  # equal up to rounding, such as a BLEU of 100
         high = low + (abs(low) or 1.0)
     step = _round_step((high - low) / count)
@@ -145,7 +145,7 @@ def ticks(low: float, high: float, count: int) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers within two positive ones: powers of ten, or with their multiples by 2 and 5, or even steps."""
+    """Return round numbers between two positive ones: powers of ten, or with multiples by 2 and 5, or even steps."""
     powers = range(floor(log10(low)), ceil(log10(high)) + 1)
     for factors in ((1,), (1, 2, 5)):
         marks = [float(f"{factor}e{power}") for power in powers for factor in factors]

@@ -1,4 +1,4 @@
-"""The end of a run: its test pairs, translated and scored within a limited time, beside baselines."""
+"""The end of a run: its test pairs, translated and scored within a limited time, next to baselines."""
 
 import random
 import time
@@ -36,12 +36,12 @@ def evaluate_run(
     seconds: float = FINAL_TEST_SECONDS,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> HeldOutResult:
-    """Score the finished `bundle` of a run on its test pairs, beside baselines, and add the result to its report.
+    """Score the finished `bundle` of a run on its test pairs, next to baselines, and add the result to its report.
 
     Up to 500 test pairs, drawn at random, are translated with the settings of the bundle, or as many as `seconds`
     allow. The scores of the model have 95 % intervals; the baselines are the source itself, and the target of the
     nearest training pair. A text that the model refuses counts as an empty translation. Writes the result, with
-    twenty of the translations and with advice where the scores are poor, to `test.json`, `test-samples.txt` and
+    twenty of the translations and with advice if the scores are poor, to `test.json`, `test-samples.txt` and
     `report.html` in the folder `run`. Refuses a run without test pairs.
     """
     held_out = held_out_pairs(run)
@@ -76,7 +76,7 @@ def evaluate_run(
 def translate_within(
     translator: Translator, sources: Sequence[str], seconds: float, *, on_progress: Callable[[int], None]
 ) -> tuple[list[str], int]:
-    """The translations of as many sources as the time allows, at least sixteen, and how many of them were refused."""
+    """Translate as many sources as the time allows, at least sixteen, and count the refused ones."""
     outputs: list[str] = []
     refused: list[InputError] = []
     begin, count = time.monotonic(), FIRST_ROUND
@@ -127,7 +127,7 @@ def _score(
     }
     model = scored[MODEL]
     if model.counts["exact"].score == 100:
-        undetected = 1 - 0.05 ** (1 / len(pairs))  # the share of errors that leaves so many pairs without one in 5 %
+        undetected = 1 - 0.05 ** (1 / len(pairs))  # with this share of errors, so many pairs have none in 5 % of cases
         notes = [*notes, f"no error in {len(pairs):,} pairs: up to {undetected:.1%} of others may be wrong"]
     return HeldOutResult(
         step=0,

@@ -90,7 +90,7 @@ def _named_settings(minutes: float | None, languages: str, init_from: str | Path
 
 
 def _with_settings(what: Recipe | Draft | Mapping[str, Any], settings: Mapping[str, Any]) -> Recipe | Draft:
-    """The recipe, or the draft of the tables, with more settings, by section.key."""
+    """Add settings, by section.key, to the recipe, or to the draft of the tables."""
     if isinstance(what, Draft) and "train.init_from" not in settings:
         return what.with_settings(settings)
     if isinstance(what, Recipe) and not settings:

@@ -30,8 +30,8 @@ class HeldOutResult:
     """Scores of a model after update `step` on `pairs` of the `held_out` test pairs of its run.
 
     `scores` has for the model and for each baseline its scores by the name of the metric, and `intervals` the ends of
-    the 95 % intervals of the model's. `refused` of the texts could not be translated. `notes` say what limits these
-    numbers, and `advice` what to try next, with reasons.
+    the 95 % intervals of the model's. `refused` counts the texts that could not be translated. `notes` say what limits
+    these numbers, and `advice` what to try next, with reasons.
     """
 
     step: int
@@ -47,7 +47,7 @@ class HeldOutResult:
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
-        """The result in the folder of a run; None if there is none. Refuses a damaged file."""
+        """Read the result in the folder of a run; None if there is none. Refuses a damaged file."""
         path = folder / RESULT_FILE
         if not path.exists():
             return None
@@ -65,14 +65,14 @@ class HeldOutResult:
         write_whole(folder / RESULT_FILE, to_json(asdict(self), indent=2) + "\n")
 
     def header(self) -> list[str]:
-        """The head of the table that `rows` fills."""
+        """Return the head of the table that `rows` fills."""
         return [
             f"{self.pairs:,} of {self.held_out:,} test pairs",
             *(SCORE_TITLES.get(name, name) for name in self.scores[MODEL]),
         ]
 
     def rows(self) -> list[list[str]]:
-        """The scores of each system with the ends of their intervals, as texts."""
+        """Return the scores of each system with the ends of their intervals, as texts."""
         return [
             [SYSTEMS[system], *(self._cell(system, name, value) for name, value in scores.items())]
             for system, scores in self.scores.items()
@@ -95,7 +95,7 @@ Lines = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What a run has left in its folder up to now. Missing files are empty here."""
+    """The files that a run has left in its folder up to now. Missing files are empty here."""
 
     name: str
     settings: dict[str, dict[str, Any]]
@@ -135,33 +135,33 @@ class RunRecord:
             environment=read_jsonl_lines(folder / "environment.jsonl"),
             data=from_table(DataReport, parse_json(read_whole(report))) if report.exists() else None,
             log=log.read_text(encoding="utf-8", errors="replace") if log.exists() else "",
-            # That of a model before a resumed run went on says nothing about the model there is now.
+            # The test of a model before a resumed run went on says nothing about the present model.
             test=test if test and validations and test.step == validations[-1]["step"] else None,
         )
 
     def checkpoints(self) -> Lines:
-        """The validations of checkpoints, without those of a mean of several."""
+        """Return the validations of checkpoints, without means of several."""
         return [validation for validation in self.validations if validation["averaged"] == 1]
 
     def last_step(self) -> int:
-        """The number of the update after which the run was last validated."""
+        """Return the number of the update after which the run was last validated."""
         return int(self.validations[-1]["step"]) if self.validations else 0
 
     def setting(self, section: str, key: str, default: Any) -> Any:
-        """A setting of the recipe, or `default` where an older recipe lacks it."""
+        """Return a setting of the recipe, or `default` if an older recipe lacks it."""
         return self.settings.get(section, {}).get(key, default)
 
     def has_comparable_losses(self) -> bool:
-        """Whether training and validation loss are the same measure."""
+        """Return True if training and validation loss are the same measure."""
         return not self.setting("train", "label_smoothing", 0.0) and not self.setting("train", "r_drop", 0.0)
 
     def score_names(self) -> list[str]:
-        """The names of the scores, as the validations have them."""
+        """Return the names of the scores, as the validations have them."""
         return list(dict.fromkeys(name for validation in self.validations for name in validation["scores"]))
 
 
 def points_over_updates(lines: Lines, *path: str) -> Points:
-    """A value of each validation (or line between them) over the updates, where there is one."""
+    """Return a value of each validation (or line between them) over the updates, where there is one."""
     points = []
     for line in lines:
         value: Any = line
@@ -173,18 +173,18 @@ def points_over_updates(lines: Lines, *path: str) -> Points:
 
 
 def training_points(run: RunRecord, key: str) -> Points:
-    """Loss, gradient norm or learning rate over the updates; of an older run, at its validations."""
+    """Return loss, gradient norm or learning rate over the updates; for an older run, at its validations."""
     return points_over_updates(run.updates or run.checkpoints(), key)
 
 
 def describe_means(*runs: RunRecord) -> list[str]:
-    """A sentence about the mean of checkpoints, which the curves leave out, if there is one."""
+    """Write a sentence about the mean of checkpoints, which the curves leave out, if there is one."""
     has_mean = any(len(run.checkpoints()) < len(run.validations) for run in runs)
     return ["The mean of the last checkpoints is not in the curves."] * has_mean
 
 
 def damaged(folder: Path, error: Exception) -> DataError:
-    """The refusal of a folder whose files cannot be understood."""
+    """Make the refusal of a folder whose files cannot be understood."""
     return DataError(
         "metrics.jsonl, updates.jsonl, samples.jsonl, validation.jsonl, environment.jsonl, test.json or "
         f"data-report.json in {folder} is damaged ({error!r}); remove it to continue"

@@ -38,7 +38,7 @@ NO_OUTPUTS = "The run has kept no scored translations of validation pairs."
 def write_report(folder: Path, *, running: bool = False, path: Path | None = None) -> None:
     """Write the report of the run in a folder, up to now, to `report.html` there or to `path`. Refuses damaged files.
 
-    The film of the run comes first, where it has one.
+    The film of the run comes first, if it has one.
 
     The page of a run that is `running` loads itself again every few seconds.
     """
@@ -52,7 +52,7 @@ def write_report(folder: Path, *, running: bool = False, path: Path | None = Non
 
 
 def try_to_write_report(folder: Path, message: Callable[[str, str], None], *, running: bool = False) -> None:
-    """Write the report of a run; one that cannot be written is a warning, passed to `message` with its topic."""
+    """Write the report of a run; if that fails, pass a warning to `message` with its topic."""
     try:
         write_report(folder, running=running)
     except AllYouNeedError as error:
@@ -120,7 +120,7 @@ def _summary(validations: Lines) -> str:
 
 
 def _held_out(test: HeldOutResult | None) -> str:
-    """The scores on test pairs beside the baselines, what to try next, and some translations."""
+    """Write the scores on test pairs next to the baselines, what to try next, and some translations."""
     if test is None:
         return ""
     advice = "".join(f"<li>{escape(line)}</li>" for line in test.advice)
@@ -138,7 +138,7 @@ def _held_out(test: HeldOutResult | None) -> str:
 
 
 def draw_losses(run: RunRecord) -> str:
-    """The losses of training and validation over the updates, as a figure; empty if there are none yet."""
+    """Draw the losses of training and validation over the updates; empty if there are none yet."""
     return draw_curves(
         "Loss",
         [
@@ -152,7 +152,7 @@ def draw_losses(run: RunRecord) -> str:
 
 
 def draw_scores(run: RunRecord) -> str:
-    """The scores of the validation pairs over the updates, as a figure; empty if there are none yet."""
+    """Draw the scores of the validation pairs over the updates; empty if there are none yet."""
     scores = [
         Curve(name, points_over_updates(run.checkpoints(), "scores", name), number)
         for number, name in enumerate(run.score_names(), start=1)
@@ -175,7 +175,7 @@ def _curves(run: RunRecord) -> Iterator[str]:
 
 
 def _warmup_updates(run: RunRecord) -> int:
-    """The length of the warmup; a time budget compresses it, so that it ends with the highest learning rate."""
+    """Return the length of the warmup; a time budget compresses it, so that it ends with the highest learning rate."""
     if run.setting("train", "minutes", 0.0):
         return int(max(training_points(run, "learning_rate"), key=lambda point: point[1], default=(0.0, 0.0))[0])
     return int(run.setting("train", "warmup", 0))
@@ -217,7 +217,7 @@ def _validations(run: RunRecord) -> str:
 
 
 def worst_outputs(samples: Lines) -> Lines:
-    """The outputs with the lowest scores, the lowest first; none if all have the same."""
+    """Return the outputs with the lowest scores, the lowest first; none if all have the same."""
     outputs = _by_score(samples)
     return [sample for sample in outputs[::-1][: _half(outputs)] if sample["score"] < outputs[0]["score"]]
 
@@ -231,12 +231,12 @@ def _best_and_worst(samples: Lines) -> Iterator[str]:
 
 
 def _by_score(samples: Lines) -> Lines:
-    """Those that have a score, the best first."""
+    """Sort the outputs that have a score, the best first."""
     return sorted((sample for sample in samples if sample["score"] is not None), key=lambda sample: -sample["score"])
 
 
 def _half(outputs: Lines) -> int:
-    """How many are among the best, and among the worst."""
+    """Return how many are among the best, and among the worst."""
     return min(BEST_AND_WORST, len(outputs) // 2)
 
 
@@ -258,7 +258,7 @@ def _output_list(samples: Sequence[dict[str, Any]]) -> str:
 
 
 def _translations(validations: Lines) -> str:
-    """The translations of a few sentences at several validations."""
+    """Write the translations of a few sentences at several validations."""
     if not validations:
         return ""
     apart = max(1, len(validations) // 6)
@@ -277,7 +277,7 @@ def _translations(validations: Lines) -> str:
 
 
 def _data(report: DataReport | None) -> str:
-    """The pairs read, used and dropped."""
+    """Write the pairs read, used and dropped."""
     if report is None:
         return ""
     counts: list[tuple[str, PartReport | SourceCount]] = [*report.parts().items()]
@@ -298,7 +298,7 @@ def _data(report: DataReport | None) -> str:
 
 
 def _environment(run: RunRecord) -> str:
-    """Every start of the run: when, by which command, and on what."""
+    """List every start of the run: when, by which command, and on what."""
     if not run.environment:
         return ""
     parts = []

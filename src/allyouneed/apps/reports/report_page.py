@@ -1,4 +1,4 @@
-"""What the pages of a report share: the frame with its style and script, sections, tables and facts."""
+"""The common parts of report pages: the frame with its style and script, sections, tables and facts."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -52,9 +52,9 @@ REFRESH = 10  # seconds between two looks for a newer report
 def build_report_page(
     title: str, body: Iterable[str], *, running: bool = False, moving: PagePart = NOTHING_MOVES
 ) -> str:
-    """A page that needs no network and no other file. `running`: it loads itself again until the run has ended.
+    """Build a page that needs no network and no other file. `running`: it loads itself again until the run has ended.
 
-    The body has the HTML of what is `moving`; here its style and its script are added.
+    The body has the HTML of the part that is `moving`; here its style and its script are added.
     """
     folder = Path(__file__).parent
     style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
@@ -73,19 +73,19 @@ def build_report_page(
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names with their values, as boxes."""
+    """Write names with their values, as boxes."""
     boxes = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
     return f'<dl class="facts">{boxes}</dl>'
 
 
 def pairs_table(rows: Iterable[tuple[str, str]]) -> str:
-    """A table of names and values, both plain text."""
+    """Write a table of names and values, both plain text."""
     body = "".join(f'<tr><th scope="row">{escape(name)}</th>{_text_cell(value)}</tr>' for name, value in rows)
     return f"<table>{body}</table>"
 
 
 def wide_table(label: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, wraps: bool = False) -> str:
-    """A table of plain text that scrolls sideways in a region of its own, which the keyboard reaches."""
+    """Write a table of plain text that scrolls sideways in a region of its own, which the keyboard reaches."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
     body = "".join(
         f'<tr><th scope="row">{escape(first)}</th>' + "".join(map(_text_cell, rest)) + "</tr>" for first, *rest in rows
@@ -101,15 +101,15 @@ def _text_cell(text: str) -> str:
 
 
 def section(title: str, *parts: str) -> str:
-    """A part of the page under a heading."""
+    """Write a part of the page under a heading."""
     return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
 
 
 def paragraph(text: str) -> str:
-    """A paragraph of plain text."""
+    """Write a paragraph of plain text."""
     return f"<p>{escape(text)}</p>"
 
 
 def details(summary: str, content: str, *, is_open: bool = False) -> str:
-    """A part that the reader opens; `content` is HTML."""
+    """Write a part that the reader opens; `content` is HTML."""
     return f"<details{' open' if is_open else ''}><summary dir='auto'>{escape(summary)}</summary>{content}</details>"

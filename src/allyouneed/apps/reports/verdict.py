@@ -1,4 +1,4 @@
-"""What a finished run has come to: the same lines at the end of the command and on the page of the run."""
+"""The result of a finished run: the same lines at the end of the command and on the page of the run."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ OF_THE_CARD = ("Untrained", "Validation ")  # the lines of a card that say how g
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`remarks` of the model, its test scores beside baselines as a table, what limits them, and what to try next."""
+    """`remarks` on the model, its test scores next to baselines as a table, what limits them, and what to try next."""
 
     remarks: Sequence[str]
     header: Sequence[str]
@@ -25,7 +25,8 @@ class Verdict:
 
     @classmethod
     def read(cls, folder: Path, *, failure: str = "") -> Self:
-        """The verdict on the finished run in a folder. `failure` is why it has no test scores, if there should be some.
+        """Read the verdict on the finished run in a folder. `failure` is why it has no test scores, if there should be
+        some.
 
         Refuses damaged files.
         """

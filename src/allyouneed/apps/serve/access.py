@@ -1,4 +1,4 @@
-"""Who may ask, and how much: keys, and rate limits of each client, one decision for all APIs."""
+"""Limits on who may ask, and how much: keys, and rate limits of each client, one decision for all APIs."""
 
 import re
 import threading
@@ -15,24 +15,24 @@ from .options import ServeConfig
 from .refusals import QuotaRefusal, Refusal
 
 _AUTHORIZATION = re.compile(r"(?:DeepL-Auth-Key|Bearer)\s+(\S+)\s*", re.IGNORECASE)
-_OPEN_REQUESTS_PER_MINUTE = 120  # of one client, where others than this machine can connect
+_OPEN_REQUESTS_PER_MINUTE = 120  # of one client, if other machines can connect
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who sent a request: a key, or an address without one."""
+    """The sender of a request: a key, or an address without a key."""
 
     address: str
     key: ApiKey | None = None
 
     @property
     def id(self) -> str:
-        """What its requests are counted under."""
+        """The name under which its requests are counted."""
         return f"key {self.key.sha256}" if self.key else f"address {self.address}"
 
     @property
     def account(self) -> str:
-        """What its characters are counted under, and its glossaries belong to; clients without a key share one."""
+        """The name under which its characters are counted, and its glossaries kept; clients without a key share one."""
         return self.key.sha256 if self.key else ""
 
 
@@ -50,9 +50,9 @@ class Access:
         self._characters = DailyCharacters()
 
     def identify(self, request: Request, key: str = "") -> Client:
-        """The client of a request, by the `key` in its fields or in its Authorization header.
+        """Identify the client of a request, by the `key` in its fields or in its Authorization header.
 
-        Refuses a wrong key, and a missing one where keys are required.
+        Refuses a wrong key, and a missing key if keys are required.
         """
         address = client_address(request.client.host if request.client else "")
         key = key or key_in_header(request)
@@ -68,7 +68,7 @@ class Access:
     def charge(self, client: Client, *, cost: int = 1, characters: int = 0) -> None:
         """Count a request of a client: its number of texts, and the characters to translate.
 
-        Refuses what passes a limit with status 429; too many characters as a `QuotaRefusal`.
+        Refuses a request over a limit with status 429; too many characters as a `QuotaRefusal`.
         """
         limit = (client.key.requests_per_minute if client.key else 0) or self.requests_per_minute
         if limit and cost > limit:
@@ -80,18 +80,18 @@ class Access:
             raise QuotaRefusal(429, f"Slowdown: {per_day} characters per 1 day", retry_after=wait)
 
     def characters_today(self, client: Client) -> int:
-        """The characters that a client sent since midnight UTC; those of all clients without a key together."""
+        """Return the characters that a client sent since midnight UTC; clients without a key are counted together."""
         return self._characters.count(client.account)
 
 
 def key_in_header(request: Request) -> str:
-    """The key of an Authorization header, after `DeepL-Auth-Key` or `Bearer`; "" without one."""
+    """Read the key of an Authorization header, after `DeepL-Auth-Key` or `Bearer`; "" without one."""
     match = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
     return match[1] if match else ""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to an address that a server listens on."""
+    """Return True if only this machine can connect to an address that a server listens on."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -99,7 +99,7 @@ def is_loopback(host: str) -> bool:
 
 
 def exposure_warnings(config: ServeConfig) -> list[str]:
-    """What the operator should know of a server that others than this machine can reach."""
+    """Warn the operator of a server that other machines can reach."""
     if is_loopback(config.host):
         return []
     warnings = []
@@ -113,20 +113,20 @@ def exposure_warnings(config: ServeConfig) -> list[str]:
     return warnings
 
 
-_MAX_CLIENTS = 50_000  # remembered at once; the one that was quiet longest is forgotten first
+_MAX_CLIENTS = 50_000  # remembered at once; the client that was quiet longest is forgotten first
 _DAY = 86_400
 
 
 @dataclass(slots=True)
 class _History:
-    """What one client did within the window: (time, cost) of its requests, and the sum of the costs."""
+    """A client's requests within the window, (time, cost) each, and the sum of the costs."""
 
     requests: deque[tuple[float, int]] = field(default_factory=deque)
     total: int = 0
 
 
 class MovingWindow:
-    """Admits costs of each client as long as those within the last `seconds` do not pass a limit."""
+    """Admits costs of each client as long as their sum within the last `seconds` does not pass a limit."""
 
     def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds, self._clock = seconds, clock
@@ -134,7 +134,7 @@ class MovingWindow:
         self._lock = threading.Lock()
 
     def admit(self, client: str, *, limit: int, cost: int = 1) -> float:
-        """0 if the cost is admitted, and then it is counted; else the seconds until it would be."""
+        """Return 0 if the cost is admitted, and count it; else return the seconds until it would be."""
         now = self._clock()
         with self._lock:
             history = self._current(client, now)
@@ -150,7 +150,7 @@ class MovingWindow:
             return self.seconds
 
     def count(self, client: str) -> int:
-        """The costs of a client within the window."""
+        """Return the costs of a client within the window."""
         with self._lock:
             return self._current(client, self._clock()).total if client in self._clients else 0
 
@@ -172,7 +172,7 @@ class DailyCharacters:
         self._day, self._counts = 0, dict[str, int]()
 
     def admit(self, client: str, *, limit: int, cost: int) -> float:
-        """0 if the characters are admitted (`limit` 0: always), and then they are counted; else seconds to midnight."""
+        """Return 0 if the characters are admitted (`limit` 0: always), and count them; else the seconds to midnight."""
         now = self._clock()
         with self._lock:
             self._begin_day(now)
@@ -183,7 +183,7 @@ class DailyCharacters:
             return 0.0
 
     def count(self, client: str) -> int:
-        """The characters of a client today."""
+        """Return the characters of a client today."""
         with self._lock:
             self._begin_day(self._clock())
             return self._counts.get(client, 0)
@@ -194,9 +194,10 @@ class DailyCharacters:
 
 
 def client_address(host: str) -> str:
-    """What counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, which one client can vary.
+    """Return the part of an address that identifies a client: for IPv6 the first 64 bits, as a client can vary the
+    others.
 
-    An address that is none, as that of a Unix socket, is a client of its own.
+    Anything that is not an address, such as a Unix socket's name, is a client of its own.
     """
     try:
         address = ip_address(host.partition("%")[0])

@@ -1,4 +1,4 @@
-"""The application: the APIs, one router each, over one `ServerState`; whether it is well, and its metrics."""
+"""The application: the APIs, one router each, over one `ServerState`; its health checks and metrics."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -52,7 +52,7 @@ async def health() -> Health:
 
 @router.get("/ready", response_model=Health, responses={503: {"model": Health}})
 async def ready(server: Server) -> JSONResponse:
-    """Say whether new requests should come here: not while the server starts or stops, or a model is missing."""
+    """Say if new requests should come here: not while the server starts or stops, or a model is missing."""
     status: str = server.monitoring.status
     if status == "ready" and len(await asyncio.to_thread(server.models.missing)):
         status = "model missing"
@@ -73,9 +73,9 @@ def create_app(
     *,
     decode: Mapping[str, object] | None = None,
 ) -> FastAPI:
-    """An ASGI application that serves `bundles`, each a folder, or `FOLDER=en-it` to name its languages.
+    """Create an ASGI application that serves `bundles`, each a folder, or `FOLDER=en-it` to name its languages.
 
-    `decode` holds settings of `DecodeConfig` that replace those of the bundles. Refuses settings that a bundle cannot
+    `decode` holds settings of `DecodeConfig` that replace the bundles'. Refuses settings that a bundle cannot
     have, and two bundles for the same pair.
     """
     config = config or ServeConfig()
@@ -88,7 +88,7 @@ def create_app(
 
 
 def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState | None" = None) -> FastAPI:
-    """The application over models that exist already, or that come from a run that trains."""
+    """Build the application over models that already exist, or that come from a run that trains."""
     monitoring = Monitoring()
     scheduler = Scheduler(
         models, monitoring, workers=config.workers, max_queue=config.max_queue, timeout=config.request_timeout

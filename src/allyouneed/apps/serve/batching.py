@@ -15,18 +15,18 @@ from ...translator import Segment, SplitTexts, Translation, Translator
 from .monitoring import Monitoring
 
 BATCH_SECONDS = 1.0  # a batch is made so small that it takes no longer than about this
-GATHER_SECONDS = 0.003  # in which clients that got their answers send what comes next
+GATHER_SECONDS = 0.003  # in which clients that got their answers send more
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationOptions:
-    """What a request asks for besides its texts. Texts of one model share batches even if their glossaries differ."""
+    """The options of a request besides its texts. Texts of one model share batches even if their glossaries differ."""
 
     alternatives: int = 0
     align: Literal["words", "tokens"] | None = None
     glossary: tuple[tuple[str, str], ...] = ()  # pairs of a term and its translation
     prefix: str | tuple[str, ...] = ""  # of every text, or of each
-    split_sentences: bool = True  # off for what is a sentence already, or is to be translated as a whole
+    split_sentences: bool = True  # off for single sentences, and texts to translate as a whole
 
 
 PLAIN = TranslationOptions()
@@ -34,7 +34,7 @@ PLAIN = TranslationOptions()
 
 @dataclass(slots=True, eq=False)
 class QueuedRequest:
-    """One request: its waiting segments, and whether anybody still wants them."""
+    """A request: its waiting segments, and whether anybody still wants them."""
 
     translator: Translator
     options: TranslationOptions
@@ -54,7 +54,9 @@ class SegmentGroup:
     error: Exception | None = None
 
     def segments(self) -> Iterator["QueuedSegment"]:
-        """Its segments, as they wait. Those with a prefix or phrases wait for others alone: they take longer."""
+        """Yield its segments, as they wait. Segments with a prefix or phrases share no batch with others: they take
+        longer.
+        """
         translator, options = self.request.translator, self.request.options
         for index, segment in enumerate(self.split.segments):
             kind = (id(translator), options.alternatives, options.align, segment.request.is_free)
@@ -67,7 +69,7 @@ class QueuedSegment:
 
     group: SegmentGroup
     index: int
-    kind: Hashable  # what segments must have in common to share a batch
+    kind: Hashable  # equal for segments that may share a batch
 
     @property
     def segment(self) -> Segment:
@@ -83,7 +85,7 @@ class SegmentQueue:
     """Requests take turns; segments of similar length that may share a batch are taken together."""
 
     def __init__(self) -> None:
-        self._requests: deque[QueuedRequest] = deque()  # those with waiting segments
+        self._requests: deque[QueuedRequest] = deque()  # the requests with waiting segments
         self._changed = threading.Condition()
         self._taken: set[QueuedSegment] = set()  # in a batch that is not delivered yet
         self._closed = False
@@ -103,7 +105,7 @@ class SegmentQueue:
             self._changed.notify()
 
     def drop(self, request: QueuedRequest) -> None:
-        """Forget what waits of a request."""
+        """Forget the waiting segments of a request."""
         with self._changed:
             request.cancelled = True
             if request.waiting:
@@ -111,7 +113,7 @@ class SegmentQueue:
                 request.waiting = []
 
     def take(self, max_tokens: Callable[[Translator], float]) -> list[QueuedSegment]:
-        """The segments of the next batch, at least one; waits for some. Empty once the queue is closed.
+        """Take the segments of the next batch, at least one; wait for some. Empty once the queue is closed.
 
         A batch has at most the `batch_size` of the model, and `max_tokens` source tokens unless its first segment
         alone has more.
@@ -134,7 +136,7 @@ class SegmentQueue:
             return batch
 
     def deliver(self, batch: Sequence[QueuedSegment], translations: Sequence[Translation | None]) -> None:
-        """Hand the translations of a batch to its groups, and tell those that are whole now, or have an error."""
+        """Hand the translations of a batch to its groups, and tell groups that are complete now, or have an error."""
         done: dict[int, SegmentGroup] = {}
         with self._changed:
             self._taken.difference_update(batch)
@@ -155,7 +157,7 @@ class SegmentQueue:
             self._changed.notify_all()
 
     def _choose(self, size: int, max_tokens: float) -> list[QueuedSegment]:
-        """A segment of each request in turn, twice as many as fit, of one kind; of these the nearest in length."""
+        """Choose a segment of each request in turn, twice as many as fit, of one kind; keep the nearest in length."""
         kind = self._requests[0].waiting[0].kind
         alike = ([one for one in request.waiting if one.kind == kind][: 2 * size] for request in self._requests)
         candidates = [one for turn in zip_longest(*alike) for one in turn if one is not None][: 2 * size]
@@ -197,7 +199,7 @@ class BatchWorkers:
 
     def _work(self) -> None:
         while batch := self._queue.take(self._speed.batch_tokens):
-            use_one_thread()  # before each batch: a model that needs PyTorch may be the second one
+            use_one_thread()  # before each batch: a later model may be the first to need PyTorch
             self._translate(batch)
             if len(batch) > 1:
                 time.sleep(GATHER_SECONDS)  # else the first client to answer would make a batch of its own
@@ -229,11 +231,11 @@ class TranslationSpeed:
         self.texts = 10.0
 
     def batch_tokens(self, translator: Translator) -> float:
-        """How many source tokens a batch may have."""
+        """Return how many source tokens a batch may have."""
         return self._tokens.get(translator, math.inf) * BATCH_SECONDS
 
     def update(self, translator: Translator, texts: int, tokens: int, seconds: float) -> None:
-        """Some texts have been translated."""
+        """Record that some texts have been translated."""
         latest = tokens / max(seconds, 1e-6)
         previous = self._tokens.get(translator, latest)
         self._tokens[translator] = 0.8 * previous + 0.2 * latest

@@ -51,7 +51,7 @@ class Body(BaseModel):
 
     @classmethod
     def parse(cls, fields: Fields) -> Self:
-        """The fields of a request, wherever they were; one that is null or empty is missing.
+        """Parse the fields of a request, wherever they were; a null or empty field is missing.
 
         Refuses a missing field and a wrong type in the words of the API.
         """
@@ -71,7 +71,7 @@ class Body(BaseModel):
 
     @classmethod
     def refusal(cls, name: str, reason: str = "") -> Refusal:
-        """What is answered where a field is "missing" or, for another `reason`, has a wrong value."""
+        """Make the answer to a field that is "missing" or, for another `reason`, has a wrong value."""
         raise NotImplementedError
 
 
@@ -79,7 +79,7 @@ AnyBody = TypeVar("AnyBody", bound=Body)
 
 
 class DocumentBody(BaseModel):
-    """How a document is read, in both APIs beyond what they have themselves."""
+    """How to read a document, in both APIs; each has more fields of its own."""
 
     file: Upload
     numbers: bool = Field(False, description="beyond this API: translate texts without a letter too")
@@ -89,7 +89,7 @@ class DocumentBody(BaseModel):
 
 
 def answer(name: str, /, **fields: Any) -> type[BaseModel]:
-    """An object by the types of its fields; a type in a tuple with a description is one of an optional field."""
+    """Make an object's type from its fields; a type in a tuple with a description is an optional field's."""
     definitions: dict[str, Any] = {
         field: (kind[0], Field(None, description=kind[1])) if isinstance(kind, tuple) else (kind, ...)
         for field, kind in fields.items()
@@ -98,17 +98,17 @@ def answer(name: str, /, **fields: Any) -> type[BaseModel]:
 
 
 def many(kind: Any) -> Any:
-    """The type of a list."""
+    """Return the type of a list."""
     return list[kind]
 
 
 def batch(kind: Any) -> Any:
-    """A value for one text, or a list of values for a batch."""
+    """Return the type of a value for one text, or a list of values for a batch."""
     return kind | list[kind]
 
 
 def failure(description: str, field: str) -> dict[str, Any]:
-    """Describe an error whose answer has one field. No model: FastAPI would build it once more for every route."""
+    """Describe an error whose answer has one field. Not a model: FastAPI would build it again for every route."""
     schema = {"type": "object", "properties": {field: {"type": "string"}}, "required": [field]}
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
@@ -117,7 +117,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {status: failure(text, "error") for st
 
 
 def described(answer: Any, body: type[Body] | None = None, *, status: int = 200) -> dict[str, Any]:
-    """Arguments of a FastAPI route: its `answer`, a type or a description, and the schema of its body."""
+    """Return arguments of a FastAPI route: its `answer`, a type or a description, and the schema of its body."""
     success = answer if isinstance(answer, dict) else {"description": "success", "model": answer}
     route: dict[str, Any] = {"response_model": None, "status_code": status, "responses": {status: success}}
     if body is not None:

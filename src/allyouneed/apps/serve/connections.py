@@ -12,7 +12,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 MAX_HEADERS = 2**16  # bytes: of headers or trailers, and of all that comes before a request has its answer
-MAX_WAITING = 16  # requests that are sent before an earlier one has its answer
+MAX_WAITING = 16  # requests sent before an earlier request has its answer
 _ASK_AGAIN = 1.0  # seconds between questions to a client that sends no more
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -30,7 +30,7 @@ def limit_connections(config: uvicorn.Config, *, header_timeout: float, body_tim
 
 
 class LimitedConnection(HttpToolsProtocol):
-    """uvicorn's protocol of one connection, with limits, which answers clients that have closed their writing side.
+    """uvicorn's protocol of a connection, with limits; it also answers clients that have closed their writing side.
 
     Bodies have a deadline of their own (`middleware.BodyLimits`), and between two requests uvicorn's holds.
     """
@@ -38,8 +38,8 @@ class LimitedConnection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, header_timeout: float, body_timeout: float, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._header_timeout, self._body_timeout = header_timeout, body_timeout
-        self._unasked = 0  # bytes that are no body that a request may have, nor headers that have ended
-        self._answered: RequestResponseCycle | None = None  # now; `cycle` is the request whose headers came last
+        self._unasked = 0  # bytes outside any request's body, and of headers that have not ended
+        self._answered: RequestResponseCycle | None = None  # now; `cycle` is the request with the latest headers
         self._headers_timer: asyncio.TimerHandle | None = None
         self._reading_timer: asyncio.TimerHandle | None = None
         self._presence_timer: asyncio.TimerHandle | None = None
@@ -65,10 +65,10 @@ class LimitedConnection(HttpToolsProtocol):
         if not self.pipeline:
             self._unasked, self._answered = 0, self.cycle
         elif len(self.pipeline) > MAX_WAITING:
-            raise ConnectionError("too many requests before an answer")  # the parser stops, and calls what is below
+            raise ConnectionError("too many requests before an answer")  # the parser stops, and calls the method below
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request, unless this would be read as the answer to another one."""
+        """Refuse bytes that are not a request, unless this would be read as the answer to another request."""
         if self._is_answering:
             self.transport.close()
         else:
@@ -107,7 +107,7 @@ class LimitedConnection(HttpToolsProtocol):
         _stop(self._reading_timer)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer, and tell the request that is answered now: uvicorn tells the one that came last."""
+        """Stop waiting, and tell the request that is answered now: uvicorn only tells the last request."""
         if self._answered is not None and not self._answered.response_complete:
             self._answered.disconnected = True
             self._answered.message_event.set()
@@ -127,7 +127,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._headers_timer = self.loop.call_later(self._header_timeout, self.transport.close)
 
     def _ask_for_presence(self) -> None:
-        """Find out whether a client that sends no more still reads: only bytes to it can tell whether it has left."""
+        """Find out if a client that sends no more still reads: only bytes to it can tell if it has left."""
         if self._is_answering and not self.transport.is_closing():
             if not (self.pipeline or self.cycle.response_started or self.cycle.scope["http_version"] == "1.0"):
                 self.transport.write(_CONTINUE)  # clients skip it, however often it comes

@@ -1,6 +1,6 @@
 """The API of DeepL, version 2: translate, languages, usage and documents; glossaries are in `deepl_glossaries.py`.
 
-docs/http-api.md lists what of it is here and what its options do.
+docs/http-api.md lists which parts of it are here and what its options do.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ async def show_usage(request: Request, server: Server) -> JSONResponse:
 async def read_deepl(
     request: Request, server: ServerState, kind: type[AnyBody], *, cost: int = 0
 ) -> tuple[AnyBody, Client]:
-    """The body of a request and its client. Refuses a missing or wrong key with DeepL's status and text.
+    """Read the body of a request and its client. Refuses a missing or wrong key with DeepL's status and text.
 
     A `cost` is charged before the body is looked into.
     """
@@ -128,7 +128,9 @@ async def read_deepl(
 
 
 def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
-    """The served codes of source and target; the source is "" if it is to be detected. Refuses languages not served."""
+    """Read the served codes of source and target; the source is "" if it is to be detected. Refuses languages not
+    served.
+    """
     codes: list[str] = []
     for name in ("source_lang", "target_lang"):
         code = getattr(body, name)
@@ -142,9 +144,9 @@ def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
 async def read_terms(
     server: ServerState, client: Client, body: OptionsBody, source: str, target: str
 ) -> tuple[tuple[str, str], ...]:
-    """The terms of the glossaries that a request names; of two with the same term the one named first counts.
+    """Read the terms of the glossaries that a request names; if two have the same term, the first counts.
 
-    Refuses a glossary without a source language, and one that has no terms for the two languages.
+    Refuses a glossary without a source language, and a glossary that has no terms for the two languages.
     """
     names = body.glossary_ids or list(filter(None, [body.glossary_id]))
     if names and not source:
@@ -165,12 +167,12 @@ class SentenceOptions:
     markup: Markup | None
 
     def prepared(self, texts: Sequence[str]) -> list[str]:
-        """The texts as they are to be translated: where lines do not end sentences, a line break is a blank."""
+        """Prepare the texts for translation: if lines do not end sentences, a line break is a blank."""
         return [text if self.split_lines or self.markup else re.sub(r"\r\n?|\n", " ", text) for text in texts]
 
 
 def read_sentence_options(body: TextsBody) -> SentenceOptions:
-    """How the texts of /v2/translate are split, and what their tags mean, which DeepL's options for tags say.
+    """Read how the texts of /v2/translate are split, and what their tags mean, from DeepL's options for tags.
 
     Without `tag_handling` a tag is text like any other, and the options for tags have no meaning.
     """
@@ -184,7 +186,7 @@ def read_sentence_options(body: TextsBody) -> SentenceOptions:
 
 
 def refuse_unsupported(body: OptionsBody) -> None:
-    """Refuse what no model here can do, and what would change a translation in a way that its reader may not notice.
+    """Refuse options that no model here can follow, if a reader may not notice the difference.
 
     `prefer_more` and `prefer_less` accept a language without formality.
     """
@@ -218,7 +220,7 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
 
 @router.post("/document/{document}", dependencies=[OwnPages], **described(STATUS, DocumentKeyBody))
 async def show_document_status(document: str, request: Request, server: Server) -> JSONResponse:
-    """Say whether a document is translated."""
+    """Say if a document is translated."""
     job = await _find_job(document, request, server)
     answer: dict[str, object] = {"document_id": document, "status": job.status}
     if job.status == "translating":

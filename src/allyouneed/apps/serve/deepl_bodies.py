@@ -1,4 +1,4 @@
-"""What requests and answers of DeepL's API have, those of its glossaries too."""
+"""Requests and answers of DeepL's API, including its glossaries."""
 
 from typing import Annotated, Any, Literal
 
@@ -29,7 +29,7 @@ class LanguagesBody(DeepLBody):
 
 
 class OptionsBody(DeepLBody):
-    """What texts and documents have in common."""
+    """The common options of texts and documents."""
 
     target_lang: Code
     source_lang: Code = ""

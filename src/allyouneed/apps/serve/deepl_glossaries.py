@@ -44,7 +44,7 @@ _TSV = {
 
 @router.get("/v2/glossary-language-pairs", **described(PAIRS))
 async def list_glossary_pairs(request: Request, server: Server) -> JSONResponse:
-    """List the pairs of languages that glossaries can have: those that are served."""
+    """List the pairs of languages that glossaries can have: all pairs that are served."""
     await read_deepl(request, server, DeepLBody, cost=1)
     return JSONResponse({"supported_languages": [_languages(pair) for pair in _served_pairs(server)]})
 

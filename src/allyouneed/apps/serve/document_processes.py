@@ -38,7 +38,7 @@ class DocumentProcess:
         )
 
     def read(self, content: bytes, kind: str, options: DocumentOptions) -> Document:
-        """The units of a document; the process that writes it reads it again."""
+        """Read the units of a document; the process that writes it reads it again."""
 
         def write(_: Sequence[UnitTranslation | None]) -> bytes:
             raise AssertionError("a process writes it")
@@ -48,7 +48,7 @@ class DocumentProcess:
     def write(
         self, content: bytes, kind: str, options: DocumentOptions, translations: Sequence[UnitTranslation | None]
     ) -> bytes:
-        """The document with translations of its units."""
+        """Write the document with translations of its units."""
         return bytes(self._ask(content, kind, options, translations))
 
     def kill(self) -> None:
@@ -57,7 +57,7 @@ class DocumentProcess:
         self._process.wait()
 
     def close(self) -> None:
-        """Free what a process takes that has ended, or is to end."""
+        """Free the resources of a process that has ended, or is to end."""
         self.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(BrokenPipeError):
@@ -76,7 +76,7 @@ class DocumentProcess:
 
 
 class DocumentProcesses:
-    """The processes of one server, at most eight at once; those that are idle wait for the next document."""
+    """The processes of a server, at most eight at once; idle processes wait for the next document."""
 
     def __init__(self, *, max_file: int) -> None:
         self._max_file = max_file
@@ -85,7 +85,7 @@ class DocumentProcesses:
         self._threads = ThreadPoolExecutor(_AT_ONCE, "documents")
 
     async def run(self, work: Callable[[DocumentProcess], _Result]) -> _Result:
-        """What `work` returns for a process; it runs in a thread. Cancelling the task ends the process."""
+        """Return the result of `work` for a process; it runs in a thread. Cancelling the task ends the process."""
         loop = asyncio.get_running_loop()
         async with self._slots:
             process = self._idle.pop() if self._idle else DocumentProcess(self._max_file)

@@ -15,13 +15,13 @@ Progress = Callable[[int, int], None]  # how many parts are done, of how many
 
 
 def event(data: dict[str, Any], *, name: str = "") -> str:
-    """An event with JSON as its data; one without a name is a "message"."""
+    """Write an event with JSON as its data; an event without a name is a "message"."""
     prefix = f"event: {name}\n" if name else ""
     return f"{prefix}data: {json.dumps(data, ensure_ascii=False)}\n\n"
 
 
 def event_response(events: AsyncIterator[str]) -> StreamingResponse:
-    """An answer that is sent event by event."""
+    """Answer event by event."""
     # A proxy that collects an answer before it passes it on would make the stream useless.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(events, media_type=EVENT_STREAM, headers=headers)

@@ -36,13 +36,13 @@ class StoredGlossary:
 
 
 class GlossaryStore:
-    """The glossaries of all accounts; no account sees those of another. Any thread may use it.
+    """The glossaries of all accounts; no account sees another's. Any thread may use it.
 
     Each method may wait for seconds while another program writes to the file.
     """
 
     def __init__(self, path: str = "", *, max_terms: int = 1_000) -> None:
-        """In a file, or in memory without a `path`. Refuses a file that is no SQLite database."""
+        """Open a file, or a store in memory without a `path`. Refuses a file that is not an SQLite database."""
         self._lock, self._max_terms = threading.RLock(), max_terms
         try:
             self._database = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None)
@@ -64,7 +64,7 @@ class GlossaryStore:
             return self.find(account, identifier)
 
     def find(self, account: str, identifier: str) -> StoredGlossary:
-        """A glossary of an account. Refuses, with status 404, one that it does not have."""
+        """Find a glossary of an account. Refuses, with status 404, a glossary that it does not have."""
         with self._transaction():
             row = self._database.execute(
                 "SELECT name, created FROM glossary WHERE id = ? AND account = ?", (identifier, account)
@@ -78,7 +78,7 @@ class GlossaryStore:
         return StoredGlossary(identifier, name, created, {(source, target): count for source, target, count in rows})
 
     def list_all(self, account: str) -> list[StoredGlossary]:
-        """The glossaries of an account, the oldest first."""
+        """List the glossaries of an account, the oldest first."""
         with self._transaction():
             rows = self._database.execute(
                 "SELECT id FROM glossary WHERE account = ? ORDER BY created, id", (account,)
@@ -86,7 +86,7 @@ class GlossaryStore:
             return [self.find(account, identifier) for (identifier,) in rows]
 
     def terms(self, account: str, identifier: str, pair: LanguagePair) -> Entries:
-        """The terms of a glossary for a pair of languages. Refuses one without any, with status 404."""
+        """Return the terms of a glossary for a pair of languages. Refuses, with status 404, a pair without any."""
         with self._transaction():
             if pair not in self.find(account, identifier).counts:
                 raise Refusal(404, "Dictionary not found")
@@ -115,7 +115,7 @@ class GlossaryStore:
             return self.find(account, identifier)
 
     def replace_terms(self, account: str, identifier: str, pair: LanguagePair, terms: Entries) -> None:
-        """Set the terms of a glossary for a pair of languages, in place of those that were there."""
+        """Replace the terms of a glossary for a pair of languages."""
         with self._transaction(writes=True):
             self.find(account, identifier)
             self._delete_terms(identifier, pair)
@@ -135,7 +135,7 @@ class GlossaryStore:
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[None]:
-        """All of what the block does, or nothing. Refuses, as an `OutputError`, what the file cannot take."""
+        """Do all of the block, or nothing. Refuses, as an `OutputError`, changes that the file cannot take."""
         with self._lock:
             if self._database.in_transaction:  # a block in a block
                 yield

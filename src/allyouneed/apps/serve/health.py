@@ -1,4 +1,4 @@
-"""The health check of a container: whether a server of this user answers, whatever its address and port are.
+"""The health check of a container: does a server of this user answer, whatever its address and port are?
 
 The system lists which addresses are listened on, and for whom; no setting of the server needs to be read again.
 """
@@ -26,7 +26,7 @@ class Address(NamedTuple):
 def listening_addresses(table: str, user: int) -> Iterator[Address]:
     """Yield where the sockets of a table of /proc/net that belong to a user accept connections.
 
-    One that accepts them at every address is reached at the loopback.
+    A socket that accepts them at every address is reached at the loopback.
     """
     for row in table.strip().split("\n")[1:]:
         _, local, _, state, _, _, _, owner, *_ = row.split()
@@ -36,7 +36,7 @@ def listening_addresses(table: str, user: int) -> Iterator[Address]:
 
 
 def _host(number: bytes) -> str:
-    """The address that the kernel writes as words of four bytes, each in the order of the processor."""
+    """Return the address that the kernel writes as words of four bytes, each in the order of the processor."""
     words = [number[i : i + 4] for i in range(0, len(number), 4)]
     ordered = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
     if not any(ordered):
@@ -45,7 +45,7 @@ def _host(number: bytes) -> str:
 
 
 def answers(address: Address) -> bool:
-    """Whether a server says at an address that it is alive."""
+    """Return True if a server says at an address that it is alive."""
     connection = HTTPConnection(address.host, address.port, timeout=_SECONDS)
     try:
         connection.request("GET", "/health")

@@ -25,7 +25,7 @@ _MOST = 2**53
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as the file has it. Limits of 0: those of the server."""
+    """A key as the file has it. Limits of 0: the server's."""
 
     name: str
     sha256: str
@@ -38,7 +38,7 @@ class KeyFile:
     """The keys in a file, which is read again whenever it has changed."""
 
     def __init__(self, path: str | Path) -> None:
-        """Refuses, as a `ConfigError`, a file that does not exist, or is no file of keys."""
+        """Read the keys. Refuses, as a `ConfigError`, a file that does not exist, or is not a file of keys."""
         self.path = Path(path)
         self._lock = threading.Lock()
         self._stamp: tuple[int, int, int] | None = None
@@ -46,7 +46,7 @@ class KeyFile:
         self._refresh()
 
     def find(self, key: str) -> ApiKey | None:
-        """The entry of a key, or None. Takes the same time for every key that is not in the file."""
+        """Find the entry of a key, or None. Takes the same time for every key that is not in the file."""
         self._refresh()
         digest, match = hash_key(key), None
         for one in self._keys:
@@ -69,12 +69,12 @@ class KeyFile:
 
 
 def hash_key(key: str) -> str:
-    """The SHA-256 of a key, in hexadecimal."""
+    """Compute the SHA-256 of a key, in hexadecimal."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read_keys(path: Path) -> list[ApiKey]:
-    """The entries of a file of keys. Refuses any other file, as a `ConfigError`."""
+    """Read the entries of a file of keys. Refuses any other file, as a `ConfigError`."""
     try:
         keys = [ApiKey(**entry) for entry in parse_json(read_whole(path))["keys"]]
     except (ValueError, TypeError, KeyError) as error:

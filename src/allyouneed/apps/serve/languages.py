@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ModelKey(NamedTuple):
-    """The pair of languages that a model translates, as BCP 47 tags; of one that is no such pair, twice its name."""
+    """The pair of languages that a model translates, as BCP 47 tags; for a model without a pair, its name twice."""
 
     source: str
     target: str
@@ -33,7 +33,7 @@ class Language(NamedTuple):
     targets: tuple[str, ...]
 
 
-# Codes that clients use for one and the same language. LibreTranslate calls Brazilian Portuguese pb, and the two
+# Codes that clients use for the same language. LibreTranslate calls Brazilian Portuguese pb, and the two
 # ways to write Chinese zh and zt; iw, in and ji are the ISO codes of 1988.
 _SYNONYMS: Sequence[frozenset[str]] = [
     frozenset(group.split())
@@ -51,9 +51,9 @@ _SYNONYMS: Sequence[frozenset[str]] = [
 
 
 def find_code(code: str, served: Collection[str]) -> str | None:
-    """The served code that a client means; None if there is none.
+    """Find the served code that a client means; None if there is none.
 
-    That is the code itself in upper or lower case, a synonym, or, where only one fits, the same language with or
+    That is the code itself in upper or lower case, a synonym, or, if only one fits, the same language with or
     without its region or script (`en-GB` means `en`; `pt` means `pt-BR` if no other Portuguese is served).
     """
     name = code.strip().replace("_", "-").lower()
@@ -71,14 +71,14 @@ def find_code(code: str, served: Collection[str]) -> str | None:
 
 
 def base_language(code: str) -> str:
-    """The language of a code, without region or script: `pt` of `pt-BR`."""
+    """Return the language of a code, without region or script: `pt` of `pt-BR`."""
     return code.replace("_", "-").partition("-")[0].lower()
 
 
 _MAX_CHARACTERS = 4_000  # of a text that are read; more change nothing
-_PRIOR = 20  # a language of the models is so much likelier than another one: few words tell 140 languages apart badly
-# Per cent, from which on a detection is believed whatever can be translated. Of 544 descriptions of Debian packages of
-# one to three words, none in English is Italian by so much, and two thirds of those in Italian are.
+_PRIOR = 20  # a language of the models is so much likelier than another: few words tell 140 languages apart badly
+# Per cent, from which on a detection is believed whatever can be translated. In 544 descriptions of Debian packages of
+# one to three words, no English text is Italian by so much, and two thirds of the Italian texts are.
 _SURE = 80.0
 _NO_WORDS = re.compile(r"[\W\d_]*")
 
@@ -91,7 +91,7 @@ class Detection(NamedTuple):
 
 
 class Detector:
-    """Tells which language a text is in, of 140; those of `models` are likelier before a text is read.
+    """Tells which of 140 languages a text is in; the languages of `models` are likelier before a text is read.
 
     Any thread may use it; the first use loads the identifier (5 MB).
     """
@@ -100,7 +100,9 @@ class Detector:
         self._models = models
 
     def detect(self, text: str) -> list[Detection]:
-        """The languages of a text, the most likely first; none for a text without words, such as emoji or numbers."""
+        """Detect the languages of a text, the most likely first; none for a text without words, such as emoji or
+        numbers.
+        """
         if _NO_WORDS.fullmatch(text):
             return []
         identifier, languages = _load_identifier(), self._models.codes()
@@ -115,11 +117,12 @@ class Detector:
         return [one for one in detections if one.confidence or one.language in languages]
 
     def find_source(self, text: str, target: str) -> Detection:
-        """Tell what to translate a text from: a language that can be translated into `target`, or `target` itself.
+        """Choose the language to translate a text from: a language that can be translated into `target`, or `target`
+        itself.
 
         Few words tell languages apart badly ("No data" may be Italian), and whoever asks for a translation mostly has a
-        text to translate. So a language from which nothing leads to the target counts only where its detection is sure.
-        Else it is the most likely source of the target; where nothing speaks for any, English or the first, with
+        text to translate. So a language that cannot be translated into the target counts only if its detection is sure.
+        Else it is the most likely source of the target; if nothing suggests any, English or the first, with
         confidence 0.
         """
         languages = self._models.languages()
@@ -141,7 +144,7 @@ def _load_identifier() -> "LanguageIdentifier":
 
 
 def _codes_by_label(languages: Collection[str], labels: Collection[str]) -> dict[str, str]:
-    """The codes of languages by what the identifier calls them; of two with one label, the first."""
+    """Map the identifier's names of languages to their codes; if two languages share a name, the first counts."""
     codes: dict[str, str] = {}
     for code in languages:
         label = base_language(code)
@@ -152,7 +155,7 @@ def _codes_by_label(languages: Collection[str], labels: Collection[str]) -> dict
 
 
 def _by_script(text: str, code: str, languages: Collection[str]) -> str:
-    """Simplified or traditional Chinese, which the identifier does not tell apart, by the characters."""
+    """Choose simplified or traditional Chinese, which the identifier does not tell apart, by the characters."""
     if base_language(code) != "zh":
         return code
     simplified, traditional = (len(text.encode(codec, "ignore")) for codec in ("gb2312", "big5"))
@@ -161,7 +164,7 @@ def _by_script(text: str, code: str, languages: Collection[str]) -> str:
 
 
 def is_untranslatable(text: str) -> bool:
-    """Whether a text has only emoji, symbols, blanks and their modifiers, so that there is nothing to translate."""
+    """Return True if a text has only emoji, symbols, blanks and their modifiers: nothing to translate."""
     return all(unicodedata.category(letter) in _SYMBOLS or letter in "\u200d\u20e3" for letter in text)
 
 

@@ -63,7 +63,7 @@ async def translate_texts(request: Request, server: Server) -> JSONResponse:
 
 @router.post("/detect", **described(many(DETECTED), DetectBody))
 async def detect_language(request: Request, server: Server) -> JSONResponse:
-    """Tell which language a text is in, of those that can be translated."""
+    """Tell which language a text is in, among the languages that can be translated."""
     body, client = await read_libre(request, server, DetectBody)
     texts = [body.q] if isinstance(body.q, str) else body.q
     refuse_too_much(texts, server.config)
@@ -116,11 +116,11 @@ async def frontend_settings(server: Server) -> JSONResponse:
     config = server.config
     target = next((pair.target for pair in server.models.pairs()), "und")  # a run that trains may have none yet
     a_minute = server.access.requests_per_minute
-    text_limits = (config.max_texts, a_minute and max(1, a_minute - 1))  # one is left to detect the language
+    text_limits = (config.max_texts, a_minute and max(1, a_minute - 1))  # a request is left to detect the language
     return JSONResponse(
         {
             "charLimit": config.max_characters or -1,
-            "textsLimit": min(filter(None, text_limits), default=-1),  # not LibreTranslate's, as the next one
+            "textsLimit": min(filter(None, text_limits), default=-1),  # not LibreTranslate's, nor is the next
             "alternativesLimit": config.max_alternatives,
             "frontendTimeout": 500,  # milliseconds that LibreTranslate's page waits after the last key
             "apiKeys": server.access.keys is not None,
@@ -139,14 +139,14 @@ async def frontend_settings(server: Server) -> JSONResponse:
 
 
 async def read_libre(request: Request, server: ServerState, kind: type[AnyBody]) -> tuple[AnyBody, Client]:
-    """The body of a request and the client that may send it, by `api_key` or the Authorization header."""
+    """Read the body of a request and the client that may send it, by `api_key` or the Authorization header."""
     fields = await read_fields(request)
     client = server.access.identify(request, fields.text("api_key"))
     return kind.parse(fields), client
 
 
 def _describe(body: TranslateBody, answers: list[Answer], detected: list[Detection]) -> dict[str, Any]:
-    """The answer to /translate: lists for a batch, else single values; optional fields if the request has them."""
+    """Make the answer to /translate: lists for a batch, else single values; optional fields if the request has them."""
     values: dict[str, list[Any]] = {"translatedText": [answer.text for answer in answers]}
     if detected:
         values["detectedLanguage"] = [one._asdict() for one in detected]

@@ -1,4 +1,4 @@
-"""What requests and answers of LibreTranslate's API have."""
+"""Requests and answers of LibreTranslate's API."""
 
 from typing import Annotated, Literal
 

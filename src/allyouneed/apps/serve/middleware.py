@@ -1,4 +1,4 @@
-"""What stands between a connection and the routes: host names, origins, limits of bodies, headers, disconnects.
+"""Everything between a connection and the routes: host names, origins, limits of bodies, headers, disconnects.
 
 Pure ASGI, so that nothing is read before it is checked and streams pass through.
 """
@@ -50,16 +50,16 @@ SECURITY_HEADERS = {
 
 
 def add_middleware(app: FastAPI, config: ServeConfig, monitoring: Monitoring) -> None:
-    """Let everything on this page, and what Starlette has for host names and origins, see each request of `app`.
+    """Let everything in this file, and Starlette's checks of host names and origins, see each request of `app`.
 
-    A loopback server answers for its own names alone: a page could else make a name of its own mean 127.0.0.1 (DNS
-    rebinding), and read the answers as those of its origin. The names of the loopback itself are always answered, as
-    programs on this machine ask whether the server is well. Keys come in headers and fields, never in cookies, so that
-    CORS may allow any origin; `server_state.OwnPages` guards what stores something.
+    A loopback server answers only for its own names: a page could otherwise make a name of its own mean 127.0.0.1 (DNS
+    rebinding), and read the answers as its own origin's. The names of the loopback itself are always answered, as
+    programs on this machine ask if the server is well. Keys come in headers and fields, never in cookies, so that
+    CORS may allow any origin; `server_state.OwnPages` guards requests that store something.
     """
     hosts = config.allowed_hosts or (() if is_loopback(config.host) else ("*",))
     address = f"[{config.host}]" if ":" in config.host else config.host
-    # The last one added sees a request first.
+    # The last middleware added sees a request first.
     app.add_middleware(CancelOnDisconnect)
     app.add_middleware(BodyLimits, config=config)
     app.add_middleware(
@@ -77,7 +77,7 @@ def add_middleware(app: FastAPI, config: ServeConfig, monitoring: Monitoring) ->
 
 
 class AnswerHead(Middleware):
-    """Lets the application answer HEAD as GET; uvicorn sends the headers alone."""
+    """Lets the application answer HEAD as GET; uvicorn sends only the headers."""
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, send)
@@ -121,7 +121,7 @@ class SafeAnswers(Middleware):
 
 
 class BodyLimits(Middleware):
-    """Refuses a body that is too large (413), as soon as it is, and one that comes too slowly (408).
+    """Refuses a body that is too large (413), as soon as it is, and a body that comes too slowly (408).
 
     A body without a Content-Length counts as it comes in.
     """
@@ -143,7 +143,7 @@ class BodyLimits(Middleware):
 
         async def receive_limited() -> Message:
             nonlocal received, is_complete
-            if is_complete:  # waits for the client to leave, which is no body
+            if is_complete:  # waits for the client to leave
                 return await receive()
             try:
                 async with asyncio.timeout(max(0.0, deadline - time.monotonic())):

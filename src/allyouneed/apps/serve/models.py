@@ -34,12 +34,12 @@ class ModelSource:
     def parse(cls, argument: str | Path) -> "ModelSource":
         """Read `BUNDLE` or `BUNDLE=en-it`, where BUNDLE may be the ensemble `a,b`.
 
-        A model that is no pair of languages, such as one of dates, has the name of its folder in the place of both.
+        A model without a pair of languages, such as a model of dates, has the name of its folder in the place of both.
         """
         folder, equals, pair = str(argument).rpartition("=")
         if not equals or Path(argument).is_dir():
             folder, pair = str(argument), ""
-        languages = read_languages(named_folders(folder)[0])  # refuses what is no bundle
+        languages = read_languages(named_folders(folder)[0])  # refuses other folders
         source, target = parse_pair(pair) if pair else languages
         if not (source and target):
             source = target = model_name(Path(folder).name)
@@ -50,7 +50,7 @@ class ModelSource:
         read_decode(named_folders(self.folder)[0]).with_changes(decode)
 
     def renamed(self) -> "ModelSource":
-        """The same model under a source language that has the name of its folder."""
+        """Put the same model under a source language that has the name of its folder."""
         return replace(self, key=ModelKey(with_name(self.key.source, self.folder.name), self.key.target))
 
 
@@ -64,14 +64,14 @@ class LoadedModel:
         self.bytes = sum((folder / WEIGHTS_FILE).stat().st_size for folder in folders)
 
     def is_current(self) -> bool:
-        """Whether the files on disk are still those that were read."""
+        """Return True if the files on disk are still the ones that were read."""
         return self.stamp == _stamp(self.source.folder)
 
 
 class ModelStore:
     """The models by language pair. Any thread may call it.
 
-    Of two models of one pair, the second one has the name of its folder in its source language: "en-x-small".
+    If a pair has two models, the second has the name of its folder in its source language: "en-x-small".
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class ModelStore:
                 raise ConfigError(f"{other.folder} and {source.folder} both translate {source.key}; serve one of them")
             self._sources[named.key] = named
         self._config, self._decode = config, dict(decode or {})
-        self._loaded: dict[ModelKey, LoadedModel] = {}  # the one used last is the last
+        self._loaded: dict[ModelKey, LoadedModel] = {}  # the model used last is the last
         self._lock = threading.Lock()  # for the dict; never held while a model is read
         self._loading = {key: threading.Lock() for key in self._sources}
 
     def put(self, source: ModelSource) -> bool:
-        """Serve a model from now on, in the place of the one of its pair. Returns whether it was not there already."""
+        """Serve a model from now on, in place of its pair's earlier one. Returns True if there was none."""
         with self._lock:
             self._sources[source.key] = source
             loading, present = self._loading.setdefault(source.key, threading.Lock()), self._loaded.get(source.key)
@@ -101,22 +101,22 @@ class ModelStore:
         return True
 
     def pairs(self) -> list[ModelKey]:
-        """Every pair there is, in the order of the bundles."""
+        """List every pair there is, in the order of the bundles."""
         return list(self._sources)
 
     def languages(self) -> list[Language]:
-        """Every source language, with its name in English and its targets."""
+        """List every source language, with its name in English and its targets."""
         targets: dict[str, list[str]] = {}
         for source, target in self._sources:
             targets.setdefault(source, []).append(target)
         return [Language(code, language_name(code), tuple(others)) for code, others in targets.items()]
 
     def codes(self) -> list[str]:
-        """Every language that some model reads or writes, the sources first."""
+        """List every language that some model reads or writes, the sources first."""
         return list(dict.fromkeys([source for source, _ in self._sources] + [target for _, target in self._sources]))
 
     def pair(self, source: str, target: str) -> ModelKey:
-        """The key of a pair, upper or lower case. Refuses languages that no model here translates."""
+        """Return the key of a pair, upper or lower case. Refuses languages that no model here translates."""
         known = {code.lower(): code for key in self._sources for code in key}
         for code in (source, target):
             if code.lower() not in known:
@@ -130,39 +130,40 @@ class ModelStore:
         return key
 
     def is_same(self, source: str, target: str) -> bool:
-        """Whether a text in one language is in the other already, so that nothing is to be translated."""
+        """Return True if a text in one language is already in the other, so that nothing is to be translated."""
         return source == target and ModelKey(source, target) not in self._sources
 
     def listed(self) -> str:
-        """What can be translated, for a refusal."""
+        """List what can be translated, for a refusal."""
         pairs = [str(key) for key in self._sources]
         more = f" and {len(pairs) - _LISTED} more (GET /languages)" if len(pairs) > _LISTED else ""
         return f"there is {', '.join(pairs[:_LISTED]) or 'no model yet'}{more}"
 
     def loaded(self, key: ModelKey) -> LoadedModel | None:
-        """The model of a pair if it is in memory; it counts as used now."""
+        """Return the model of a pair if it is in memory; it counts as used now."""
         with self._lock:
             if model := self._loaded.pop(key, None):
                 self._loaded[key] = model
             return model
 
     def load(self, key: ModelKey) -> LoadedModel:
-        """The model of a pair, read now if it is not in memory: for a thread that may wait some seconds."""
+        """Return the model of a pair, read now if it is not in memory: for a thread that may wait some seconds."""
         with self._loading[key]:
             return self.loaded(key) or self._read(key)
 
     def missing(self) -> list[ModelKey]:
-        """The pairs whose model is neither in memory nor on the disk any more."""
+        """List the pairs whose model is neither in memory nor on the disk any more."""
         with self._lock:
             unloaded = [source for key, source in self._sources.items() if key not in self._loaded]
         return [source.key for source in unloaded if not all(map(model_files, named_folders(source.folder)))]
 
     def translator(self, key: ModelKey) -> Translator:
-        """The translator of a pair; it is loaded first if necessary."""
+        """Return the translator of a pair; it is loaded first if necessary."""
         return self.load(key).base
 
     def reload_changed(self) -> dict[ModelKey, str]:
-        """Read again what has changed on disk. Returns what happened, by pair; a bundle that is not whole is left.
+        """Read models again that have changed on disk. Returns what happened, by pair; an incomplete bundle is left
+        alone.
 
         Requests that use an older model finish with it.
         """
@@ -175,12 +176,12 @@ class ModelStore:
                     with self._loading[key]:
                         self._read(key)
                     outcome[key] = "reloaded"
-            except Exception as error:  # the model that is in memory serves on, whatever the new one has
+            except Exception as error:  # the model in memory serves on, whatever is wrong with the new files
                 outcome[key] = f"not reloaded: {error}"
         return outcome
 
     def memory(self) -> dict[ModelKey, int]:
-        """Bytes of the weights of each model in memory, in float32."""
+        """Count the bytes of the weights of each model in memory, in float32."""
         with self._lock:
             return {key: model.bytes for key, model in self._loaded.items()}
 
@@ -193,7 +194,7 @@ class ModelStore:
             self._loaded.pop(key, None)
             self._loaded[key] = model
             limit = self._config.max_loaded_memory * MEBIBYTE or math.inf
-            # Those used longest ago are forgotten until the rest is within the limit; the last one always stays.
+            # Forget the models used longest ago until the rest is within the limit; the last one always stays.
             while len(self._loaded) > 1 and sum(one.bytes for one in self._loaded.values()) > limit:
                 del self._loaded[next(iter(self._loaded))]
         return model
@@ -226,7 +227,7 @@ async def reload_models(models: ModelStore, *, every: float) -> None:
 
 @asynccontextmanager
 async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Let `work`, which has no end, run beside the block."""
+    """Run `work`, which has no end, during the block."""
     task = asyncio.create_task(work)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the operator sees: a log line of each request, and metrics for Prometheus."""
+"""The operator's view: a log line of each request, and metrics for Prometheus."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Monitoring:
-    """The metrics of one server. Those that begin with `libretranslate_` have the names that LibreTranslate uses."""
+    """The metrics of a server. Names that begin with `libretranslate_` are the same as in LibreTranslate."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -49,17 +49,17 @@ class Monitoring:
         )
 
     def drain(self) -> None:
-        """The server stops: it takes no new requests."""
+        """Note that the server stops: it takes no new requests."""
         self.status = "draining"
 
     def count_batch(self, segments: int, tokens: int, seconds: float) -> None:
-        """A batch of so many segments and source tokens was translated."""
+        """Count a translated batch of so many segments and source tokens."""
         self._batches.observe(segments)
         self._batch_seconds.observe(seconds)
         self._tokens.inc(tokens)
 
     def metrics(self) -> bytes:
-        """All metrics in the text format of Prometheus."""
+        """Write all metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
 
@@ -83,7 +83,7 @@ _LOG = logging.getLogger("allyouneed.apps.serve")
 
 @dataclass(slots=True)
 class _Counts:
-    """What one request asked to be translated."""
+    """The texts that a request asked to translate, in numbers."""
 
     texts: int = 0
     characters: int = 0
@@ -102,7 +102,7 @@ def count_texts(texts: Sequence[str]) -> None:
 
 
 class Middleware:
-    """ASGI middleware that sees requests alone: `answer` gets them, and what else comes goes to `app`."""
+    """ASGI middleware that sees only requests: `answer` gets them, and anything else goes to `app`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -121,7 +121,7 @@ class RequestLog(Middleware):
 
     def __init__(self, app: ASGIApp, *, monitoring: Monitoring, log_text: bool) -> None:
         super().__init__(app)
-        self._prefix, self._numbers = token_hex(4), count(1)  # another prefix for each process behind one address
+        self._prefix, self._numbers = token_hex(4), count(1)  # each process behind one address has its own prefix
         self._monitoring, self._log_text = monitoring, log_text
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:

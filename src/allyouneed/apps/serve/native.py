@@ -72,9 +72,9 @@ class SentencesRequest(NativeBody):
 
 
 class Sentence(BaseModel):
-    """A sentence; `before` is what stands before it in the text, and `gap` what belongs before its translation.
+    """A sentence; `before` is the blank before it in the text, and `gap` belongs before its translation.
 
-    `tag` is that of the target language, if its text begins with one: `>>ita<<`. Each sentence needs it.
+    `tag` is the tag of the target language, if its text begins with one: `>>ita<<`. Each sentence needs it.
     """
 
     text: str
@@ -156,7 +156,7 @@ async def stream(body: StreamRequest, server: Server, client: Admitted) -> Strea
     server.access.charge(client, cost=1, characters=len(body.text))
     count_texts([body.text])
     pieces = server.scheduler.stream(key, body.text, options)
-    first = await anext(pieces, None)  # what is refused gets the status code of a refusal
+    first = await anext(pieces, None)  # a refused text gets the status code of a refusal
 
     async def events() -> AsyncIterator[str]:
         text = ""

@@ -13,12 +13,12 @@ _SECONDS = Range(more_than=0, at_most=86_400)
 class ServeConfig(Checked):
     """How to serve models. Times in seconds."""
 
-    # What no setting changes; a proxy in front can allow less.
+    # Limits that no setting changes; a proxy in front can allow less.
     drain_timeout = 30.0  # seconds that running requests have to finish when the server stops
     header_timeout = 10.0  # seconds in which the headers of a request must arrive
     max_body = 2**21  # greatest size of a request, in bytes
     body_timeout = 30.0  # seconds in which a body must arrive, and that a client may stop reading its answer
-    max_alternatives = 10  # alternatives of one text
+    max_alternatives = 10  # alternatives of a text
     max_terms = 1_000  # terms in a glossary
     file_lifetime = 3_600.0  # seconds that a translated document can be fetched
     max_files_size = 500 * 2**20  # bytes of translated documents kept at once

@@ -51,7 +51,7 @@ def install_error_handlers(app: FastAPI) -> None:
 def error_response(
     path: str, status: int, message: str, *, retry_after: float | None = None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """An error as DeepL (paths under /v2 and /v3) or LibreTranslate and all others write it."""
+    """Write an error as DeepL (paths under /v2 and /v3) or LibreTranslate and all others write it."""
     key = "message" if _is_deepl(path) else "error"
     answer = JSONResponse({key: message.encode(errors="backslashreplace").decode()}, status, headers)
     if retry_after is not None:
@@ -64,7 +64,7 @@ def _is_deepl(path: str) -> bool:
 
 
 def as_refusal(error: Exception) -> Refusal:
-    """An error of this program with the status that its answer has."""
+    """Turn an error of this program into a refusal with the status of its answer."""
     match error:
         case Refusal():
             return error

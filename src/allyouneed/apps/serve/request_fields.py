@@ -31,25 +31,26 @@ class UploadedFile(NamedTuple):
 
 
 class Fields:
-    """The fields of one request by name; one that is repeated has several values."""
+    """The fields of a request by name; a field that is repeated has several values."""
 
     def __init__(self, values: Mapping[str, list[object]]) -> None:
         self._values = values
 
     def every(self, name: str) -> list[object]:
-        """The values of a field, of which only JSON has numbers, lists and objects."""
+        """Return the values of a field; only in JSON can they be numbers, lists and objects."""
         return self._values.get(name, [])
 
     def text(self, name: str) -> str:
-        """The value of a text field; "" if it is missing, null or no text."""
+        """Return the value of a text field; "" if it is missing, null or not text."""
         value = next(iter(self.every(name)), "")
         return value if isinstance(value, str) else ""
 
 
 async def read_fields(request: Request) -> Fields:
-    """The fields of a request. Of form and query string the query string has precedence, as in LibreTranslate.
+    """Read the fields of a request. The query string has precedence over a form, as in LibreTranslate.
 
-    In a form, ends of lines become line feeds. Refuses JSON that is none or no object, and text that is not Unicode.
+    In a form, ends of lines become line feeds. Refuses malformed JSON, JSON other than an object, and text that is not
+    Unicode.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     values: dict[str, list[object]] = {}
@@ -70,7 +71,7 @@ async def read_fields(request: Request) -> Fields:
 
 
 def _parse_form(body: bytes) -> list[tuple[str, str]]:
-    """The fields of a form, also where a client leaves letters beyond ASCII as they are, in UTF-8, as curl does."""
+    """Parse the fields of a form, also if a client leaves letters beyond ASCII as they are, in UTF-8, as curl does."""
     try:
         return parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS)
     except ValueError:
@@ -120,14 +121,14 @@ def refuse_too_much(texts: Sequence[str], config: ServeConfig) -> None:
 
 
 def checked_count(number: int, name: str, *, limit: int) -> int:
-    """The same number. Refuses one beyond a limit."""
+    """Return the number. Refuses a number beyond a limit."""
     if number > limit:
         raise Refusal(400, f"Invalid request: {name} parameter must be <= {limit}")
     return number
 
 
 def checked_terms(terms: dict[str, str], config: ServeConfig) -> tuple[tuple[str, str], ...]:
-    """The same terms, sorted, so that equal glossaries share batches. Refuses blank ones, and too many."""
+    """Return the terms, sorted, so that equal glossaries share batches. Refuses blank terms, and too many."""
     if len(terms) > config.max_terms:
         raise Refusal(400, too_many_terms(len(terms), config.max_terms))
     if not all(term.strip() and translation.strip() for term, translation in terms.items()):
@@ -136,12 +137,12 @@ def checked_terms(terms: dict[str, str], config: ServeConfig) -> tuple[tuple[str
 
 
 def too_many_terms(count: int, limit: int) -> str:
-    """Why a glossary is refused."""
+    """Say why a glossary is refused."""
     return f"Invalid request: glossary ({count}) exceeds the limit of terms ({limit})"
 
 
 def require_code(code: str, models: "ModelStore") -> str:
-    """The served code that a client means. Refuses a language that no model reads or writes."""
+    """Return the served code that a client means. Refuses a language that no model reads or writes."""
     match = find_code(code, models.codes())
     if match is None:
         raise Refusal(400, f"{code.strip().lower()[:40]} is not supported; {models.listed()}")

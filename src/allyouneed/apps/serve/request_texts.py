@@ -25,13 +25,13 @@ from .scheduler import within
 from .server_state import ServerState
 
 _CHUNK = 64  # texts handed to the scheduler at once, so that other requests find room in its queue
-_CHUNKS = 2  # the next chunk waits already while one is translated
+_CHUNKS = 2  # the next chunk already waits while another is translated
 
 
 class Answer(NamedTuple):
     """The translation of one text of a request, with the alternatives that it asked for.
 
-    `parts` are the translations that it is made of: one, but several of a text with tags.
+    `parts` are the translations that it is made of: one, but several for a text with tags.
     """
 
     text: str
@@ -63,7 +63,7 @@ class Markup:
     keep_lines: bool = False
 
     def read(self, text: str, key: ModelKey | None = None) -> Document:
-        """The units of a text to translate from and into the languages of `key`, if these are known."""
+        """Read the units of a text to translate from and into the languages of `key`, if these are known."""
         source, target = key or ("", "")
         if self.kind == "xml":
             return read_xml_text(text, self.rules, keep_lines=self.keep_lines, source_language=source)
@@ -75,7 +75,7 @@ class Markup:
 async def detect_sources(
     server: ServerState, texts: list[str], target: str, markup: Markup | None = None
 ) -> list[Detection]:
-    """What to translate each text from, as `Detector.find_source` tells it, by what is translated of it.
+    """Choose the language of each text as `Detector.find_source` does, by the parts that are translated.
 
     Tags, addresses and scripts are in no language; that they are made of English words must not count.
     """
@@ -96,7 +96,7 @@ async def translate_each(
     *,
     markup: Markup | None = None,
 ) -> list[Answer]:
-    """The translation of each text from its language; texts in the target language or without words are unchanged."""
+    """Translate each text from its language; texts in the target language or without words are unchanged."""
     answers: list[Answer | None] = [
         Answer(text, (), ()) if server.models.is_same(source, target) or is_untranslatable(text) else None
         for text, source in zip(texts, sources, strict=True)
@@ -129,7 +129,7 @@ async def translate_plain(
     if not options.alternatives:
         answers = [Answer(one.text, (), (one,)) for one in await plain]
     else:
-        # One more, because the translation itself is among them.
+        # Ask for one more, because the translation itself is among them.
         wider = replace(options, alternatives=options.alternatives + 1)
         running = asyncio.create_task(translate_in_chunks(server, key, unique, wider, wait=True))
         try:
@@ -175,9 +175,9 @@ async def translate_in_chunks(
     *,
     wait: bool = False,
 ) -> list[Translation]:
-    """The translations of many texts, which are handed to the scheduler some after the other.
+    """Translate many texts, handing them to the scheduler in chunks.
 
-    `on_progress` gets the number of texts of each part that is finished. Where the queue is full, the first texts are
+    `on_progress` gets the number of texts of each chunk that is finished. If the queue is full, the first texts are
     refused, unless they are to `wait`; the others always wait. The `line` of an `InputError` is the number of the text
     that the model cannot read.
     """
@@ -208,7 +208,7 @@ async def translate_plans(
     options: TranslationOptions,
     on_progress: Progress = lambda *_: None,
 ) -> dict[str, Translation]:
-    """The translation of each sentence of some documents; those in units with tags have alignments."""
+    """Translate each sentence of some documents; sentences in units with tags get alignments."""
     aligned = list(dict.fromkeys(text for plan in plans for text in plan.aligned))
     plain = list(dict.fromkeys(text for plan in plans for text in plan.plain))
     translations: dict[str, Translation] = {}

@@ -69,12 +69,12 @@ class Scheduler:
         *,
         wait: bool = False,
     ) -> list[Translation]:
-        """The translations of some texts, in their order.
+        """Translate texts, in their order.
 
         Refuses at once if too many texts are waiting (`Overloaded`), unless these are more texts of a request that
         goes on: then `wait` lets them wait for room. Raises `DeadlineExceeded` after `timeout` seconds, and
-        `InputError` for a text that the model cannot read, with its number as `line`. Cancelling the task drops what
-        is still waiting.
+        `InputError` for a text that the model cannot read, with its number as `line`. Cancelling the task drops the
+        waiting texts.
         """
         async with within(self._timeout):
             while wait and self._is_full(len(texts)):
@@ -88,7 +88,7 @@ class Scheduler:
                     self._queue.drop(request)
 
     async def stream(self, key: ModelKey, text: str, options: TranslationOptions = PLAIN) -> AsyncGenerator[str]:
-        """The translation of one text piece by piece, as `Translator.stream` gives it."""
+        """Yield the translation of a text piece by piece, as `Translator.stream` does."""
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
         loop, stopped = asyncio.get_running_loop(), threading.Event()
 
@@ -112,7 +112,7 @@ class Scheduler:
             job.cancel()
 
     async def run(self, key: ModelKey, function: Callable[[Translator], _Result]) -> _Result:
-        """What `function` returns for the translator of a pair: for work that shares no batch. It runs in a thread."""
+        """Return the result of `function` for the translator of a pair. It runs in a thread, and shares no batch."""
 
         def work(translator: Translator) -> _Result:
             use_one_thread()
@@ -188,7 +188,7 @@ class Scheduler:
 
 
 def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
-    """Some texts after the other, of a few thousand characters or one text; with the number of the first, from 1."""
+    """Yield texts in chunks of a few thousand characters or one text; with the number of the first, from 1."""
     start, characters = 0, 0
     for index, text in enumerate(texts):
         if characters and characters + len(text) > SPLIT_CHARACTERS:

@@ -18,7 +18,7 @@ from .options import ServeConfig
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that accepts connections on an address. Refuses one that is in use, or not of this machine."""
+    """Open a socket that accepts connections on an address. Refuses an address in use, or not of this machine."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=2048)
@@ -29,14 +29,14 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url(listener: socket.socket) -> str:
-    """Where a browser on this machine finds what listens there."""
+    """Return the address at which a browser on this machine finds the server."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def run_server(app: FastAPI, listener: socket.socket, config: ServeConfig, *, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or Ctrl-C: then accept no more, finish what runs, and return.
+    """Serve until SIGTERM or Ctrl-C: then accept no more, finish running requests, and return.
 
     Raises `Interrupted` if a second signal, or the end of `drain_timeout`, broke running requests off.
     """
@@ -68,8 +68,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # What the libraries have defined stays until the end; each collection would look through all of it, for which
-        # every request would wait.
+        # The definitions of the libraries stay until the end; each garbage collection would look through all of them,
+        # while every request waits.
         gc.freeze()
         if self.started:
             self._on_ready()
@@ -85,7 +85,7 @@ class JsonFormatter(logging.Formatter):
     """A log record as an object of JSON in a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record with its time in UTC, level, message, `fields` and, after an error, the traceback."""
+        """Write the record with its time in UTC, level, message, `fields` and, after an error, the traceback."""
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, object] = {"time": moment, "level": record.levelname.lower(), "message": record.getMessage()}
         line |= getattr(record, "fields", {})
@@ -97,7 +97,7 @@ class JsonFormatter(logging.Formatter):
 def _log_as_json() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
-    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)  # what libraries warn of
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)  # warnings of libraries
     logging.captureWarnings(True)
     logging.getLogger("allyouneed.apps.serve").setLevel(logging.INFO)
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # a client's mistake, which its answer names

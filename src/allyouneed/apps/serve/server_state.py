@@ -1,4 +1,4 @@
-"""What the routers share: `Server`, the client that is `Admitted`, `OwnPages`, and bodies of the native API."""
+"""The common parts of all routers: `Server`, the client that is `Admitted`, `OwnPages`, the native API's bodies."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """The parts of one running server; `app.state.server` holds it."""
+    """The parts of a running server; `app.state.server` holds it."""
 
     config: ServeConfig
     models: ModelStore
@@ -43,7 +43,9 @@ class ServerState:
 
 
 async def server_state(request: Request) -> ServerState:
-    """The state of the application that a request came to. A coroutine, because FastAPI runs others in threads."""
+    """Return the state of the application that a request came to. FastAPI would run it in a thread if it were not
+    async.
+    """
     state: ServerState = request.app.state.server
     return state
 
@@ -76,7 +78,7 @@ class NativeBody(BaseModel):
 
 
 async def admit_client(request: Request, server: Server) -> Client:
-    """The client of a request, by the key in its Authorization header. Refuses as `Access.identify` does."""
+    """Identify the client of a request, by the key in its Authorization header. Refuses as `Access.identify` does."""
     return server.access.identify(request)
 
 

@@ -1,4 +1,4 @@
-"""Corrections of translations, kept as pairs that `allyouneed train … --init-from` reads: JSON, one a line."""
+"""Corrections of translations, kept as pairs that `allyouneed train … --init-from` reads: a line of JSON each."""
 
 import shlex
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ class SuggestionStore:
     """A file of suggestions that several servers may add to; it never grows beyond `max_size` bytes."""
 
     def __init__(self, path: str | Path, *, max_size: int) -> None:
-        """Refuses, as an `OutputError`, a file that cannot be written."""
+        """Open the store. Refuses, as an `OutputError`, a file that cannot be written."""
         self.path, self._max_size = Path(path), max_size
         with locked(self.path, what=str(path), wait=True):
             append(self.path, "")
 
     def add(self, source: str, target: str, source_language: str, target_language: str) -> None:
-        """Append one suggestion. Refuses, with status 503, what the file has no room for."""
+        """Append a suggestion. Refuses it, with status 503, if the file has no room for it."""
         time = datetime.now(UTC).isoformat(timespec="seconds")
         line = to_json(Suggestion(source, target, source_language, target_language, time)._asdict()) + "\n"
         with locked(self.path, what=str(self.path), wait=True):
@@ -46,7 +46,7 @@ class SuggestionStore:
 
 
 def is_suggestion_store(path: Path) -> bool:
-    """Whether a file begins with a suggestion as a server stores it."""
+    """Return True if a file begins with a suggestion as a server stores it."""
     if not path.is_file():
         return False
     try:
@@ -58,7 +58,7 @@ def is_suggestion_store(path: Path) -> bool:
 
 
 def read_suggestions(path: Path) -> Iterator[Suggestion]:
-    """The suggestions of a file, in the order in which they came. Refuses a file that holds something else."""
+    """Read the suggestions of a file, in the order in which they came. Refuses a file with other content."""
     if not path.is_file():
         raise DataError(
             f"there is no file of suggestions at {path}; "
@@ -72,9 +72,9 @@ def read_suggestions(path: Path) -> Iterator[Suggestion]:
 
 
 def latest_suggestions(path: Path, source_language: str = "", target_language: str = "") -> list[Suggestion]:
-    """The last suggestion for each text, of one language pair; in the order in which the texts came first.
+    """Return the last suggestion for each text, of one language pair; in the order in which the texts came first.
 
-    The languages may be left out if the file has one pair only.
+    The languages may be left out if the file has only one pair.
     """
     everything = list(read_suggestions(path))
     chosen = [

@@ -1,4 +1,4 @@
-"""What the page of a training run shows of it: how far it is, its curves, its worst outputs, and what can follow."""
+"""The page of a training run: its progress, its curves, its worst outputs, and what can follow."""
 
 import asyncio
 import tempfile
@@ -23,9 +23,10 @@ router = APIRouter(prefix="/v1/training", include_in_schema=False)
 
 
 class TrainingState:
-    """A run as the process that trains it describes it, and as its folder does. One thread tells, any may ask.
+    """A run as its process reports it, and as its folder shows it. One thread reports, any may ask.
 
-    What is told is a mapping: `folder` where the run is, `kept` after a validation or at the end, and all else as the
+    A report is a mapping: `folder` where the run is, `kept` after a validation or at the end, and everything else as
+    the
     page shows it. `corrections` is the file that the page's corrections go to.
     """
 
@@ -34,11 +35,11 @@ class TrainingState:
         self._folder = Path()
         self._news: dict[str, Any] = {}
         self._record: RunRecord | None = None
-        self._losses: Lines = []  # after those that the folder has
+        self._losses: Lines = []  # since the losses in the folder
         self._kept = 0  # how many models were taken over
 
     def tell(self, news: Mapping[str, Any]) -> None:
-        """Take over what is new; a model that was kept is served from now on."""
+        """Take over the news; a model that was kept is served from now on."""
         self._folder = Path(news.get("folder", self._folder))
         self._news |= {name: value for name, value in news.items() if name not in ("folder", "kept")}
         if news.get("loss") is not None:
@@ -47,13 +48,13 @@ class TrainingState:
             self._read()
 
     def folder(self) -> Path:
-        """Where the run is. Refuses one that has no model yet."""
+        """Return the folder of the run. Refuses a run that has no model yet."""
         if not self._kept:
             raise Refusal(409, "the run has no model yet; the first one comes with its first validation")
         return self._folder
 
     def describe(self) -> dict[str, Any]:
-        """All that the page shows."""
+        """Return everything that the page shows."""
         run = self._record
         losses, scores = "", ""
         if run:
@@ -72,7 +73,7 @@ class TrainingState:
         }
 
     def _commands(self) -> dict[str, str]:
-        """What can follow a run that has ended; corrections are learned where there are any."""
+        """Return the commands that can follow a run that has ended; corrections are learned if there are any."""
         commands = dict(self._news.get("commands", {}))
         if self._corrections and self._corrections.is_file() and self._corrections.stat().st_size:
             commands |= {"Learn the corrections": self._news["learn_command"]} if "learn_command" in self._news else {}
@@ -85,12 +86,12 @@ class TrainingState:
             self._losses = [line for line in self._losses if line["step"] > self._record.last_step()]
             if model_files(self._folder) and self._models.put(ModelSource.parse(self._folder)):
                 self._kept += 1
-        except AllYouNeedError:  # nothing is there yet, or it is being written: what was read before holds
+        except AllYouNeedError:  # nothing is there yet, or it is being written: keep what was read before
             pass
 
 
 def training_state(server: ServerState) -> TrainingState:
-    """The run of a server that has one."""
+    """Return the run of a server that has one."""
     assert server.training is not None
     return server.training
 

@@ -1,8 +1,8 @@
 """The page of a run that trains: a server in a process of its own, so that it takes nothing from the training.
 
-The process that trains writes lines of JSON to it, with what is new; the end of these lines ends the server. A thread
+The process that trains writes news as lines of JSON to it; the end of these lines ends the server. A thread
 writes them: the training never waits for the server, whatever state that is in. This module imports no web framework
-before it serves: `run_training_server` is what the other process runs.
+before it serves: `run_training_server` is the function that the other process runs.
 """
 
 import logging
@@ -35,8 +35,8 @@ SERVER = "allyouneed.apps.serve.training_page"
 class TrainingPage:
     """The page of a run. Use it in a `with`, whose end ends the server.
 
-    `corrections` is the file for corrections; `port` is tried first, then any free one. A page that fails never ends a
-    run. Raises `MissingExtraError` where the libraries of the server are not installed.
+    `corrections` is the file for corrections; `port` is tried first, then any free port. A page that fails never ends a
+    run. Raises `MissingExtraError` if the libraries of the server are not installed.
     """
 
     def __init__(self, *, corrections: Path, port: int = 5000) -> None:
@@ -49,7 +49,7 @@ class TrainingPage:
         self.is_closing = False
 
     def __enter__(self) -> Self:
-        # In a session of its own: a Ctrl-C is for the training alone, which ends this process when it has saved.
+        # In a session of its own: a Ctrl-C is only for the training, which ends this process when it has saved.
         self._process = subprocess.Popen(
             python_command(SERVER), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -73,7 +73,7 @@ class TrainingPage:
         _present(self._process.stdout).close()
 
     def url(self) -> str:
-        """Where the page is, once it is there; empty if the server has ended before."""
+        """Return the address of the page, once it is there; empty if the server has ended before."""
         try:
             answer = _present(self._process.stdout).readline()
         except ValueError:  # closed meanwhile
@@ -82,7 +82,7 @@ class TrainingPage:
         return str(parse_json(answer)["url"]) if answer else ""
 
     def watching(self, callback: "TrainingCallback", folder: Path) -> "ShownOnPage":
-        """A callback that passes all on to another one, and tells the page of the run in `folder`."""
+        """Make a callback that passes everything on to another, and tells the page of the run in `folder`."""
         self.tell({"folder": str(folder)})
         return ShownOnPage(callback, self)
 
@@ -92,13 +92,13 @@ class TrainingPage:
             time.sleep(0.1)
 
     def tell(self, news: Mapping[str, Any]) -> None:
-        """Pass on what is new; see `TrainingState`. What a slow server has not read yet is told in one line with it."""
+        """Pass on the news; see `TrainingState`. News that a slow server has not read yet are joined to one line."""
         with self._has_news:
             self._news |= news
             self._has_news.notify()
 
     def _write(self, pipe: IO[str]) -> None:
-        """Write what is new until the end; a server that has ended ends no training."""
+        """Write the news until the end; a server that has ended does not end the training."""
         with suppress(BrokenPipeError), pipe:
             line: Mapping[str, Any] = self._options
             while line:
@@ -146,7 +146,7 @@ class ShownOnPage:
         self._page.tell({"message": text, "warnings": list(self._warnings)})
 
     def _is_due(self) -> bool:
-        """Whether the page was told nothing for a while."""
+        """Return True if the page was told nothing for a while."""
         now = self._now()
         if now - self._sent_at < EVERY:
             return False
@@ -160,7 +160,7 @@ def _present(pipe: IO[str] | None) -> IO[str]:
 
 
 def run_training_server() -> None:
-    """Serve until standard input ends; its first line has the options, each other one what is new."""
+    """Serve until standard input ends; its first line has the options, each other line has news."""
     end_with_parent()
     from .app import assemble
     from .models import ModelStore
@@ -172,7 +172,7 @@ def run_training_server() -> None:
         drain_timeout = 2.0
 
     options = parse_json(sys.stdin.readline())
-    # No page of another origin may read what the page shows: it has the pairs of the run.
+    # No page of another origin may read this page: it has the pairs of the run.
     config = TrainingConfig(suggestions=options["corrections"], cors_origins=(), workers=1)
     Path(config.suggestions).parent.mkdir(parents=True, exist_ok=True)
     models = ModelStore([], config)

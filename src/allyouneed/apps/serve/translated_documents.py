@@ -1,4 +1,4 @@
-"""Documents that are translated in the background while their client asks from time to time whether they are done."""
+"""Documents that are translated in the background; their client asks from time to time if they are done."""
 
 import asyncio
 import hmac
@@ -22,7 +22,7 @@ _SWEEP_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A translated document that waits to be fetched. `name` is what the client calls it, for the answer only."""
+    """A translated document that waits to be fetched. `name` is the client's name for it, only for the answer."""
 
     path: Path
     name: str
@@ -31,7 +31,7 @@ class StoredFile:
 
 
 class StoredFiles:
-    """The translated documents of one server, in a folder of its own that nobody else can read.
+    """The translated documents of a server, in a folder of its own that nobody else can read.
 
     They last `lifetime` seconds, and take at most `max_size` bytes together.
     """
@@ -43,7 +43,7 @@ class StoredFiles:
         self._lock = threading.Lock()
 
     def add(self, content: bytes, name: str) -> str:
-        """Keep a file, and return its token. Refuses, with status 503, what there is no room for."""
+        """Keep a file, and return its token. Refuses it, with status 503, if there is no room for it."""
         token = secrets.token_urlsafe(24)
         with self._lock:
             self._remove_expired()
@@ -54,7 +54,7 @@ class StoredFiles:
         return token
 
     def find(self, token: str) -> StoredFile | None:
-        """The file with a token; None if there is none any more."""
+        """Find the file with a token; None if it is gone."""
         with self._lock:
             self._remove_expired()
             file = self._files.get(token)
@@ -99,7 +99,7 @@ _FAILURE = "the document could not be translated"
 
 @dataclass(frozen=True, slots=True)
 class DocumentJob:
-    """One document: `key` is the secret of its client; `characters` are those that were counted."""
+    """A document: `key` is the secret of its client; `characters` are the characters that were counted."""
 
     key: str
     characters: int
@@ -123,7 +123,7 @@ class DocumentJob:
 
 
 class DocumentJobs:
-    """The jobs of one server, and where their results are kept. They are forgotten when the results are."""
+    """The jobs of a server, and where their results are kept. They are forgotten when the results are."""
 
     def __init__(self, files: StoredFiles, *, lifetime: float) -> None:
         self._files, self._lifetime = files, lifetime
@@ -152,14 +152,14 @@ class DocumentJobs:
         return identifier, key
 
     def find(self, identifier: str, key: str) -> DocumentJob:
-        """A job by its identifier and key. Refuses, with status 404, what is no job or the wrong key."""
+        """Find a job by its identifier and key. Refuses, with status 404, an unknown job or a wrong key."""
         job = self._jobs.get(identifier)
         if job is None or not hmac.compare_digest(job.key.encode(), key.encode()):
             raise Refusal(404, "Document not found")
         return job
 
     def result(self, job: DocumentJob) -> StoredFile:
-        """A finished document. Refuses one that is not ready (503) or not there any more (404)."""
+        """Return a finished document. Refuses a document that is not ready (503) or not there any more (404)."""
         if job.status == "error":
             raise Refusal(400, job.error)
         if job.status == "translating":

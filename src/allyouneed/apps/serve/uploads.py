@@ -54,7 +54,7 @@ async def translate_file(request: Request, server: Server) -> Response:
     """Translate a document; the answer says where to fetch the translation.
 
     A client that accepts `text/event-stream` gets server-sent events: how many sentences are `done`, of the `total`.
-    The last one is `done`, with the answer that others get, or `error`, with its text and status.
+    The last event is `done`, with the answer that others get, or `error`, with its text and status.
     """
     if not server.config.max_file:
         raise Refusal(403, DISABLED)
@@ -90,7 +90,7 @@ async def download_file(filename: str, server: Server) -> Response:
 def check_upload(
     server: ServerState, file: UploadedFile, body: DocumentBody, source: str, target: str
 ) -> UploadedDocument:
-    """An uploaded document with a safe name. Refuses an empty file, one that is too large, and an unknown format."""
+    """Check an uploaded document and give it a safe name. Refuses an empty or too large file, and an unknown format."""
     filename, content = file
     if not filename or not content:
         raise Refusal(400, "Invalid request: empty file")
@@ -106,13 +106,13 @@ def check_upload(
 
 
 def file_cost(server: ServerState, document: UploadedDocument) -> int:
-    """What a document counts in the limit of requests: as many texts of greatest length as it has bytes for."""
+    """Count a document in the limit of requests: as many texts of greatest length as it has bytes for."""
     per_text = server.config.max_characters
     return max(1, len(document.content) // per_text) if per_text else 1
 
 
 def document_languages(server: ServerState, source: str, target: str) -> tuple[str, str]:
-    """The codes of the languages of a document; the source is "" if it is to be detected ("auto").
+    """Return the codes of a document's languages; the source is "" if it is to be detected ("auto").
 
     Refuses languages that are not served.
     """
@@ -124,9 +124,9 @@ def document_languages(server: ServerState, source: str, target: str) -> tuple[s
 
 
 async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[DocumentPlan, int]:
-    """What of a document is to be translated, which the log line of the request counts, and how many characters.
+    """Plan the translation of a document, which the log line of the request counts, and count its characters.
 
-    Refuses what its format cannot read. Raises `DeadlineExceeded` if reading takes longer than a request may.
+    Refuses a document that its format cannot read. Raises `DeadlineExceeded` if reading exceeds a request's time.
     """
 
     def read(process: DocumentProcess) -> Document:
@@ -139,7 +139,7 @@ async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[
 
 
 async def _plan(server: ServerState, document: Document, source: str, target: str) -> DocumentPlan:
-    """What of a document is to be translated; a source language that is "" is not known yet."""
+    """Plan the translation of a document; a source language of "" is not known yet."""
     if not source or server.models.is_same(source, target):
         return await asyncio.to_thread(plan_document, document, (source, target))
     translator = await server.scheduler.translator(server.models.pair(source, target))
@@ -159,7 +159,7 @@ async def translate_upload(
     glossary: tuple[tuple[str, str], ...] = (),
     on_progress: Progress = lambda *_: None,
 ) -> tuple[bytes, str]:
-    """A document in its target language, and a name for it. Without a source language that is detected.
+    """Translate a document into its target language, and name it. A missing source language is detected.
 
     `on_progress` gets how many sentences are translated, of how many.
     """
@@ -188,14 +188,14 @@ async def translate_upload(
 
 
 def safe_name(filename: str) -> str:
-    """The last part of a file's name without control characters and signs that mean something in paths and headers."""
+    """Return the last part of a file's name without control characters, and signs that paths or headers use."""
     name = PurePosixPath(unicodedata.normalize("NFC", filename).replace("\\", "/")).name
     name = re.sub(r"[^\w.() -]", "_", name).strip(". ")
     return name[-100:] or "document"
 
 
 def attachment(file: StoredFile) -> Response:
-    """An answer that a browser saves as a file and never shows, whatever is in it."""
+    """Answer with a file that a browser saves and never shows, whatever is in it."""
     plain = file.name.encode("ascii", "replace").decode().replace("?", "_")
     disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file.name)}"
     return FileResponse(file.path, media_type="application/octet-stream", headers={"Content-Disposition": disposition})

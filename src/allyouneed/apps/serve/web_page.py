@@ -45,18 +45,18 @@ def _files() -> dict[str, _File]:
 
 @router.get("/")
 def show_page(request: Request) -> Response:
-    """The page."""
+    """Show the page."""
     return _answer(request, "index.html")
 
 
 @router.get("/static/{name}")
 def read_static_file(name: str, request: Request) -> Response:
-    """A file that the page is made of."""
+    """Answer with a file that the page is made of."""
     return _answer(request, name)
 
 
 def _answer(request: Request, name: str) -> Response:
-    """A file, or 304 where the browser has it already: it asks each time, so a new version is seen at once."""
+    """Answer with a file, or 304 if the browser already has it: it asks each time, so a new version is seen at once."""
     file = _files().get(name)
     if file is None:
         return Response(status_code=404)
@@ -78,18 +78,18 @@ h3 { margin-top: 2rem; }
 
 @router.get("/docs")
 async def show_docs(request: Request) -> HTMLResponse:
-    """The routes by API, with their fields."""
+    """Show the routes by API, with their fields."""
     return HTMLResponse(render_docs(request.app.openapi()))
 
 
 @router.get("/docs/style.css")
 async def docs_style() -> Response:
-    """The style of the page; the content security policy allows none inside it."""
+    """Answer with the style of the page; the content security policy allows none inside it."""
     return Response(_STYLE, media_type="text/css")
 
 
 def render_docs(description: dict[str, Any]) -> str:
-    """An OpenAPI description as HTML."""
+    """Render an OpenAPI description as HTML."""
     sections: dict[str, list[str]] = {}
     for path, methods in description["paths"].items():
         for method, route in methods.items():
