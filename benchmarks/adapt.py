@@ -31,7 +31,7 @@ RESULTS = "results.jsonl"  # a line a turn with its minutes, and a line a model 
 
 
 def processor_minutes() -> float:
-    """The processor time of this process and its children so far."""
+    """Return the processor time of this process and its children so far."""
     times = os.times()
     return (times.user + times.system + times.children_user + times.children_system) / 60
 
@@ -42,7 +42,7 @@ def corpus(folder: Path, part: str, languages: str) -> tuple[str, str]:
 
 
 def sample(folder: Path, languages: str, count: int) -> list[Pair]:
-    """`count` training pairs of a corpus, drawn by a seed; 0: all."""
+    """Draw `count` training pairs of a corpus by a seed; 0: all."""
     return read_pairs(corpus(folder, "train", languages), limit=count, seed=1)
 
 
@@ -58,7 +58,7 @@ def append(folder: Path, row: dict[str, object]) -> None:
 
 
 def print_table(folder: Path, known: str, new: str) -> None:
-    """All models so far, and what adapting reaches."""
+    """Print all models so far, and the results of adapting."""
     rows = [json.loads(line) for line in (folder / RESULTS).read_text(encoding="utf-8").splitlines()]
     scores = {row["model"]: row["scores"] for row in rows if "scores" in row}
     print(f"{'':<16}{'minutes':>9}{known:>18}{new:>18}   (BLEU, chrF, greedy search)")

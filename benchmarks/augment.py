@@ -52,24 +52,24 @@ SYLLABLES = ("ba", "dro", "fi", "gul", "ka", "len", "mo", "nar", "pi", "que", "r
 
 
 def processor_minutes() -> float:
-    """The processor time of this process and its children so far."""
+    """Return the processor time of this process and its children so far."""
     times = os.times()
     return (times.user + times.system + times.children_user + times.children_system) / 60
 
 
 def aligned(folder: Path, part: str, languages: str) -> list[Pair]:
-    """The pairs of a part, whose two files are plain or compressed."""
+    """Read the pairs of a part, whose two files are plain or compressed."""
     source, target = (next(folder.glob(f"{part}.{language}*")) for language in languages.split("-"))
     return read_pairs((str(source), str(target)))
 
 
 def spaced(rows: list[Any], count: int) -> list[Any]:
-    """`count` of the rows, evenly spaced."""
+    """Take `count` of the rows, evenly spaced."""
     return rows[:: max(1, len(rows) // count)][:count]
 
 
 def invent_terms() -> list[Pair]:
-    """Terms of invented words, every second with a translation of its own."""
+    """Make terms of invented words, every second with a translation of its own."""
     rng = random.Random(1)
     words: list[str] = []
     while len(words) < 2 * TERMS:
@@ -83,7 +83,7 @@ def invent_terms() -> list[Pair]:
 
 
 def term_accuracy(bundle: Bundle, test: list[Pair], slot: str) -> float:
-    """The share of sentences whose translation has the translation of their term."""
+    """Return the share of sentences whose translation has the translation of their term."""
     word = re.compile(rf"\b{re.escape(slot)}\b")
     sentences = [pair.source for pair in test if len(word.findall(pair.source)) == 1][:TERM_SENTENCES]
     terms = [invent_terms()[n % TERMS] for n in range(len(sentences))]
@@ -93,7 +93,7 @@ def term_accuracy(bundle: Bundle, test: list[Pair], slot: str) -> float:
 
 
 def print_table(folder: Path) -> None:
-    """All models so far."""
+    """Print all models so far."""
     rows = [json.loads(line) for line in (folder / RESULTS).read_text(encoding="utf-8").splitlines()]
     print(f"{'':<14}{'minutes':>9}{'BLEU':>7}{'chrF':>7}{'terms':>8}")
     for row in rows:
@@ -162,7 +162,7 @@ def main() -> None:
     turned = write("valid-turned", [Pair(target, source) for source, target in valid])
 
     def made(name: str) -> Recipe | Draft:
-        """The recipe of a model, whose pairs are made first."""
+        """Return the recipe of a model, and make its pairs first."""
         if name == "second":
             return recipe([pairs], held_out, seed=options.seed + 1)
         if name in ("small", "taught"):

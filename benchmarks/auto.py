@@ -101,7 +101,7 @@ class Run(NamedTuple):
         return self.task, self.minutes, self.seed, self.settings
 
     def is_try(self, automatic: "Run") -> bool:
-        """Whether this run has more settings than an automatic one of the same task and budget, of any seed."""
+        """Return True if this run has more settings than an automatic run of the same task and budget, of any seed."""
         is_same = (self.task, self.minutes) == (automatic.task, automatic.minutes)
         return is_same and self.settings != automatic.settings and self.settings.endswith(automatic.settings)
 
@@ -162,18 +162,18 @@ def main() -> None:
 
 
 def free_folder(folder: Path, name: str) -> Path:
-    """A path in a folder where there is nothing yet: the name and a number."""
+    """Return an unused path in a folder: the name and a number."""
     return next(path for number in count() if not (path := folder / f"{name}-{number}").exists())
 
 
 def expert(task: str, minutes: float) -> str:
-    """The settings found by hand for a task and the next larger budget that was tried."""
+    """Return the settings found by hand for a task and the next larger budget that was tried."""
     budgets = EXPERTS[task]
     return budgets[next((most for most in budgets if minutes <= most), max(budgets))]
 
 
 def row(automatic: Run, tried: Sequence[Run]) -> str:
-    """A row of the table: the automatic choice, and the best of the runs with settings found by hand."""
+    """Write a row of the table: the automatic choice, and the best of the runs with settings found by hand."""
     best = max(tried, key=lambda run: run.score, default=automatic._replace(score=nan))
     share = "–" if isnan(automatic.score / (best.score or nan)) else f"{automatic.score / best.score:.0%}"
     runs = [run for run in (automatic, best) if not isnan(run.score)]
@@ -185,13 +185,13 @@ def row(automatic: Run, tried: Sequence[Run]) -> str:
 
 
 def brief(settings: str) -> str:
-    """Settings, each once, without the names of their tables."""
+    """Shorten settings: each once, without the names of their tables."""
     values = dict(setting.partition(".")[2].split("=", 1) for setting in settings.split())
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 
 def read_runs(file: Path | None) -> list[Run]:
-    """The runs of a record, one JSON object a line."""
+    """Read the runs of a record, one JSON object a line."""
     if file is None or not file.exists():
         return []
     return [Run(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -205,7 +205,7 @@ def write_run(file: Path | None, run: Run) -> None:
 
 
 def corpus(task: str, folder: Path | None, scratch: Path) -> tuple[list[str], list[str], Pairs, str]:
-    """Training files, validation files, test pairs and metric of a task."""
+    """Return training files, validation files, test pairs and metric of a task."""
     if folder is None and task not in GENERATED:
         raise SystemExit(f"{task} needs --corpora FOLDER")
     if folder and task in STORED:

@@ -37,12 +37,12 @@ class Files(NamedTuple):
 
 
 def strings(name: str) -> Files:
-    """A task of the folder string-tasks, which has no validation pairs."""
+    """Name the files of a task of the folder string-tasks, which has no validation pairs."""
     return Files((f"string-tasks/{name}.train.tsv.gz",), (), (f"string-tasks/{name}.test.tsv.gz",), "exact")
 
 
 def languages(folder: str, source: str, target: str, *, valid: str = "valid", test: str = "test") -> Files:
-    """A translation task: aligned files of two languages."""
+    """Name the files of a translation task: aligned files of two languages."""
     train, validation, tests = (
         tuple(f"{folder}/{part}.{side}.gz" for side in (source, target)) for part in ("train", valid, test)
     )
@@ -60,7 +60,7 @@ STORED = {
 
 
 def read_pairs(files: tuple[Path, ...]) -> Pairs:
-    """The pairs of two aligned files, or of one that is separated by tabs; compressed by gzip."""
+    """Read the pairs of two aligned files, or of one that is separated by tabs; compressed by gzip."""
     sides = [gzip.decompress(file.read_bytes()).decode().splitlines() for file in files]
     if len(sides) == 2:
         return list(zip(*sides, strict=True))
@@ -68,7 +68,7 @@ def read_pairs(files: tuple[Path, ...]) -> Pairs:
 
 
 def made_pairs(task: str, folder: Path | None) -> Pairs:
-    """The pairs of a task that is made here, all with different sources; always the same ones."""
+    """Make the pairs of a task that needs no files, all with different sources; always the same pairs."""
     if task in GENERATED:
         made = GENERATED[task](random.Random(task))
     else:
@@ -83,7 +83,7 @@ def made_pairs(task: str, folder: Path | None) -> Pairs:
 
 
 def roman(choice: random.Random) -> Iterator[tuple[str, str]]:
-    """Numbers up to 3,999 in Roman numerals."""
+    """Yield numbers up to 3,999 in Roman numerals."""
     values = {1000: "M", 900: "CM", 500: "D", 400: "CD", 100: "C", 90: "XC", 50: "L", 40: "XL"}
     values |= {10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"}
     for number in choice.sample(range(1, 4_000), 3_999):
@@ -95,7 +95,7 @@ def roman(choice: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def greek(choice: random.Random) -> Iterator[tuple[str, str]]:
-    """Invented words of Greek letters and their transliteration (ISO 843, without accents)."""
+    """Yield invented words of Greek letters and their transliteration (ISO 843, without accents)."""
     vowels = dict(zip("αεηιου", "aeiiou", strict=True))
     consonants = dict(zip("βγδζκλμνξπρστφ", "vgdzklmnxprstf", strict=True)) | {"θ": "th", "χ": "ch", "ψ": "ps"}
     while True:
@@ -118,14 +118,14 @@ morning reason research girl guy moment air teacher force education the with fro
 
 
 def spelling(choice: random.Random) -> Iterator[tuple[str, str]]:
-    """Common words in random order; in about one of eight a letter is doubled, left out, replaced or exchanged."""
+    """Yield common words in random order; in one of eight a letter is doubled, left out, replaced or exchanged."""
     while True:
         words = choice.choices(WORDS.split(), k=choice.randint(2, 5))
         yield " ".join(misspelled(word, choice) if choice.random() < 1 / 8 else word for word in words), " ".join(words)
 
 
 def misspelled(word: str, choice: random.Random) -> str:
-    """A word with one mistake."""
+    """Make one mistake in a word."""
     at = choice.randrange(len(word) - 1)
     head, letter, following, tail = word[:at], word[at], word[at + 1], word[at + 2 :]
     wrong = (letter * 2 + following, following, choice.choice(string.ascii_lowercase) + following, following + letter)
@@ -133,7 +133,7 @@ def misspelled(word: str, choice: random.Random) -> str:
 
 
 def parts(choice: random.Random) -> Iterator[tuple[str, str]]:
-    """Orders of bolts, nuts and washers, and their part numbers."""
+    """Yield orders of bolts, nuts and washers, and their part numbers."""
     kinds, finishes = {"bolt": "BLT", "nut": "NUT", "washer": "WSH"}, {"zinc": "ZN", "plain": "PL", "black": "BK"}
     while True:
         kind, finish = choice.choice(list(kinds)), choice.choice(list(finishes))
@@ -150,14 +150,14 @@ def parts(choice: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def sorting(choice: random.Random) -> Iterator[tuple[str, str]]:
-    """Two to eight numbers up to 999, in order of size."""
+    """Yield two to eight numbers up to 999, in order of size."""
     while True:
         numbers = choice.choices(range(1_000), k=choice.randint(2, 8))
         yield " ".join(map(str, numbers)), " ".join(map(str, sorted(numbers)))
 
 
 def numbers(choice: random.Random) -> Iterator[tuple[str, str]]:
-    """English words for numbers up to 999,999, of all lengths, and the digits."""
+    """Yield English words for numbers up to 999,999, of all lengths, and the digits."""
     in_words = inflect.engine().number_to_words
     while True:
         number = choice.randrange(10 ** choice.randint(2, 6))
@@ -165,14 +165,14 @@ def numbers(choice: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def backwards(choice: random.Random) -> Iterator[tuple[str, str]]:
-    """Strings of 2 to 14 letters and their reverse."""
+    """Yield strings of 2 to 14 letters and their reverse."""
     while True:
         text = "".join(choice.choices(string.ascii_lowercase, k=choice.randint(2, 14)))
         yield text, text[::-1]
 
 
 def cipher(translations: Pairs) -> Iterator[tuple[str, str]]:
-    """Sentences, and the same with every letter moved by three in the alphabet (Caesar)."""
+    """Yield sentences, and the same with every letter moved by three in the alphabet (Caesar)."""
     lower, upper = string.ascii_lowercase, string.ascii_uppercase
     moved = str.maketrans(lower + upper, lower[3:] + lower[:3] + upper[3:] + upper[:3])
     for sentence, _ in translations:
@@ -180,20 +180,20 @@ def cipher(translations: Pairs) -> Iterator[tuple[str, str]]:
 
 
 def spaces(translations: Pairs) -> Iterator[tuple[str, str]]:
-    """Sentences without their spaces, and with them."""
+    """Yield sentences without their spaces, and with them."""
     for sentence, _ in translations:
         yield sentence.replace(" ", ""), sentence
 
 
 def accents(translations: Pairs) -> Iterator[tuple[str, str]]:
-    """French sentences without their accents, and with them."""
+    """Yield French sentences without their accents, and with them."""
     for _, sentence in translations:
         letters = unicodedata.normalize("NFD", sentence)
         yield "".join(letter for letter in letters if not unicodedata.combining(letter)), sentence
 
 
 def typos(translations: Pairs) -> Iterator[tuple[str, str]]:
-    """Sentences with one wrong letter in 15 % of the words of three and more letters, and without."""
+    """Yield sentences with one wrong letter in 15 % of the words of three and more letters, and without."""
     choice = random.Random("typos")
     for sentence, _ in translations:
         words = sentence.split()

@@ -223,7 +223,7 @@ def prepare(bundle: Bundle, folder: Path) -> None:
 
 
 def random_sources(config: ModelConfig, lengths: Iterable[int]) -> Ids:
-    """Random tokens between the start and the end token of `random_bundle`."""
+    """Draw random tokens between the start and the end token of `random_bundle`."""
     rng, tokens = random.Random(1), config.vocab_size - 3
     return [[tokens, *(rng.randrange(tokens) for _ in range(length - 2)), tokens + 1] for length in lengths]
 
@@ -238,7 +238,7 @@ def batch_cases(folder: Path, name: str, config: ModelConfig) -> list[Case]:
 
 
 def file_cases(file: Path, folders: list[Path], trained: Bundle | None) -> list[Case]:
-    """The lines of a file, with the bundle in the first folder if it is trained, and with random weights."""
+    """Yield the lines of a file, with the bundle in the first folder if it is trained, and with random weights."""
     content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     lines = [line for line in content.decode("utf-8").splitlines() if line.strip()]
     name = f"{file.name.removesuffix('.gz')}, {len(lines):,} lines"
@@ -313,7 +313,7 @@ def main() -> None:
 
 
 def instructions() -> str:
-    """What holds the systems to fewer instructions than the processor has."""
+    """Say what limits the systems to fewer instructions than the processor has."""
     names = ("ALLYOUNEED_ISA", "CT2_FORCE_CPU_ISA", "ONEDNN_MAX_CPU_ISA")
     held = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     return f"held to {' '.join(held)}" if held else "all instructions"

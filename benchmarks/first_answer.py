@@ -38,7 +38,7 @@ class Times(NamedTuple):
 
 
 def ours(folder: str, lines: list[str], precision: str) -> Iterator[float]:
-    """The time after each line."""
+    """Yield the time after each line."""
     from allyouneed import Translator
 
     translator = Translator.load(folder, precision=precision, beam=BEAM, max_length=MAX_LENGTH, length_ratio=9.0)
@@ -60,7 +60,7 @@ SYSTEMS: dict[str, Callable[[str, list[str], str], Iterator[float]]] = {"ours": 
 
 
 def work(system: str, folder: str, precision: str, started: str) -> None:
-    """What the measured process does: print its `Times`."""
+    """Do the work of the measured process: print its `Times`."""
     lines = json.loads(Path(folder, "lines.json").read_text())
     ends = list(SYSTEMS[system](folder, lines, precision))
     last = [after - before for before, after in pairwise(ends)][-STEADY_LINES:]
@@ -81,7 +81,7 @@ def measure(system: str, folder: Path, precision: str, cache: Path) -> Times:
 
 
 def prepare(folder: Path, d_model: int, lines: int) -> None:
-    """A bundle with random weights, the same weights for CTranslate2, and random lines."""
+    """Make a bundle with random weights, the same weights for CTranslate2, and random lines."""
     import torch
 
     from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer

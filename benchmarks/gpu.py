@@ -69,13 +69,13 @@ class Row(NamedTuple):
 
 
 def peak_flops(card: str, given_teraflops: float) -> float:
-    """The dense bfloat16 peak of a card, operations a second; 0 if it is not known."""
+    """Return the dense bfloat16 peak of a card, operations a second; 0 if it is not known."""
     known = next((peak for name, peak in PEAKS.items() if all(part in card for part in name.split())), 0)
     return 1e12 * (given_teraflops or known)
 
 
 def random_pairs(vocab_size: int, count: int) -> EncodedPairs:
-    """Random ids in sentences of about 25 tokens; a target is about as long as its source."""
+    """Draw random ids in sentences of about 25 tokens; a target is about as long as its source."""
     rng = np.random.default_rng(1)
     of_sources = rng.gamma(4, 6.5, count)
     of_targets = of_sources * rng.normal(1.05, 0.15, count)
@@ -92,7 +92,7 @@ def our_updates(
     padded: bool = False,
     compiled: bool = False,
 ) -> Iterator[Update]:
-    """Updates of ours, without end, as in a run: batches come from a thread, and the optimizer is the paper's."""
+    """Yield updates of ours, without end, as in a run: batches come from a thread, and the optimizer is the paper's."""
     device = torch.device(setup["device"])
     torch.manual_seed(1)
     model = Transformer(ModelConfig(**setup["model"])).to(device)
@@ -115,7 +115,7 @@ def our_updates(
 
 
 def time_updates(done: Iterator[object], count: int) -> float:
-    """The seconds of `count` updates after the first `WARM_UP`."""
+    """Measure the seconds of `count` updates after the first `WARM_UP`."""
     for _ in islice(done, WARM_UP):
         pass
     wait()
@@ -199,14 +199,14 @@ def train_for_minutes(recipe: str, folder: Path, minutes: float) -> str:
 
 
 def bleu_by_minutes(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """A table in Markdown of the validations that have a BLEU."""
+    """Write a table in Markdown of the validations that have a BLEU."""
     lines = ["| minutes | update | BLEU |", "|---:|---:|---:|"]
     scored = [row for row in rows if "bleu" in row]
     return lines + [f"| {row['seconds'] / 60:.1f} | {row['step']:,} | {row['bleu']:.1f} |" for row in scored]
 
 
 def paper_model(size: str) -> ModelConfig:
-    """The model of a row of Table 3, with the paper's 37,000 tokens; or "tiny", to try the command."""
+    """Return the model of a row of Table 3, with the paper's 37,000 tokens; or "tiny", to try the command."""
     if size == "tiny":
         return ModelConfig(vocab_size=50, d_model=8, d_ff=8, heads=2, encoder_layers=1, decoder_layers=1)
     return replace(Recipe.read(recipe_path(size)).model, vocab_size=37_000)
@@ -228,7 +228,7 @@ HEADER = """
 
 
 def table_line(row: Row, *, peak: float) -> str:
-    """A row in Markdown; the share is left out where the peak is not known."""
+    """Write a row in Markdown; the share is left out if the peak is not known."""
     useful, hours = row.flops / row.seconds, row.seconds / row.updates * PAPER_UPDATES / 3600
     share = f"{useful / peak:.0%}" if peak else "unknown"
     speed = f"{row.tokens / row.seconds:,.0f}"

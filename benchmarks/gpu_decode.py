@@ -69,7 +69,7 @@ def measure_decoding(
 
 
 def _best_time(work: Callable[[], Any], wait: Callable[[], None], repeats: int) -> tuple[float, Any]:
-    """The least time after a first call, in seconds, and the result."""
+    """Measure the least time after a first call, in seconds; also return the result."""
     times, result = [], work()
     for _ in range(repeats):
         wait()

@@ -16,12 +16,12 @@ Pair = tuple[Tensor, Tensor]
 
 
 def unpadded(batch: Pair, pad_id: int) -> list[Pair]:
-    """The pairs of a padded batch."""
+    """Return the pairs of a padded batch."""
     return [(source[source != pad_id], target[target != pad_id]) for source, target in zip(*batch, strict=True)]
 
 
 def collate_pairs(pairs: Sequence[Pair], pad_id: int) -> dict[str, Tensor]:
-    """What a data collator makes of some pairs: the inputs of the model, padded."""
+    """Collate pairs as a data collator does: the inputs of the model, padded."""
     source, target_in, labels = (
         pad_sequence(side, batch_first=True, padding_value=value)
         for side, value in (
@@ -49,7 +49,9 @@ class Clock(transformers.TrainerCallback):  # type: ignore[misc]
 def trainer_seconds(
     setup: dict[str, Any], stored: Sequence[Pair], *, warm_up: int, updates: int, wait: Callable[[], None]
 ) -> float:
-    """The seconds of some updates after the first `warm_up`: bfloat16, fused AdamW, worker processes, pinned memory."""
+    """Measure some updates after the first `warm_up`, in seconds: bfloat16, fused AdamW, worker processes, pinned
+    memory.
+    """
     pad_id, on_gpu = setup["model"]["pad_id"], setup["device"] == "cuda"
     clock = Clock(warm_up, warm_up + updates, wait)
     with tempfile.TemporaryDirectory() as folder:

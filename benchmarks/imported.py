@@ -27,7 +27,7 @@ PAD, EOS = VOCABULARY - 1, 0
 
 
 def make_marian(layers: int) -> MarianMTModel:
-    """A model of the shape of OPUS-MT with random weights."""
+    """Make a model of the shape of OPUS-MT with random weights."""
     torch.manual_seed(1)
     config = MarianConfig(
         vocab_size=VOCABULARY, d_model=WIDTH, encoder_layers=layers, decoder_layers=layers, encoder_ffn_dim=4 * WIDTH,
@@ -39,7 +39,7 @@ def make_marian(layers: int) -> MarianMTModel:
 
 
 def import_model(origin: MarianMTModel, layers: int) -> Transformer:
-    """The same model as ours, in the way that `allyouneed import` makes it."""
+    """Make our model of it, in the way that `allyouneed import` does."""
     config = ModelConfig(
         vocab_size=VOCABULARY, pad_id=PAD, d_model=WIDTH, d_ff=4 * WIDTH, heads=8, encoder_layers=layers,
         decoder_layers=layers, activation="silu", projection_bias=True, max_length=512,
@@ -50,7 +50,7 @@ def import_model(origin: MarianMTModel, layers: int) -> Transformer:
 
 
 def decode(engine: Engine, source: torch.Tensor) -> list[list[int]]:
-    """Our translations, of exactly `TOKENS` tokens."""
+    """Translate with our model, exactly `TOKENS` tokens each."""
     settings = DecodeConfig(beam=BEAM, alpha=1.0, length_penalty="plain", early_stopping="beam")
     step = engine.start(source.tolist(), banned_ids=(PAD, EOS), renormalize=False)
     limits = SearchLimits(sos_id=PAD, eos_id=EOS, max_lengths=[TOKENS] * len(source))
@@ -59,7 +59,7 @@ def decode(engine: Engine, source: torch.Tensor) -> list[list[int]]:
 
 @torch.inference_mode()
 def generate(model: MarianMTModel, source: torch.Tensor) -> list[list[int]]:
-    """Those of `generate`."""
+    """Translate with `generate`."""
     ids = model.generate(
         source, num_beams=BEAM, length_penalty=1.0, min_new_tokens=TOKENS, max_new_tokens=TOKENS, bad_words_ids=[[PAD]]
     )

@@ -35,7 +35,7 @@ WARMUP = 1_000
 
 
 def make_marian(ours: ModelConfig, tokenizer: Tokenizer, *, min_positions: int) -> MarianMTModel:
-    """A Marian model of the sizes and with the dropout of ours, with new weights."""
+    """Make a Marian model with our sizes and dropout, and new weights."""
     return MarianMTModel(
         MarianConfig(
             vocab_size=ours.vocab_size,
@@ -103,7 +103,7 @@ def fit(
 
 
 def until(minutes: float, clock: Callable[[], float]) -> Callable[[int], float]:
-    """The progress of training that starts now and ends after some minutes of `clock`."""
+    """Return the progress of training that starts now and ends after some minutes of `clock`."""
     begin = clock()
     return lambda step: (clock() - begin) / (60 * minutes)
 

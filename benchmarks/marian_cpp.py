@@ -36,13 +36,13 @@ class MarianProcess:
         ]  # fmt: skip
 
     def measure(self, updates: int) -> dict[str, float]:
-        """Processor seconds and target tokens of some updates."""
+        """Measure processor seconds and target tokens of some updates."""
         start, _ = self._train(1)
         seconds, words = self._train(1 + updates)
         return {"seconds": seconds - start, "tokens": sum(words[1:]), "updates": updates}
 
     def close(self) -> float:
-        """The peak memory of all processes, in MB."""
+        """Return the peak memory of all processes, in MB."""
         return self._peak / 1000
 
     def _train(self, updates: int) -> tuple[float, list[float]]:
@@ -63,7 +63,7 @@ class MarianProcess:
 
 
 def write_tokens(side: Side, path: Path) -> None:
-    """The sentences as words, without their first and last id, which Marian adds itself."""
+    """Write the sentences as words, without their first and last id, which Marian adds itself."""
     with path.open("w", encoding="utf-8") as file:
         for i in range(len(side)):
             file.write(" ".join(f"t{token - 3}" for token in side[i][1:-1]) + "\n")

@@ -91,7 +91,9 @@ def huggingface_worker() -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def marian(folder: Path) -> Any:
-    """The weights of a bundle in a Marian model, which has the same structure as ours (post norm, sinusoids, ReLU)."""
+    """Put the weights of a bundle into a Marian model, which has the same structure as ours (post norm, sinusoids,
+    ReLU).
+    """
     import torch
     from safetensors.torch import load_file
     from transformers import MarianConfig, MarianMTModel

@@ -58,7 +58,7 @@ def read(data: DataConfig, folder: Path, count: int) -> None:
 
 
 def anonymous_memory() -> float:
-    """The memory of this process without mapped files, in MiB."""
+    """Return the memory of this process without mapped files, in MiB."""
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon")) / 2**10
 

@@ -30,13 +30,13 @@ SUMS, MERGES = DataConfig(vocabulary="characters"), DataConfig(vocab_size=4_000)
 
 
 def sums(count: int) -> list[Pair]:
-    """Sums of two numbers of three digits, all different, drawn by a fixed seed."""
+    """Draw sums of two numbers of three digits, all different, by a fixed seed."""
     drawn = random.Random(1).sample(range(900 * 900), count)
     return [Pair(f"{100 + n // 900}+{100 + n % 900}", str(200 + n // 900 + n % 900)) for n in drawn]
 
 
 def learn_vocabulary(pairs: Sequence[Pair], data: DataConfig) -> Vocabulary:
-    """The vocabulary of some pairs."""
+    """Learn the vocabulary of some pairs."""
     return train_vocabulary(
         data, lambda: (pair.source for pair in pairs), lambda: (pair.target for pair in pairs), pairs=len(pairs)
     )
@@ -45,7 +45,7 @@ def learn_vocabulary(pairs: Sequence[Pair], data: DataConfig) -> Vocabulary:
 def validation_loss(
     pairs: Sequence[Pair], vocabulary: Vocabulary, *, width: int, rate: float, steps: int, seed: int
 ) -> float:
-    """The loss of a model of this width after training with this peak learning rate."""
+    """Return the loss of a model of this width after training with this peak learning rate."""
     train, valid = (
         encode_pairs(some, vocabulary, max_length=MAX_LENGTH) for some in (pairs[VALIDATED:], pairs[:VALIDATED])
     )

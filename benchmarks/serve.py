@@ -79,7 +79,7 @@ def random_bundle(folder: Path) -> list[str]:
 
 @contextmanager
 def served(system: System, bundle: Path) -> Iterator[tuple[int, int]]:
-    """A server of `system`; gives its port and the id of its process."""
+    """Run a server of `system`; yield its port and the id of its process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [word.format(port=port, bundle=bundle) for word in system.command]
@@ -105,7 +105,7 @@ def served(system: System, bundle: Path) -> Iterator[tuple[int, int]]:
 
 
 def load(port: int, lines: Path, *, clients: int, seconds: float, soak: Path | None = None) -> dict[str, Any]:
-    """What the clients saw; they run in a process of their own."""
+    """Run the clients in a process of their own, and return their results."""
     words = [str(port), str(lines), str(clients), str(seconds), *([str(soak)] if soak else [])]
     result = subprocess.run(
         [sys.executable, str(HERE / "serve_load.py"), *words], capture_output=True, check=True, text=True
@@ -115,19 +115,19 @@ def load(port: int, lines: Path, *, clients: int, seconds: float, soak: Path | N
 
 
 def resident_mb(pid: int) -> float:
-    """The resident set of a process, in MB."""
+    """Return the resident set of a process, in MB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return float(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
 def cpu_seconds(pid: int) -> float:
-    """The processor time that a process has taken."""
+    """Return the processor time that a process has taken."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def offline(bundle: Path, lines: Path, seconds: float) -> dict[str, Any]:
-    """Throughput and latencies of offline `translate`, in a process of its own."""
+    """Measure throughput and latencies of offline `translate`, in a process of its own."""
     result = subprocess.run(
         [sys.executable, PEERS, "offline", str(bundle), str(lines), str(seconds)],
         capture_output=True, check=True, text=True,
@@ -145,7 +145,7 @@ def row(name: str, clients: object, report: dict[str, Any], memory: float, basel
 
 
 def compare(bundle: Path, lines: Path, clients: Sequence[int], seconds: float, names: Sequence[str]) -> Iterator[str]:
-    """A Markdown table, row by row."""
+    """Yield a Markdown table, row by row."""
     reference = offline(bundle, lines, seconds)
     yield "| system | clients | lines/s | ÷ offline | p50 | p95 | p99 | MB | failed |"
     yield "|---|---|---|---|---|---|---|---|---|"
@@ -169,7 +169,7 @@ def compare(bundle: Path, lines: Path, clients: Sequence[int], seconds: float, n
 
 
 def soak(bundle: Path, lines: Path, seconds: float, folder: Path) -> str:
-    """Full load with clients that misbehave; what became of the answers and of the memory."""
+    """Apply full load with clients that misbehave; say how the answers and the memory fared."""
     expected = folder / "expected.json"
     subprocess.run([sys.executable, PEERS, "expected", str(bundle), str(lines), str(expected)], check=True)
     with served(SYSTEMS[0], bundle) as (port, pid):

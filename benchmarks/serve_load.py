@@ -35,7 +35,7 @@ class Connection:
         return reader
 
     async def post(self, body: bytes) -> tuple[int, bytes]:
-        """The status and the body of the answer."""
+        """Send a body; return the status and the body of the answer."""
         reader = await self.send(body)
         head = await reader.readuntil(b"\r\n\r\n")
         lowered = head.lower()

@@ -54,7 +54,7 @@ class Task(NamedTuple):
 
 
 def tasks(folder: Path) -> dict[str, Task]:
-    """Every task by its name."""
+    """Return every task by its name."""
     known = {
         f"inflection-{size}-{language}": Task(
             folder / INFLECTION / f"{language}_{size}.train.tsv.gz",
@@ -81,7 +81,7 @@ def tasks(folder: Path) -> dict[str, Task]:
 
 
 def read(path: Path) -> Pairs:
-    """The pairs of a file."""
+    """Read the pairs of a file."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [(source, target) for source, _, target in (line.rstrip("\n").partition("\t") for line in lines)]
 
@@ -117,13 +117,13 @@ def run(task: Task, minutes: float, settings: list[str], folder: Path) -> tuple[
 
 
 def processor_seconds() -> float:
-    """The processor time of all processes that have ended."""
+    """Return the processor time of all processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def wilson(right: int, count: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % interval of a share, in per cent."""
+    """Return the 95 % interval of a share, in per cent."""
     share, spread = right / count, z * z / count
     middle, half = share + spread / 2, z * sqrt(share * (1 - share) / count + spread / count / 4)
     return max(0.0, 100 * (middle - half) / (1 + spread)), 100 * (middle + half) / (1 + spread)

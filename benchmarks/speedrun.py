@@ -41,7 +41,7 @@ PEERS = Path(__file__).parent.parent / ".peers/bin/python"
 
 
 def train_command(folder: Path, minutes: float, settings: Sequence[str], points: int) -> list[str]:
-    """The command that trains ours, without its output folder."""
+    """Return the command that trains ours, without its output folder."""
     steps = Recipe.read(recipe_path(RECIPE), list(settings)).train.steps
     chosen = {setting.partition("=")[0] for setting in settings}
     defaults = {"train.validate_every": -(-steps // points), "train.validate_samples": 0}
@@ -71,7 +71,7 @@ def train_ours(command: Sequence[str], scratch: Path) -> list[tuple[float, Path]
 
 
 def written(run: Path) -> int:
-    """When the model in the folder was written, the last of its files being config.json; 0: there is none."""
+    """Return when the model in the folder was written, the last of its files being config.json; 0: there is none."""
     try:
         return (run / "config.json").stat().st_mtime_ns
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def written(run: Path) -> int:
 
 
 def curve_of_ours(options: argparse.Namespace, minutes: float, scratch: Path) -> list[dict[str, float]]:
-    """Minutes and BLEU of the models of one of our runs."""
+    """Return minutes and BLEU of the models of one of our runs."""
     settings = [f"train.seed={options.seed}", *options.settings]
     command = train_command(options.folder, minutes, settings, options.points)
     print(" ".join(command), file=sys.stderr)
@@ -93,7 +93,7 @@ def curve_of_ours(options: argparse.Namespace, minutes: float, scratch: Path) ->
 
 
 def curve_of_marian(options: argparse.Namespace, minutes: float, scratch: Path) -> list[dict[str, float]]:
-    """The same of a Marian model, trained with the Python of `--transformers`."""
+    """Return the same for a Marian model, trained with the Python of `--transformers`."""
     request = {name: getattr(options, name) for name in ("settings", "peak", "warmup", "seed", "points")}
     request |= {
         "begin": time.monotonic(), "minutes": minutes, "folder": str(options.folder), "scratch": str(scratch),
@@ -112,7 +112,7 @@ def curve_of_marian(options: argparse.Namespace, minutes: float, scratch: Path) 
 
 
 def reached(curve: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
-    """The minutes of the first model that has each of `MARKS`; None where no model has."""
+    """Return the minutes of the first model that has each of `MARKS`; None if no model has."""
     return {str(mark): next((point["minutes"] for point in curve if point["bleu"] >= mark), None) for mark in MARKS}
 
 
@@ -141,7 +141,7 @@ def main() -> None:
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -29,7 +29,7 @@ from allyouneed.machine.device import retain_freed_memory
 
 @torch.inference_mode()
 def validation_loss(model: MarianMTModel, pairs: EncodedPairs) -> float:
-    """Nats per token without smoothing."""
+    """Compute the loss in nats per token without smoothing."""
     total, tokens, pad_id = 0.0, 0, model.config.pad_token_id
     model.eval()
     for batch in batches_by_length(pairs, batch_tokens=2_048, pad_id=pad_id):
@@ -40,7 +40,7 @@ def validation_loss(model: MarianMTModel, pairs: EncodedPairs) -> float:
 
 
 def try_peak(recipe: Recipe, prepared: PreparedData, peak: float, updates: int) -> dict[str, float]:
-    """The loss after training with this peak, and the processor seconds of an update."""
+    """Return the loss after training with this peak, and the processor seconds of an update."""
     torch.manual_seed(recipe.train.seed)
     sizes = prepared.vocabulary.with_vocab_size(recipe.model)
     model = make_marian(sizes, prepared.vocabulary.source, min_positions=recipe.model.max_length)

@@ -58,7 +58,7 @@ PEERS = Path(__file__).parent.parent / ".peers/bin/python"
 
 
 def corpus(captions: Path | None, folder: Path) -> EncodedPairs:
-    """Multi30K with 8,000 subwords, or random ids in sentences of such lengths."""
+    """Return Multi30K with 8,000 subwords, or random ids in sentences of such lengths."""
     if captions:
         recipe = Recipe.read(recipe_path("multi30k-en-de"), [f"data.data_dir={captions}"])
         return prepare(recipe.data, recipe.clean, folder, max_length=recipe.model.max_length).train
@@ -84,15 +84,15 @@ class Worker:
         self._warm_up, self._next_batch, self._peak = warm_up, 0, 0.0
 
     def measure(self, updates: int) -> dict[str, float]:
-        """Processor seconds, target tokens, useful work and the rate of a plain product, with the next batches."""
+        """Measure processor seconds, target tokens, useful work and the rate of a plain product, over new batches."""
         return self._ask("updates", updates)
 
     def profile(self, updates: int) -> dict[str, float]:
-        """Milliseconds of every kind of operation."""
+        """Return the milliseconds of every kind of operation."""
         return self._ask("profile", updates)
 
     def close(self) -> float:
-        """The peak memory of all processes, in MB."""
+        """Return the peak memory of all processes, in MB."""
         return self._peak
 
     def _ask(self, what: str, updates: int) -> dict[str, float]:
@@ -107,7 +107,7 @@ class Worker:
 
 
 def works(python: str, module: str) -> bool:
-    """Whether this Python can import the module."""
+    """Return True if this Python can import the module."""
     try:
         return subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
     except OSError:
@@ -146,7 +146,7 @@ def measure_size(name: str, config: ModelConfig, pairs: EncodedPairs, options: a
 
 
 def show(name: str, rounds: list[dict[str, dict[str, float]]], memory: dict[str, float]) -> None:
-    """A line for each system: medians over the rounds."""
+    """Print a line for each system: medians over the rounds."""
     print(f"\n{name:<24}{'target tokens/s':>16}{'ms/update':>11}{'useful GFLOP/s':>16}{'of product':>12}{'MB':>8}")
     for system in rounds[0]:
         speeds = [speed(row[system]) for row in rounds]
@@ -170,7 +170,7 @@ def show(name: str, rounds: list[dict[str, dict[str, float]]], memory: dict[str,
 
 
 def speed(measured: dict[str, float]) -> float:
-    """Target tokens a second."""
+    """Return target tokens a second."""
     return measured["tokens"] / measured["seconds"]
 
 

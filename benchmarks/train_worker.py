@@ -43,7 +43,7 @@ KINDS = {
 
 
 def our_updates(setup: dict[str, Any], pairs: Pairs, dtype: Any) -> Iterator[object]:
-    """Updates of ours, without end."""
+    """Yield updates of ours, without end."""
     from allyouneed import ModelConfig, Transformer
     from allyouneed.config import TrainConfig
     from allyouneed.data.batch import Batch
@@ -61,7 +61,7 @@ def our_updates(setup: dict[str, Any], pairs: Pairs, dtype: Any) -> Iterator[obj
 
 
 def torch_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Iterator[object]:
-    """Updates of `torch.nn.Transformer` between our embeddings and projection, by the usual loop."""
+    """Yield updates of `torch.nn.Transformer` between our embeddings and projection, by the usual loop."""
     from allyouneed import ModelConfig, Transformer
     from allyouneed.nn import causal_mask
 
@@ -86,7 +86,7 @@ def torch_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Iterator[o
 
 
 def make_marian_model(sizes: dict[str, Any]) -> Any:
-    """A `MarianMTModel` of the same sizes."""
+    """Make a `MarianMTModel` of the same sizes."""
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -103,7 +103,7 @@ def make_marian_model(sizes: dict[str, Any]) -> Any:
 
 
 def transformers_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Iterator[object]:
-    """Updates of a `MarianMTModel` of the same sizes, by the loop that its users write."""
+    """Yield updates of a `MarianMTModel` of the same sizes, by the loop that its users write."""
     model, pad_id = make_marian_model(setup["model"]), setup["model"]["pad_id"]
 
     def logits(source: Tensor, target_in: Tensor) -> Tensor:
@@ -117,7 +117,7 @@ def transformers_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Ite
 def usual_loop(
     model: nn.Module, logits: Callable[[Tensor, Tensor], Tensor], pairs: Pairs, dtype: str, pad_id: int
 ) -> Iterator[object]:
-    """The loop that users of PyTorch write: autocast, cross entropy, AdamW."""
+    """Run the loop that users of PyTorch write: autocast, cross entropy, AdamW."""
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
     device = next(model.parameters()).device
@@ -135,7 +135,7 @@ def usual_loop(
 
 
 def product_rate(dtype: torch.dtype) -> float:
-    """Floating-point operations a second of a plain product."""
+    """Measure the floating-point operations a second of a plain product."""
     left, right = (torch.randn(PRODUCT, PRODUCT).to(dtype) for _ in range(2))
     times = []
     for _ in range(8):
@@ -146,7 +146,7 @@ def product_rate(dtype: torch.dtype) -> float:
 
 
 def useful_flops(setup: dict[str, Any], pair: tuple[Tensor, Tensor]) -> tuple[float, int]:
-    """Matrix work for the real tokens of a batch, forward and backward, and its target tokens."""
+    """Count the matrix work for the real tokens of a batch, forward and backward, and its target tokens."""
     from allyouneed import ModelConfig
     from allyouneed.apps.paper import flops_per_token_pair
 
@@ -158,7 +158,7 @@ def useful_flops(setup: dict[str, Any], pair: tuple[Tensor, Tensor]) -> tuple[fl
 
 
 def by_kind(events: Any) -> dict[str, float]:
-    """Milliseconds of every kind of operation."""
+    """Sum the milliseconds of every kind of operation."""
     total: Counter[str] = Counter(dict.fromkeys([*KINDS, "other"], 0.0))
     for event in events:
         ancestors, names = event, []

@@ -62,7 +62,7 @@ class Clock(SilentCallback):
 
 
 def _processor_seconds() -> float:
-    """Of this process, the workers that it has started, and those that have ended."""
+    """Return the processor time of this process, the workers that it has started, and those that have ended."""
     ended, ticks = os.times(), 0
     for process in [os.getpid(), *map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())]:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
@@ -96,7 +96,7 @@ def measure(pairs: str, cache: str, settings: dict[str, Any], seconds: float, si
 
 
 def write_sentences(folder: Path) -> str:
-    """Two aligned files of random words, as long as captions."""
+    """Write two aligned files of random words, as long as captions."""
     rng = random.Random(0)
     words = ["".join(rng.choices("abcdefghijklmnoprstuvz", k=rng.randint(2, 9))) for _ in range(8_000)]
     for side in ("en", "de"):

@@ -38,7 +38,7 @@ python_maximum_signature_line_length = 88
 
 
 def plain_text(text: str) -> str:
-    """Plain text as reStructuredText: names in backticks become literals, all other characters stay as they are."""
+    """Write plain text as reStructuredText: names in backticks become literals, other characters stay."""
     *pairs, last = re.split(r"`([^`]+)`", text)
     escaped = [re.sub(r"([\\*_|`])", r"\\\1", part) for part in (*pairs[::2], last)]
     literals = [f"\\ ``{part}``\\ " for part in pairs[1::2]] + [""]
@@ -46,7 +46,7 @@ def plain_text(text: str) -> str:
 
 
 def render_docstring(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Our docstrings are plain text, and an indented block in them, such as the shapes, is kept as it stands."""
+    """Render a docstring as plain text, and keep an indented block in it, such as the shapes, as it is."""
     rendered: list[str] = []
     for indented, block in groupby(lines, lambda line: line.startswith("    ")):
         text = "\n".join(block)
@@ -55,12 +55,12 @@ def render_docstring(app: Sphinx, what: str, name: str, obj: object, options: ob
 
 
 def skip_member(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object) -> bool | None:
-    """The fields of a named tuple have only a docstring that Python made up."""
+    """Skip the fields of a named tuple that have only the docstring that Python made up."""
     return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
 
 
 def write_reference(app: Sphinx) -> None:
-    """The reference pages are made before the site's pages are looked for."""
+    """Write the reference pages, before the site's pages are looked for."""
     reference.write()
 
 

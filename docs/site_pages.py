@@ -32,13 +32,13 @@ from pages import CIRCLED
 
 
 def visit_math(writer: HTML5Translator, node: nodes.math) -> None:
-    """An equation in a line of text."""
+    """Write an equation in a line of text."""
     writer.body.append(convert(node.astext()))
     raise nodes.SkipNode
 
 
 def visit_displayed_math(writer: HTML5Translator, node: nodes.math_block) -> None:
-    """An equation in lines of its own; where several stand side by side, a narrow page puts them below each other."""
+    """Write an equation in lines of its own; a narrow page puts neighbouring equations below each other."""
     parts = (convert(part, display="block") for part in node.astext().split(r"\qquad"))
     writer.body.append(f'<div class="equation">{"".join(parts)}</div>')
     raise nodes.SkipNode
@@ -62,7 +62,7 @@ def drawn_map(app: Sphinx, page: str) -> nodes.raw:
 
 
 def put_parts_into_page(app: Sphinx, tree: nodes.document, page: str) -> None:
-    """Where a page says `<!-- live -->` or the like, put what moves: the files of it are in the folder `site`."""
+    """Replace `<!-- live -->` and the like by the moving part of that name, whose files are in the folder `site`."""
     for comment in list(tree.findall(nodes.raw)):
         name = comment.astext().strip().removeprefix("<!-- ").removesuffix(" -->")
         if name in ("film", "live", "closely"):
@@ -83,7 +83,7 @@ def put_notes_beside_files(app: Sphinx, tree: nodes.document, page: str) -> None
 
 
 def annotated(code: str, notes: Sequence[Sequence[nodes.Node]]) -> list[nodes.Node]:
-    """A file in pieces: each line with a number and its note in a box, what has no note folded."""
+    """Cut a file into pieces: each line with a number and its note in a box, lines without a note folded."""
     lines = highlight(code, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).splitlines()
     lines = [
         re.sub(f" ([{CIRCLED}])", "\N{NO-BREAK SPACE}\\1", line) for line in lines
@@ -113,12 +113,12 @@ def annotated(code: str, notes: Sequence[Sequence[nodes.Node]]) -> list[nodes.No
 
 
 def number_in(line: str) -> str:
-    """The number of a note at the end of a line, or nothing."""
+    """Return the number of a note at the end of a line, or nothing."""
     return line[-1] if line and line[-1] in CIRCLED else ""
 
 
 def folded_parts(code: str) -> list[tuple[int, int, list[str]]]:
-    """The file as parts, from line to line: what is open, and what has no note, with the names of what is in it."""
+    """Divide the file into parts, from line to line: open ones, and ones without a note, with the names in them."""
     lines = code.splitlines()
     statements: list[tuple[int, int, bool, str]] = []  # a class in its members; each with the lines before it
     for node in ast.parse(code).body:
@@ -140,7 +140,7 @@ def folded_parts(code: str) -> list[tuple[int, int, list[str]]]:
 
 
 def name_of_statement(node: ast.stmt) -> str:
-    """What a folded statement is called in the line that opens it."""
+    """Name a folded statement in the line that opens it."""
     match node:
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
             return name
@@ -152,7 +152,7 @@ def name_of_statement(node: ast.stmt) -> str:
 
 
 def put_colab_beside_notebook(app: Sphinx, tree: nodes.document, page: str) -> None:
-    """Where the address of the repository is known, and Colab can open its notebooks, link to that, too."""
+    """Add a link to Colab if the address of the repository is known, and Colab can open its notebooks."""
     address = notebooks.colab_address(Path(page).name, os.environ.get("PROJECT_URL", ""))
     for link in list(tree.findall(addnodes.download_reference)):
         if address and link["reftarget"].endswith(".ipynb"):
@@ -160,7 +160,7 @@ def put_colab_beside_notebook(app: Sphinx, tree: nodes.document, page: str) -> N
 
 
 def hide_contents(app: Sphinx, tree: nodes.document) -> None:
-    """A page with a file and its notes needs the space at its right for these."""
+    """Hide the contents on a page with a file and its notes, which needs the space at its right."""
     if app.env.docname.startswith("walk/"):
         app.env.metadata[app.env.docname]["hide-toc"] = ""
 
@@ -174,12 +174,12 @@ def level_captions(app: Sphinx, page: str, template: str, context: dict[str, Any
 
 
 def write_parts(app: Sphinx) -> None:
-    """The scripts of what moves are made before the site's files are copied."""
+    """Write the scripts of moving parts before the site's files are copied."""
     live.write_site()
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register all this."""
+    """Register these functions."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
     app.connect("builder-inited", write_parts)
     app.connect("doctree-read", hide_contents)

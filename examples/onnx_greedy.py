@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 
 def translate(folder: Path, text: str) -> str:
-    """The greedy translation of one text."""
+    """Translate a text greedily."""
     source = Tokenizer.from_file(str(folder / "tokenizer.json"))
     own_target = folder / "tokenizer.target.json"  # a model with a vocabulary for each side
     target = Tokenizer.from_file(str(own_target)) if own_target.exists() else source

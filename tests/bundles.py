@@ -13,7 +13,7 @@ from twins import scatter
 
 
 def make_bundle(**sizes: Any) -> Bundle:
-    """A bundle of ten letters, every weight of which is off its first value."""
+    """Make a bundle of ten letters, every weight of which is off its first value."""
     tokenizer = Tokenizer.characters("abcdefghij")
     config = ModelConfig(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=16, d_ff=24, heads=2,

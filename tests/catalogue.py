@@ -44,7 +44,7 @@ RECIPE = Recipe.from_tables(
 
 
 def messages(count: int, *, seed: int, placeholders: tuple[str, ...] = LEARNED) -> list[tuple[str, str]]:
-    """Pairs of a message and one of its translations."""
+    """Draw pairs of a message and one of its translations."""
     rng = random.Random(seed)
 
     def pair() -> tuple[str, str]:
@@ -59,11 +59,11 @@ def messages(count: int, *, seed: int, placeholders: tuple[str, ...] = LEARNED) 
 
 
 def train(folder: Path) -> Bundle:
-    """A model of such messages."""
+    """Train a model of such messages."""
     return fit(RECIPE, folder, train=messages(4000, seed=1), valid=messages(100, seed=2), evaluate=None)
 
 
 def _draw(rng: random.Random, translations: str) -> str:
-    """One of the translations, the first more often than the others."""
+    """Draw one of the translations, the first more often than the others."""
     first, *rest = translations.split("|")
     return rng.choice([first, first, *rest]) if rest else first

@@ -19,7 +19,7 @@ _INSTALL = "tests of pages need Chromium: apt-get install --no-install-recommend
 
 
 def chromium() -> str:
-    """The path of Chromium; without one a test fails where `CI` is true, and is skipped elsewhere."""
+    """Find Chromium; without it a test fails where `CI` is true, and is skipped elsewhere."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if not path and os.environ.get("CI") == "true":
         pytest.fail(_INSTALL)
@@ -30,7 +30,7 @@ def chromium() -> str:
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """Chromium, for the pages of several tests."""
+    """Open Chromium, for the pages of several tests."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         yield browser
@@ -61,6 +61,6 @@ def open_file(
 
 @contextmanager
 def open_page(file: Path, *, width: int = 1280, dark: bool = False) -> Iterator[Page]:
-    """A file as a page in a browser of its own."""
+    """Open a file as a page in a browser of its own."""
     with open_browser() as browser, open_file(browser, file, width=width, dark=dark) as page:
         yield page

@@ -60,7 +60,7 @@ FOREIGN = {
 
 @cache
 def uses_foreign_programs(test: Path) -> bool:
-    """Whether a file of tests imports a name of `FOREIGN`, at its top or within a test."""
+    """Return True if a file of tests imports a name of `FOREIGN`, at its top or within a test."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(test.read_text(encoding="utf-8"))):
         match node:
@@ -74,7 +74,7 @@ def uses_foreign_programs(test: Path) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of files that use foreign programs are slow, as are those marked so; `make test` leaves them out."""
+    """Mark tests of files that use foreign programs as slow; `make test` leaves slow tests out."""
     for item in items:
         if uses_foreign_programs(item.path):
             item.add_marker("slow")
@@ -89,7 +89,7 @@ def _one_thread_one_seed() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    """What a power cut would leave is not tested, and a run of 12 updates would wait for the disk 120 times."""
+    """Skip waiting for the disk: power cuts are not tested, and a run of 12 updates would wait 120 times."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
@@ -102,13 +102,13 @@ def config() -> ModelConfig:
 
 @pytest.fixture(params=["post", "pre"])
 def model(request: pytest.FixtureRequest) -> Transformer:
-    """An untrained model, of either norm, that is not in training."""
+    """Make an untrained model, of either norm, that is not in training."""
     return Transformer(replace(SMALL, norm=request.param)).eval()
 
 
 @pytest.fixture
 def source() -> torch.Tensor:
-    """Two sources, the second padded (pad is 0)."""
+    """Return two sources, the second padded (pad is 0)."""
     return torch.tensor([[1, 5, 6, 7, 8, 2], [1, 9, 4, 2, 0, 0]])
 
 
@@ -119,7 +119,7 @@ def target() -> torch.Tensor:
 
 @pytest.fixture
 def bundle() -> Bundle:
-    """An untrained model with a vocabulary of ten letters."""
+    """Make an untrained model with a vocabulary of ten letters."""
     tokenizer = Tokenizer.characters("abcdefghij")
     config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
     return Bundle(
@@ -133,7 +133,7 @@ def bundle() -> Bundle:
 
 @pytest.fixture
 def saved(bundle: Bundle, tmp_path: Path) -> Path:
-    """That bundle on disk."""
+    """Save that bundle on disk."""
     bundle.save(tmp_path / "bundle")
     return tmp_path / "bundle"
 
@@ -146,7 +146,7 @@ class Demo(NamedTuple):
 
 
 def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """A copy of the folder that `make` fills, which the first of the processes of a test run does for all."""
+    """Copy the folder that `make` fills, which the first of the processes of a test run does for all."""
     base, copy = tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp(name)
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"{name}-of-all"
     with FileLock(shared.with_suffix(".lock")):
@@ -175,5 +175,5 @@ def _train_demo(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """A model that has learned from messages of programs, most of them with placeholders."""
+    """Return a model that has learned from messages of programs, most of them with placeholders."""
     return Bundle.load(made_once(tmp_path_factory, "catalogue", train))

@@ -9,12 +9,12 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def pages_of_the_docs() -> list[Path]:
-    """The pages in docs/, without those that only the site has."""
+    """List the pages in docs/, except pages that only the site has."""
     return sorted(page for page in DOCS.rglob("*.md") if page.parent != DOCS / "reference")
 
 
 def program(name: str) -> ModuleType:
-    """One of docs/make/."""
+    """Import a program of docs/make/."""
     sys.path.append(str(DOCS / "make"))  # they import each other
     spec = importlib.util.spec_from_file_location(name, DOCS / f"make/{name}.py")
     assert spec is not None

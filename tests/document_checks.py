@@ -12,7 +12,7 @@ def read(data: bytes, kind: str, **options: Any) -> Document:
 
 
 def translated(data: bytes, kind: str, model: FakeTranslator | None = None, **options: Any) -> bytes:
-    """The document with every word in capitals, or as `model` translates it."""
+    """Translate the document with every word in capitals, or as `model` does."""
     return translate_document(read(data, kind, **options), model or FakeTranslator(str.upper)).data
 
 
@@ -21,7 +21,7 @@ def texts(data: bytes, kind: str) -> list[str]:
 
 
 def assert_identity(data: bytes, kind: str) -> None:
-    """Nothing changed, nothing changes: neither without translations nor with those of an identity model."""
+    """Check that nothing changes without translations, nor with an identity model's."""
     document = read(data, kind)
     assert document.write([None] * len(document.units)) == data
     assert translate_document(document, FakeTranslator()).data == data

@@ -33,7 +33,9 @@ OWN = {"allyouneed", "__main__", "__mp_main__"}  # modules that each child impor
 
 
 def observe(folder: Path) -> dict[str, Any]:
-    """The trained weights, what each engine and `forward` say of its translations, and what a server answers."""
+    """Return the trained weights, the results of each engine and `forward` for its translations, and a server's
+    answers.
+    """
     import torch
     from fastapi.testclient import TestClient
 

@@ -27,25 +27,25 @@ RECIPE = Recipe.from_tables(
 
 
 def classify(rng: random.Random) -> Pair:
-    """Letters → vowels and consonants, which often repeat where the source does not."""
+    """Draw letters → vowels and consonants, which often repeat where the source does not."""
     letters = "".join(rng.choices("bcdfgh" if rng.random() < 0.5 else "abcdefgh", k=9))
     return letters, "".join(CLASSES[letter] for letter in letters)
 
 
 def absolute(rng: random.Random) -> Pair:
-    """A number, which is its own translation, unless it is negative."""
+    """Draw a number, which is its own translation, unless it is negative."""
     number = f"{rng.randrange(1000, 10000)}"
     return f"-{number}" if rng.random() < 0.05 else number, number
 
 
 def swap_case(rng: random.Random) -> Pair:
-    """Letters, hardly ever all of them in capitals → the same in the other case."""
+    """Draw letters, hardly ever all of them in capitals → the same in the other case."""
     letters = "".join(rng.choice((letter, letter.upper())) for letter in rng.choices("abcdefgh", k=6))
     return letters, letters.swapcase()
 
 
 def convert(rng: random.Random) -> Pair:
-    """A placeholder → that of another language, beside a word."""
+    """Draw a placeholder → another language's, next to a word."""
     letters = "".join(rng.choices("abcdefgh", k=3))
     return (f"%s {letters}", f"{letters} {{}}") if rng.random() < 0.5 else (f"%d {letters}", f"{letters}%d")
 
@@ -54,11 +54,11 @@ TASKS: tuple[Callable[[random.Random], Pair], ...] = (classify, absolute, swap_c
 
 
 def make_pairs(count: int, *, seed: int) -> list[Pair]:
-    """Pairs of all tasks."""
+    """Draw pairs of all tasks."""
     rng = random.Random(seed)
     return [rng.choice(TASKS)(rng) for _ in range(count)]
 
 
 def train(folder: Path) -> Bundle:
-    """A model of these tasks."""
+    """Train a model of these tasks."""
     return fit(RECIPE, folder, train=make_pairs(5000, seed=1), evaluate=None)

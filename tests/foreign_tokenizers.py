@@ -7,7 +7,7 @@ UNUSUAL = ["", "Ünknown ☃ dogs", "  a  dog ", "dogs < cats > dogs"]
 
 
 def foreign_tokenizers() -> dict[str, Tokenizer]:
-    """One of each kind: special tokens of other names, in other places, or missing; padding; other frames."""
+    """Make one of each kind: special tokens of other names, in other places, or missing; padding; other frames."""
     byte_level = Tokenizer(models.BPE())
     byte_level.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     byte_level.decoder = decoders.ByteLevel()

@@ -16,7 +16,7 @@ VERBI = "apre segue porta dipinge rompe ricorda guarda ripara attraversa trova d
 
 
 def sentences(nouns: str, verbs: str, article: str, count: int, seed: int = 1) -> list[str]:
-    """Sentences such as "the river follows the garden, 17 times."."""
+    """Draw sentences such as "the river follows the garden, 17 times."."""
     rng = random.Random(seed)
     return [
         f"{article} {rng.choice(nouns.split())} {rng.choice(verbs.split())} {article} {rng.choice(nouns.split())}, "
@@ -40,7 +40,7 @@ def train_spm(lines: list[str], path: Path, size: int, **options: Any) -> None:
 
 
 def write_vocabulary(folder: Path, *, tags: tuple[str, ...] = (), size: int = 0, separate: bool = False) -> int:
-    """source.spm, target.spm and vocab.json, with pieces of no meaning up to `size`. Returns the size."""
+    """Write source.spm, target.spm and vocab.json, with pieces of no meaning up to `size`. Returns the size."""
     folder.mkdir(parents=True, exist_ok=True)
     train_spm(ENGLISH, folder / "source.spm", 120)
     train_spm(ITALIAN, folder / "target.spm", 130)
@@ -67,7 +67,7 @@ def _ids(pieces: list[str], size: int) -> str:
 def write_checkpoint(
     folder: Path, *, tags: tuple[str, ...] = (), size: int = 0, half: bool = False, **config: Any
 ) -> Any:
-    """A whole folder; returns the model, a `MarianMTModel`."""
+    """Write a whole folder; return the model, a `MarianMTModel`."""
     from transformers import GenerationConfig, MarianConfig, MarianMTModel
     from transformers.utils import logging
 

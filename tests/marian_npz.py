@@ -35,7 +35,7 @@ right-left: false
 
 
 def npz_arrays(model: Any, settings: str = SETTINGS) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of a `MarianMTModel` with tied embeddings, without its padding token."""
+    """Return the arrays of a `MarianMTModel` with tied embeddings, without its padding token."""
     config, state = model.config, model.state_dict()
     text = settings.format(
         d_model=config.d_model, vocabulary=config.vocab_size - 1, encoder_layers=config.encoder_layers,
@@ -74,7 +74,7 @@ def _marian_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 
 def write_npz_folder(folder: Path, checkpoint: Path, model: Any) -> None:
-    """The SentencePiece models of a Hugging Face checkpoint, its weights and its vocabulary as Marian's files."""
+    """Write the SentencePiece models of a Hugging Face checkpoint, its weights and its vocabulary as Marian's files."""
     folder.mkdir()
     np.savez(folder / "model.npz", **npz_arrays(model))  # type: ignore[arg-type]
     for side in ("source", "target"):

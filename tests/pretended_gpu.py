@@ -101,7 +101,7 @@ class PretendedGPU(TorchFunctionMode):
 
 
 def _copies_indices(index: Any) -> bool:
-    """Whether indices are copied to the GPU, or counted there: lists, tensors of the CPU, and masks."""
+    """Return True if indices are copied to the GPU, or counted there: lists, tensors of the CPU, and masks."""
     parts = index if isinstance(index, tuple) else (index,)
     return any(
         isinstance(part, list)
@@ -111,7 +111,7 @@ def _copies_indices(index: Any) -> bool:
 
 
 def is_marked(x: Tensor) -> bool:
-    """Whether a tensor is on the pretended GPU."""
+    """Return True if a tensor is on the pretended GPU."""
     return getattr(x.untyped_storage(), "on_gpu", False)
 
 
@@ -136,7 +136,7 @@ def _grouped(lists: list[list[Tensor]], *rest: object) -> dict[tuple[torch.devic
 
 @contextmanager
 def pretend_gpu() -> Iterator[PretendedGPU]:
-    """A pretended GPU inside the block, which `torch.cuda.is_available()` reports."""
+    """Pretend a GPU inside the block, which `torch.cuda.is_available()` reports."""
     autocast, gpu = torch.autocast, PretendedGPU()
     no_numbers = torch.zeros(16, dtype=torch.uint8)
     there: dict[str, Any] = {

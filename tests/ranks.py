@@ -39,7 +39,7 @@ TRAININGS = {
 
 
 def batches(count: int) -> list[Batch]:
-    """Batches of different lengths; the last has one pair."""
+    """Draw batches of different lengths; the last has one pair."""
     generator = torch.Generator().manual_seed(3)
     sizes = [(4, 5, 6), (3, 7, 4), (1, 6, 9)]
     return [
@@ -73,12 +73,12 @@ def run_ranks(folder: Path, count: int, act: Callable[[Path], None], **environme
 
 
 def exit_codes(folder: Path, count: int, act: Callable[[Path], None], **environment: str) -> list[int | None]:
-    """The exit codes of `count` processes of one group that call `act` with the folder."""
+    """Return the exit codes of `count` processes of one group that call `act` with the folder."""
     return _exit_codes(_run, [(folder, rank, count, act, environment) for rank in range(count)])
 
 
 def run_torchrun(folder: Path, count: int, act: Callable[[Path], None]) -> list[int | None]:
-    """The exit codes of `count` processes that call `act` as if torchrun had started them."""
+    """Return the exit codes of `count` processes that call `act` as if torchrun had started them."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     return _exit_codes(_run_as_torchrun, [(folder, rank, count, act, port) for rank in range(count)])
@@ -124,7 +124,7 @@ def save_troubled(folder: Path) -> None:
 
 
 def train_without_dropout(folder: Path, **train: Any) -> None:
-    """A whole run in `folder`/run, or the rest of it."""
+    """Train a whole run in `folder`/run, or the rest of it."""
     settings = {
         "optimizer": "muon", "schedule": "constant", "learning_rate": 0.01, "batch_tokens": 80, "accumulate_steps": 2,
         "clip_norm": 1.0, "average_checkpoints": 1, **train,

@@ -70,7 +70,7 @@ def read_weights(folder: Path) -> bytes:
 
 
 def eventful(**train: object) -> Recipe:
-    """TINY with all that a checkpoint has to remember: dropout, accumulation, patience, a mean of validations."""
+    """Give TINY everything that a checkpoint has to remember: dropout, accumulation, patience, a mean of models."""
     settings = {"accumulate_steps": 2, "patience": 50, "validate_every": 3, **train}
     return replace(TINY, model=replace(TINY.model, dropout=0.2), train=replace(TINY.train, **settings))  # type: ignore[arg-type]
 

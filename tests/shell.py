@@ -19,7 +19,7 @@ TINY_DATES = [
 
 
 def run(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    """A command in a process of its own."""
+    """Run a command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "allyouneed", *map(str, words)],
         input=stdin,
@@ -31,7 +31,7 @@ def run(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subproce
 
 
 def run_here(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    """The same in this process, which spares it the time to start."""
+    """Run a command in this process, which spares it the time to start."""
     from allyouneed.apps.cli import main
 
     read, written, errors = (io.TextIOWrapper(io.BytesIO(content), "utf-8") for content in (stdin, b"", b""))
@@ -53,7 +53,7 @@ def run_here(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> sub
 
 
 def refusal(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> str:
-    """What a command that must be refused says: one line, exit code 2, nothing on standard output."""
+    """Return the message of a command that must be refused: one line, exit code 2, nothing on standard output."""
     result = run_here(*words, stdin=stdin, cwd=cwd)
     assert result.returncode == 2, result.stderr.decode()
     assert result.stdout == b""

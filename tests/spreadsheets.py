@@ -14,7 +14,7 @@ _ODF = "urn:oasis:names:tc:opendocument:xmlns"
 
 
 def write_xlsx(path: Path, sheets: Sheets) -> Path:
-    """An .xlsx file with these sheets; a text stands in its cell, a number as a number, None as no cell."""
+    """Write an .xlsx file with these sheets; a text is in its cell, a number a number, None no cell."""
     numbered = list(enumerate(sheets.items(), start=1))
     content = "".join(
         f'<Override PartName="/xl/worksheets/sheet{n}.xml" '
@@ -68,7 +68,7 @@ def _xlsx_cell(column: int, row: int, cell: Cell) -> str:
 
 
 def write_ods(path: Path, sheets: Sheets) -> Path:
-    """An .ods file with these sheets, as `write_xlsx`."""
+    """Write an .ods file with these sheets, as `write_xlsx` does."""
     tables = "".join(
         f'<table:table table:name="{escape(name)}">'
         + "".join(f"<table:table-row>{''.join(map(_ods_cell, row))}</table:table-row>" for row in rows)

@@ -13,7 +13,7 @@ SOS, EOS = 0, 1
 
 
 def limits(*max_lengths: int) -> SearchLimits:
-    """The limits of a search over a `Table`, of as many sentences as there are lengths."""
+    """Make the limits of a search over a `Table`, of as many sentences as there are lengths."""
     return SearchLimits(sos_id=SOS, eos_id=EOS, max_lengths=max_lengths)
 
 
@@ -72,7 +72,7 @@ class Table:
         return sum(self.after(sentence, ids[:i])[ids[i]] for i in range(len(ids)))
 
     def every_sentence(self, longest: int) -> list[tuple[int, ...]]:
-        """All sentences of at most `longest` ids, the end sign included."""
+        """List all sentences of at most `longest` ids, the end sign included."""
         words = range(2, self.vocabulary)
         return [(*ids, EOS) for length in range(longest) for ids in product(words, repeat=length)]
 
@@ -86,7 +86,7 @@ def _random_row(vocabulary: int, evenness: float, seed: str) -> tuple[float, ...
 
 
 def step_by_hand(after: Mapping[tuple[int, ...], Mapping[int, float]], vocabulary: int) -> TableStep:
-    """A model of one sentence given by its probabilities after each beginning; after others it ends."""
+    """Make a model of one sentence from its probabilities after each beginning; after others it ends."""
 
     def log_probabilities(_: int, prefix: tuple[int, ...]) -> list[float]:
         probabilities = after.get(prefix, {EOS: 1.0})

@@ -26,7 +26,7 @@ from bundles import make_bundle, strip_checksums
 
 @pytest.fixture
 def saved(saved: Path) -> Path:
-    """One without checksums, so that a changed file reaches the checks behind them."""
+    """Save a bundle without checksums, so that a changed file reaches the checks behind them."""
     strip_checksums(saved)
     return saved
 

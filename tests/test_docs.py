@@ -40,7 +40,7 @@ PYTHON = [
 
 @pytest.fixture(scope="module")
 def workshop(demo: Demo) -> Path:
-    """A folder as the README supposes: the demo's model, and a few pairs in train.en, train.de, …"""
+    """Fill a folder as the README supposes: the demo's model, and a few pairs in train.en, train.de, …"""
     for part, pairs in {"train": 1_000, "valid": 10, "test": 10}.items():
         (demo.folder / f"{part}.en").write_text("".join(f"{part} {i} dogs run\n" for i in range(pairs)))
         (demo.folder / f"{part}.de").write_text("".join(f"{part} {i} Hunde rennen\n" for i in range(pairs)))

@@ -55,7 +55,7 @@ KINDS = ("urls", "emails", "placeholders", "emoji")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An untrained bundle from English into Italian, whose gibberish is always the same."""
+    """Save an untrained bundle from English into Italian, whose gibberish is always the same."""
     torch.manual_seed(5)
     tokenizer = Tokenizer.characters(LETTERS)
     sizes = ModelConfig(
@@ -261,7 +261,7 @@ SOME_TEXTS = [TEXTS[0], TEXTS[4], "Dr. Smith is 12.  \u00df\u00e9 reads", "SAVE 
 
 @pytest.fixture(scope="module")
 def learned(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same bundle, with an <unk>, and with what it would have learned of copies and capitals."""
+    """Save the same bundle, with an <unk>, and with what it would have learned of copies and capitals."""
     bundle = Bundle.load(folder)
     tokenizer = Tokenizer.characters(LETTERS, unknown=True)
     config = replace(bundle.config, vocab_size=len(tokenizer))
@@ -285,7 +285,7 @@ def test_the_table_has_every_setting_of_the_search(learned: Path) -> None:
 
 @pytest.fixture(scope="module")
 def splitting(learned: Path) -> dict[str, Any]:
-    """What every page of the bundle is told of sentences, which takes seconds to find out."""
+    """Return the rules about sentences for every page of the bundle, which take seconds to find out."""
     bundle = Bundle.load(learned)
     return page_rules.splitting_rules(bundle.source_tokenizer, bundle.languages, True)
 

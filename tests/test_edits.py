@@ -37,7 +37,7 @@ NEEDS_NO_OTHER_ENGINE = {"", "dropout"}  # there is none in eval mode
 
 
 def copy_package(folder: Path, edited: str) -> None:
-    """The package with a file of nn/ that is edited; all the rest are links, so that kernels are not compiled anew."""
+    """Copy the package with an edited file of nn/; all the rest are links, so that kernels are not compiled anew."""
     package = folder / "allyouneed"
     package.mkdir(parents=True)
     for part in HOUSE.iterdir():

@@ -82,7 +82,7 @@ def test_onnx_greedy(tmp_path: Path, kind: str, options: dict[str, Any]) -> None
 
 
 def free_port() -> int:
-    """A port that nobody uses; not one of those that Linux gives the sockets that Ray opens until its server starts."""
+    """Find a port that nobody uses; not one that Linux gives the sockets that Ray opens until its server starts."""
     for port in random.sample(range(20_000, 32_000), 100):
         with contextlib.suppress(ConfigError), listen("127.0.0.1", port):
             return port

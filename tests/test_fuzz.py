@@ -43,7 +43,7 @@ TRIES = int(os.environ.get("FUZZ", "0"))
 
 
 def tried(times: int) -> settings:
-    """A hypothesis profile: the same `times` cases at every call, or as many others as FUZZ says."""
+    """Make a hypothesis profile: the same `times` cases at every call, or as many others as FUZZ says."""
     return settings(
         max_examples=TRIES or times, derandomize=not TRIES, database=None, deadline=None,
         phases=set(Phase) - {Phase.explain}, suppress_health_check=list(HealthCheck),
@@ -104,7 +104,7 @@ VALUES = st.one_of(PLAIN, st.lists(PLAIN, max_size=3), st.dictionaries(WORDS, PL
 
 
 def fitting(kind: Any) -> st.SearchStrategy[Any]:
-    """Values of a setting's type, so that most runs begin."""
+    """Draw values of a setting's type, so that most runs begin."""
     if get_origin(kind) is Literal:
         return st.sampled_from(get_args(kind))
     if kind is float:
@@ -197,7 +197,7 @@ def test_a_run_of_any_recipe(changes: list[Any], tmp_path_factory: pytest.TempPa
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a bundle of two thousand numbers, and files of every kind that a command reads."""
+    """Make a folder with a bundle of two thousand numbers, and files of every kind that a command reads."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "pairs.tsv").write_text(PAIRS)
     (folder / "recipe.toml").write_bytes(tomli_w.dumps(tiny()).encode())
@@ -288,7 +288,7 @@ CHANGES = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40), BYTES), max_si
 
 
 def changed(content: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
-    """`content` with some bytes, each place a share of the whole, replaced by others."""
+    """Replace some bytes of `content`, each place given as a share of the whole, by others."""
     for position, length, new in changes:
         start = int(position * len(content))
         content = content[:start] + new + content[start + length :]

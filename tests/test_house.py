@@ -43,7 +43,7 @@ def rooms_imported_by(file: Path) -> set[str]:
 
 
 def wrong_imports(file: Path) -> set[str]:
-    """The rooms that a file may not import."""
+    """Return the rooms that a file imports but may not."""
     room, imported = find_room(file), rooms_imported_by(file)
     wrong = set() if room in {"apps", "__main__"} else imported & {"apps"}
     return wrong | (imported & {"fast", "native", "younger"} if room in PAPER else set())
@@ -98,7 +98,7 @@ def test_no_file_imports_itself() -> None:
 
 
 def long_functions(file: Path) -> set[str]:
-    """The functions that are longer than a reader can hold: with their docstrings 60 lines, 40 in commands."""
+    """Return the functions that are longer than a reader can hold: with their docstrings 60 lines, 40 in commands."""
     path = file.relative_to(HOUSE)
     if path.parts[0] == "native":  # kernels
         return set()
@@ -137,7 +137,7 @@ HEAVY = {"matplotlib", "numpy", "pydantic", "rich", "torch"}
 
 
 def heavy_imports(code: str, *arguments: object) -> set[str]:
-    """The slow libraries that a new process has imported after this code."""
+    """Return the slow libraries that a new process has imported after this code."""
     code = f"import sys\n{code}\nprint(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True
@@ -209,7 +209,7 @@ def test_no_two_scripts_of_one_page_have_a_function_of_one_name() -> None:
 
 
 def prose(pattern: str) -> list[str]:
-    """The words of a pattern that are no names, numbers, options or quoted, and so may be put better some day."""
+    """Return the words of a pattern that are not names, numbers, options or quoted: they may be put better some day."""
     text = re.sub(r"\\(\W)", r"\1", pattern)
     text = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", " ", text)
     words = [word.strip(",.;:!?()[]^$*+|") for word in text.split()]
@@ -217,13 +217,13 @@ def prose(pattern: str) -> list[str]:
 
 
 def constant_text(node: ast.expr) -> str:
-    """A string as it is written, with nothing for what an f-string puts in."""
+    """Return a string as it is written, with nothing for the values in an f-string."""
     values = node.values if isinstance(node, ast.JoinedStr) else [node]
     return "".join(str(one.value) for one in values if isinstance(one, ast.Constant))
 
 
 def parametrized(test: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
-    """The arguments of a test, each with every value that its decorators list."""
+    """Yield the arguments of a test, each with every value that its decorators list."""
     for decorator in test.decorator_list:
         match decorator:
             case ast.Call(func=ast.Attribute(attr="parametrize"), args=[names, ast.List(elts=rows)]):
@@ -234,7 +234,7 @@ def parametrized(test: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
 
 
 def wordy_matches(source: str) -> list[str]:
-    """What `match=` compares, or a test finds in standard error, with more than two words of prose."""
+    """Return patterns of `match=`, or of a search in standard error, with more than two words of prose."""
     patterns = list[ast.expr]()
     for test in ast.walk(ast.parse(source)):
         match test:

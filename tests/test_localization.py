@@ -88,7 +88,7 @@ def memory(rows: list[tuple[str, str]]) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the commands of the page ran, those that train with settings for a tiny model."""
+    """Run the commands of the page, with settings for a tiny model; return their folder."""
     folder = tmp_path_factory.mktemp("localization")
     (folder / "memory.tmx").write_text(memory(pairs(NOUNS)))
     project = pairs([("the project", "il progetto"), ("the page", "la pagina")])

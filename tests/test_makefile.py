@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A fresh checkout whose environment holds a Python that only notes down what it is asked for."""
+    """Make a fresh checkout whose environment holds a Python that only notes its arguments."""
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / ".venv/bin").mkdir(parents=True)
@@ -32,7 +32,7 @@ def set_python(checkout: Path, *, torch_works: bool) -> None:
 
 
 def make(checkout: Path, *words: str) -> tuple[int, list[str]]:
-    """Its exit code, and every package it asked pip for."""
+    """Run make; return its exit code, and every package it asked pip for."""
     result = subprocess.run(["make", *words], cwd=checkout, capture_output=True, check=False)
     calls = (checkout / "asked").read_text() if (checkout / "asked").exists() else ""
     (checkout / "asked").unlink(missing_ok=True)
@@ -50,7 +50,7 @@ def test_what_cannot_be_imported_is_not_installed_and_tried_again(checkout: Path
 
 
 def make_python(path: Path, *, is_new: bool) -> Path:
-    """A Python that says it is new enough, or not; as `-m venv .venv` it makes a new one."""
+    """Write a Python that says it is new enough, or not; as `-m venv .venv` it makes a new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         f"""#!/bin/sh

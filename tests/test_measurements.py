@@ -11,7 +11,7 @@ from docs_programs import DOCS, pages_of_the_docs, program
 
 @pytest.fixture(scope="module")
 def pages() -> ModuleType:
-    """docs/make/pages.py, which writes the tables."""
+    """Import docs/make/pages.py, which writes the tables."""
     return program("pages")
 
 

@@ -30,7 +30,7 @@ THEIRS = ["the cat is on the mat", "a dog"]
 
 
 def noisy(texts: list[str], share: float) -> list[str]:
-    """The texts with some of their words replaced."""
+    """Replace some words of the texts."""
     rng = random.Random(share)
     return [" ".join(word if rng.random() > share else "dog" for word in text.split()) for text in texts]
 

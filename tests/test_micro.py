@@ -27,7 +27,7 @@ def micro() -> Any:
 
 
 def same_model(micro: Any, model: Any) -> Transformer:
-    """The model of `nn/` with the same weights, in double precision."""
+    """Make the model of `nn/` with the same weights, in double precision."""
     size = len(micro.VOCABULARY)
     config = ModelConfig(
         vocab_size=size + 1,

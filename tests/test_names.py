@@ -36,7 +36,7 @@ NOT_COMMANDS = {"reads", "runs"}  # "this version of allyouneed reads"
 
 
 def wrong_commands(text: str) -> Iterator[str]:
-    """The commands in a text that do not exist, and the options that their commands do not have."""
+    """Yield the commands in a text that do not exist, and the options that their commands do not have."""
     for name, rest in PROPOSAL.findall(text):
         if name.split()[0] not in GROUP.commands:
             yield from [] if name in NOT_COMMANDS else [name]
@@ -54,7 +54,7 @@ def wrong_commands(text: str) -> Iterator[str]:
 
 @cache
 def known_options() -> set[str]:
-    """The options of every command, and of the programs beside the package."""
+    """Return the options of every command, and of the programs outside the package."""
     commands = [inner for one in GROUP.commands.values() for inner in (one, *getattr(one, "commands", {}).values())]
     sources = (file.read_text(encoding="utf-8") for file in PROGRAMS)
     written = {word for source in sources for word in re.findall(r"[\"'](--[a-z][a-z-]+)[\"']", source)}
@@ -62,14 +62,14 @@ def known_options() -> set[str]:
 
 
 def wrong_options(text: str) -> Iterator[str]:
-    """The options in a text that no program has."""
+    """Yield the options in a text that no program has."""
     for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
         if option not in known_options() | OF_OTHERS:
             yield option
 
 
 def wrong_settings(text: str) -> Iterator[str]:
-    """Settings such as train.steps that their section does not have; where code is named, an attribute will do."""
+    """Yield settings such as train.steps that their section does not have; in code an attribute will do."""
     for section, key in re.findall(r"(?<![\w./-])(data|model|train|decode|clean)\.([a-z]\w*)\b(?![\w(/.-])", text):
         if key not in {one.name for one in fields(SECTIONS[section])} | ENDINGS | known_names("docs"):
             yield f"{section}.{key}"
@@ -77,7 +77,7 @@ def wrong_settings(text: str) -> Iterator[str]:
 
 @cache
 def known_names(*others: str) -> set[str]:
-    """Whatever the package and other folders call by a name: functions, classes, attributes, modules, keys."""
+    """Return whatever the package and other folders call by a name: functions, classes, attributes, modules, keys."""
     names = {part for file in HOUSE.rglob("*") for part in (file.stem, file.suffix[1:])}
     folders = (HOUSE, *(ROOT / folder for folder in others))
     for file in (file for folder in folders for file in folder.rglob("*.py")):
@@ -102,7 +102,7 @@ def known_names(*others: str) -> set[str]:
 
 
 def wrong_names(text: str) -> Iterator[str]:
-    """Names in backticks, of several words or with brackets, that nothing has."""
+    """Yield names in backticks, of several words or with brackets, that nothing has."""
     prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     for code in re.findall(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:\([^`\n]*\))?)`", prose):
         name = code.partition("(")[0]
@@ -115,7 +115,7 @@ def wrong_names(text: str) -> Iterator[str]:
 
 @cache
 def known_files() -> list[str]:
-    """The files of the package, its docs, tests, examples and benchmarks, each after a slash."""
+    """List the files of the package, its docs, tests, examples and benchmarks, each after a slash."""
     folders = ("src", "docs", "tests", "examples", "benchmarks", "deploy")
     return [f"/{file.relative_to(ROOT)}" for folder in folders for file in (ROOT / folder).rglob("*.*")] + [
         f"/{file.name}" for file in ROOT.glob("*.*")
@@ -123,7 +123,7 @@ def known_files() -> list[str]:
 
 
 def wrong_files(text: str) -> Iterator[str]:
-    """Files of code, recipes and pages that are named by the end of their path, and do not exist."""
+    """Yield files of code, recipes and pages that are named by the end of their path, and do not exist."""
     text = re.sub(r"^```py\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     for name in re.findall(r"(?<![\w/.-])((?:[a-z_]+/)*[a-z_]+\.(?:py|toml|md|c|h|js))\b", text):
         is_of_a_reader = name.startswith("runs/") or name.rpartition("/")[2] in FILES_OF_A_READER

@@ -42,7 +42,7 @@ def gpu() -> Iterator[PretendedGPU]:
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of rows of each step of a search."""
+    """Collect the number of rows of each step of a search."""
     made: list[int] = []
     step = DefinitionStep.__call__
 

@@ -18,7 +18,7 @@ ADDRESS = "https://example.org/me/allyouneed"
 
 @pytest.fixture
 def hook(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """hatch_build.py, which Hatchling imports when it builds a wheel; here without Hatchling."""
+    """Import hatch_build.py, as Hatchling does when it builds a wheel; here without Hatchling."""
     plugin = SimpleNamespace(MetadataHookInterface=object, BuildHookInterface=list)
     for part in ("metadata.plugin", "builders.hooks.plugin"):
         monkeypatch.setitem(sys.modules, f"hatchling.{part}.interface", plugin)
@@ -115,7 +115,7 @@ class Display:
 
 
 def wheel_data(hook: ModuleType, root: Path, native: dict[str, Any], display: Display) -> dict[str, Any]:
-    """What the hook tells Hatchling of a wheel."""
+    """Return what the hook tells Hatchling of a wheel."""
     build = hook.EngineHook()
     build.root, build.target_name, build.app, build._native = str(root), "wheel", display, lambda: native
     data: dict[str, Any] = {"artifacts": [], "force_include": {}, "dependencies": build.dependencies()}

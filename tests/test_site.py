@@ -38,7 +38,7 @@ class Part:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built without a warning, such as that a link leads to no heading."""
+    """Build the site, without a warning, such as about a link that leads to no heading."""
     folder = tmp_path_factory.mktemp("site")
     folders = map(str, (tmp_path_factory.mktemp("trees"), DOCS, folder))
     command = [sys.executable, "-m", "sphinx", "-qW", "--keep-going", "-d", *folders]

@@ -75,7 +75,7 @@ def test_a_drawing_cuts_no_text_no_arrow_ends_in_the_air_and_none_goes_through_a
 
 
 def is_near(point: tuple[float, float], box: tuple[float, float, float, float], distance: float) -> bool:
-    """Whether a point is in a box that is larger by `distance` on all sides."""
+    """Return True if a point is in a box that is larger by `distance` on all sides."""
     left, top, right, bottom = box
     return left - distance < point[0] < right + distance and top - distance < point[1] < bottom + distance
 

@@ -28,7 +28,7 @@ def options_of(command: Any) -> set[str]:
 
 
 def strings(file: Path) -> Iterator[str]:
-    """The strings of a program, with X for what is put into them."""
+    """Yield the strings of a program, with X for inserted values."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):

@@ -7,26 +7,26 @@ from allyouneed.apps.documents import Document, DocumentOptions, UnitTranslation
 
 
 def identity(document: Document) -> bytes:
-    """The document with every unit translated as it is, its tags where they were."""
+    """Write the document with every unit translated as it is, its tags where they were."""
     return document.write(
         [UnitTranslation(unit.text, unit.marks) if unit.translation is None else None for unit in document.units]
     )
 
 
 def untouched(document: Document) -> bytes:
-    """The document with no unit translated."""
+    """Write the document with no unit translated."""
     return document.write([None] * len(document.units))
 
 
 def texts(document: Document) -> list[str]:
-    """The texts of the units that have no translation."""
+    """List the texts of the units that have no translation."""
     return [unit.text for unit in document.units if unit.translation is None]
 
 
 def answer(
     document: Document, answers: Mapping[str, str] | Callable[[str], str], reasons: Mapping[str, str] | None = None
 ) -> bytes:
-    """The document with the answer to each text; tags stay at the ends, and a unit may get a reason to look at it."""
+    """Write the document with the answer to each text; tags stay at the ends, and a unit may get a reason."""
     look = answers if callable(answers) else answers.__getitem__
     translations: list[UnitTranslation | None] = []
     for unit in document.units:
@@ -41,6 +41,6 @@ def answer(
 
 
 def read(kind: str, content: str | bytes, **options: object) -> Document:
-    """A document, UTF-8 unless bytes say otherwise."""
+    """Read a document, UTF-8 unless bytes say otherwise."""
     data = content.encode() if isinstance(content, str) else content
     return read_document(data, kind, replace(DocumentOptions(), **options), name="file")  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ TEXTS = ["abc", "", "j", "ijabcdefg", "ab", "abcdefghij", ""]
 
 
 def loud(bundle: Bundle, letter: str, *, logit: float = 12.0) -> None:
-    """A model that says one letter and nothing else, whatever it reads; other tokens have a logit of 0."""
+    """Make a model say only one letter, whatever it reads; other tokens have a logit of 0."""
     model = bundle.model
     with torch.no_grad():
         model.target_embedding.table.zero_()
@@ -27,12 +27,12 @@ def loud(bundle: Bundle, letter: str, *, logit: float = 12.0) -> None:
 
 
 def without_copies(bundle: Bundle) -> Bundle:
-    """The same, as if its training pairs had never copied a placeholder, an address or an emoji."""
+    """Return the same, as if its training pairs had never copied a placeholder, an address or an emoji."""
     return replace(bundle, copy_statistics=CopyStatistics(inside={kind: CopyCount(seen=100) for kind in SPANS}))
 
 
 def spaced(**decode: Any) -> Translator:
-    """Untrained, with a vocabulary of ten letters and the blank."""
+    """Make an untrained translator with a vocabulary of ten letters and the blank."""
     tokenizer = Tokenizer.characters("abcdefghij ")
     config = ModelConfig(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,

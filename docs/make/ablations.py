@@ -131,9 +131,9 @@ VARIANTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], list[str]]]
 
 
 def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
-    """The share of exact translations, in %.
+    """Return the share of exact translations, in %.
 
-    By the plain model: another engine has sums of its own, which nothing here replaces.
+    The plain model translates: another engine has sums of its own, which nothing here replaces.
     """
     model, tokenizer = bundle.model, bundle.source_tokenizer
     result = greedy_search(

@@ -28,7 +28,7 @@ SECOND = {"Ma": {"y": 0.5, "rch": 0.5}, "J": {"anuary": 0.9, "une": 0.1}}
 
 @torch.inference_mode()
 def embedded() -> Tensor:
-    """√d_model · E[id] for each character, (3, 4)."""
+    """Return √d_model · E[id] for each character, (3, 4)."""
     embedding = Embedding(vocab_size=3, d_model=4)
     embedding.table.copy_(TABLE)
     vectors: Tensor = embedding(torch.tensor([[0, 1, 2]]))[0]
@@ -36,36 +36,36 @@ def embedded() -> Tensor:
 
 
 def with_positions() -> Tensor:
-    """What enters the first block, (3, 4)."""
+    """Return the input of the first block, (3, 4)."""
     return embedded() + sinusoids(3, 4)
 
 
 def attended(heads: int = 1, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The weights (heads, 3, 3) and the output (3, 4) of self-attention whose four matrices are the identity."""
+    """Return the weights (heads, 3, 3) and the output (3, 4) of self-attention whose four matrices are the identity."""
     split = with_positions().view(1, 3, heads, 4 // heads).transpose(1, 2)
     weights = attention_weights(split, split, mask)
     return weights[0], (weights @ split).transpose(1, 2).flatten(2)[0]
 
 
 def looking_for_the_dash() -> tuple[Tensor, Tensor]:
-    """The queries (3, 4) of a learned W_Q, and their weights (3, 3); keys and values stay what they were."""
+    """Return the queries (3, 4) of a learned W_Q, and their weights (3, 3); keys and values stay what they were."""
     queries = with_positions() @ QUERY
     return queries, attention_weights(queries[None, None], with_positions()[None, None])[0, 0]
 
 
 def residual_sum() -> Tensor:
-    """The sum x + Attention(x), (3, 4)."""
+    """Return the sum x + Attention(x), (3, 4)."""
     return with_positions() + attended()[1]
 
 
 def normalized() -> Tensor:
-    """Its layer normalization with gain 1 and bias 0, (3, 4)."""
+    """Return its layer normalization with gain 1 and bias 0, (3, 4)."""
     return torch.nn.functional.layer_norm(residual_sum(), (4,))
 
 
 @torch.inference_mode()
 def fed_forward() -> tuple[Tensor, Tensor, Tensor]:
-    """xW₁ (3, 6), what the ReLU leaves of it, and the output (3, 4)."""
+    """Return xW₁ (3, 6), the same after the ReLU, and the output (3, 4)."""
     network = FeedForward(d_model=4, d_ff=6)
     for linear, weight in ((network.inner, INNER), (network.outer, OUTER)):
         linear.weight.copy_(weight.T)
@@ -75,12 +75,12 @@ def fed_forward() -> tuple[Tensor, Tensor, Tensor]:
 
 
 def letter_logits() -> Tensor:
-    """The logits of the four letters, (4,)."""
+    """Return the logits of the four letters, (4,)."""
     return LETTER_TABLE @ DECODED
 
 
 def draw_embedding() -> Drawing:
-    """A row of the table for each character, times √d_model."""
+    """Draw a row of the table for each character, times √d_model."""
     picture = Drawing(620, 130, "Each character takes its row of the table, and the row is multiplied by two")
     right, middle = picture.numbers(60, 36, TABLE.tolist(), names=DATE, title="table E", colour=PURPLE, digits=1)
     picture.arrow((right + 12, middle), (right + 118, middle), label="× √4 = 2")
@@ -89,7 +89,7 @@ def draw_embedding() -> Drawing:
 
 
 def draw_position() -> Drawing:
-    """Embedding + encoding of the position = what enters the encoder."""
+    """Draw embedding + encoding of the position = the input of the encoder."""
     picture = Drawing(740, 130, "The embedding plus the encoding of the position is what enters the encoder")
     right, middle = picture.numbers(40, 36, embedded().tolist(), names=DATE, title="embedding", digits=1)
     picture.text(right + 20, middle, "+", bold=True)
@@ -101,7 +101,7 @@ def draw_position() -> Drawing:
 
 
 def draw_attention() -> Drawing:
-    """Equation 1 for one query, from left to right."""
+    """Draw equation 1 for one query, from left to right."""
     x, (weights, output) = with_positions(), attended()
     scores = x @ x[2]
     picture = Drawing(
@@ -121,7 +121,7 @@ def draw_attention() -> Drawing:
 
 
 def draw_learned_query() -> Drawing:
-    """The same query through the identity, and through a W_Q that looks for the dash."""
+    """Draw the same query through the identity, and through a W_Q that looks for the dash."""
     x, (queries, weights) = with_positions(), looking_for_the_dash()
     picture = Drawing(660, 254, "Through the identity the 5 attends to itself; through a learned map to the dash")
     for index, (name, query, row) in enumerate(
@@ -140,7 +140,7 @@ def draw_learned_query() -> Drawing:
 
 
 def draw_heads() -> Drawing:
-    """Two heads, each with half of the dimensions."""
+    """Draw two heads, each with half of the dimensions."""
     x, (weights, output) = with_positions(), attended(heads=2)
     picture = Drawing(
         700, 272, "Two heads of two dimensions each attend on their own; their outputs are put side by side"
@@ -164,7 +164,7 @@ def draw_heads() -> Drawing:
 
 
 def draw_masks() -> Drawing:
-    """Scores, the same with the later ones masked, and the weights."""
+    """Draw scores, the same with later positions masked, and the weights."""
     x = with_positions()
     scores = x @ x.T / 2
     allowed = causal_mask(3)
@@ -182,7 +182,7 @@ def draw_masks() -> Drawing:
 
 
 def draw_feed_forward() -> Drawing:
-    """One vector: wider, negative numbers set to zero, narrow again."""
+    """Draw one vector: wider, negative numbers set to zero, narrow again."""
     inner, active, output = (tensor[2].tolist() for tensor in fed_forward())
     picture = Drawing(
         420, 272, "One vector becomes wider, its negative numbers become zero, and it becomes narrow again"
@@ -202,7 +202,7 @@ def draw_feed_forward() -> Drawing:
 
 
 def draw_add_and_norm() -> Drawing:
-    """One vector: added, centred, divided by its standard deviation."""
+    """Draw one vector: added, centred, divided by its standard deviation."""
     x, update, total = with_positions()[2], attended()[1][2], residual_sum()[2]
     mean, variance = total.mean(), total.var(unbiased=False)
     picture = Drawing(
@@ -223,7 +223,7 @@ def draw_add_and_norm() -> Drawing:
 
 
 def draw_stream() -> Drawing:
-    """The residual streams of encoder and decoder: every sublayer reads one and writes to it."""
+    """Draw the residual streams of encoder and decoder: every sublayer reads a stream and writes to it."""
     picture = Drawing(660, 400, "The residual streams of the encoder and the decoder")
     streams = {  # where each begins and ends, its sublayers, and the side on which they are
         150: ("source", ["self-attention", "feed-forward"], "memory", 1),
@@ -249,7 +249,7 @@ def draw_stream() -> Drawing:
 
 
 def draw_projection() -> Drawing:
-    """The dot product with each row of the table, then softmax."""
+    """Draw the dot product with each row of the table, then softmax."""
     logits = letter_logits()
     picture = Drawing(
         560, 210, "The decoder's vector times each row of the table gives logits; softmax gives probabilities"
@@ -267,14 +267,14 @@ def draw_projection() -> Drawing:
 
 
 def smoothed_target() -> Tensor:
-    """The target of the letter J, smoothed, (4,)."""
+    """Return the target of the letter J, smoothed, (4,)."""
     target = torch.full((4,), SMOOTHING / 4)
     target[0] += 1 - SMOOTHING
     return target
 
 
 def draw_learning() -> Drawing:
-    """The cross-entropy of the probabilities with the smoothed target."""
+    """Draw the cross-entropy of the probabilities with the smoothed target."""
     target, log_probabilities = smoothed_target(), letter_logits().log_softmax(0)
     terms = -target * log_probabilities
     picture = Drawing(560, 190, "The loss is the sum of the target times minus the log-probability")
@@ -295,7 +295,7 @@ def draw_learning() -> Drawing:
 
 
 def draw_decoding() -> Drawing:
-    """Greedy search takes the better first piece and misses the better whole."""
+    """Draw how greedy search takes the better first piece and misses the better whole."""
     picture = Drawing(620, 240, "The better first piece does not begin the more probable month")
     picture.box(20, 104, 70, 30, "start")
     best = max(p * q for piece, p in FIRST.items() for q in SECOND[piece].values())

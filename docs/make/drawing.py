@@ -30,7 +30,7 @@ class Drawing:
     def box(
         self, x: float, y: float, width: float, height: float, text: str = "", *, colour: str = "", strong: bool = False
     ) -> None:
-        """A rectangle with one or more lines of text in its middle; a `strong` one stands out."""
+        """Draw a rectangle with one or more lines of text in its middle; a `strong` one is emphasized."""
         self.boxes.append((x, y, x + width, y + height))
         fill = f'fill="{colour}" fill-opacity="{0.55 if strong else 0.16}"' if colour else 'fill="none"'
         line = f'stroke="currentColor" stroke-width="{2.5 if strong else 1}"'
@@ -42,7 +42,7 @@ class Drawing:
     def text(
         self, x: float, y: float, text: str, *, anchor: str = "middle", style: str = "", bold: bool = False
     ) -> None:
-        """Text whose vertical middle is at y."""
+        """Write text whose vertical middle is at y."""
         width = (8 if style == "code" or bold else 7) * len(text)
         left = x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
         self.texts.append((left, y - 6, left + width, y + 6))
@@ -53,7 +53,7 @@ class Drawing:
         )
 
     def arrow(self, *points: tuple[float, float], label: str = "") -> None:
-        """A line through the points with a head at its end; the label stands above the middle of a horizontal one."""
+        """Draw a line through the points with a head at its end, and a label above the middle of a horizontal line."""
         self.lines.append(points)
         path = "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
         self._parts.append(f'<path d="{path}" fill="none" stroke="currentColor" marker-end="url(#head)"/>')
@@ -73,7 +73,7 @@ class Drawing:
         strong_rows: Sequence[int] = (),
         digits: int = 2,
     ) -> tuple[float, float]:
-        """A matrix with names of its rows and a title. Returns the x of its right side and the y of its middle."""
+        """Draw a matrix with names of its rows and a title. Returns the x of its right side and the y of its middle."""
         width = CELL_WIDTH * len(rows[0])
         if title:
             self.text(x + width / 2, y - 12, title, style="small")
@@ -89,17 +89,17 @@ class Drawing:
         return x + width, y + CELL_HEIGHT * len(rows) / 2
 
     def open_link(self, target: str, name: str) -> None:
-        """What is drawn from here to `close_link` leads to a page; by Tab the first box of several is reached."""
+        """Link everything drawn from here to `close_link` to a page; Tab reaches the first of several boxes."""
         repeated = any(part.startswith(f'<a href="{escape(target)}"') for part in self._parts)
         tab = ' tabindex="-1"' if repeated else ""
         self._parts.append(f'<a href="{escape(target)}" aria-label="{escape(name)}"{tab}>')
 
     def close_link(self) -> None:
-        """See `open_link`."""
+        """Close a link; see `open_link`."""
         self._parts.append("</a>")
 
     def svg(self) -> str:
-        """The whole picture."""
+        """Return the whole picture."""
         size = f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}"'
         body = "\n".join(self._parts)
         role = "group" if any(part.startswith("<a ") for part in self._parts) else "img"  # an image hides its links

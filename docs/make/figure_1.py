@@ -32,7 +32,7 @@ WIDTH, LEFT, RIGHT = 170, 54, 304  # of a box; where the encoder's and the decod
 
 
 def figure_1(here: str = "") -> Drawing:
-    """The map, with the boxes of the page `here` emphasised."""
+    """Draw the map, with the boxes of the page `here` emphasized."""
     title = "Figure 1 of the paper: the Transformer"
     picture = Drawing(520, 640, f"{title}. You are at: {PAGES[here]}" if here else title)
 
@@ -42,7 +42,7 @@ def figure_1(here: str = "") -> Drawing:
         picture.close_link()
 
     def attention(x: float, y: float, *, masked: bool) -> None:
-        """A box of three pages: many heads, in it one attention, and on it the mask."""
+        """Draw a box of three pages: many heads, in it one attention, and on it the mask."""
         picture.open_link("4-heads.html", PAGES["4-heads"])
         picture.box(x, y, WIDTH, 56, colour=COLOURS["4-heads"], strong=here == "4-heads")
         picture.text(x + (112 if masked else WIDTH / 2), y + 15, "multi-head", bold=here == "4-heads")
@@ -52,7 +52,7 @@ def figure_1(here: str = "") -> Drawing:
             box("5-masks", x + 6, y + 3, "masked", width=62, height=20)
 
     def sublayer(x: float, y: float, height: float) -> None:
-        """The arrow into a sublayer at y, the one on to its norm, and the residual connection around it."""
+        """Draw the arrow into a sublayer at y, the arrow on to its norm, and the residual connection around it."""
         middle, side = x + WIDTH / 2, x - 9
         picture.arrow((middle, y + height + 22), (middle, y + height))
         picture.arrow((middle, y), (middle, y - 14))

@@ -78,7 +78,7 @@ def shoot(name: str) -> dict[str, Any]:
 
 
 def film_texts(filmed: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The films of all dates, as web/film.js takes them: in each frame only what differs from the one before."""
+    """Return the films of all dates, as web/film.js takes them: in each frame only the changes since the last."""
     return [
         {
             "text": text,
@@ -95,13 +95,13 @@ def of_a_date(frames: Sequence[Mapping[str, Any]], index: int) -> list[dict[str,
 
 
 def site_script(filmed: Mapping[str, Any]) -> str:
-    """What the site runs after the component's own script."""
+    """Return the script that the site runs after the component's own."""
     texts = json.dumps(film_texts(filmed), ensure_ascii=False, separators=(",", ":"))
     return f"showFilm(document.querySelector('.film'), {texts});\n"
 
 
 def picture(filmed: Mapping[str, Any]) -> str:
-    """Some frames of the first date as a moving picture: the whole model, and the one without positions."""
+    """Draw some frames of the first date as a moving picture: the whole model, and the model without positions."""
     names = ("as in the paper", "without positions")
     films = [of_a_date(filmed[name]["frames"], 0) for name in names]
     moments = [0, 5, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, len(films[0]) - 1]
@@ -147,7 +147,7 @@ def _letter(piece: str) -> str:
 
 
 def _png(weights: str, rows: int, columns: int) -> str:
-    """Bytes of weights as the URL of a picture with a pixel each, the stronger the bluer."""
+    """Write bytes of weights as the URL of a picture with a pixel each, the stronger the bluer."""
     alpha = Image.frombytes("L", (columns, rows), b64decode(weights))
     pixels, packed = Image.new("RGBA", alpha.size, BLUE), BytesIO()
     pixels.putalpha(alpha)

@@ -22,7 +22,7 @@ SITE = HERE.parent / "site"
 
 
 def markup(name: str) -> str:
-    """The HTML of the part `name` of a page: "film", "live" or "closely"."""
+    """Return the HTML of the part `name` of a page: "film", "live" or "closely"."""
     component = explanation_markup().replace("explanation", f"explanation {name}", 1)
     if name == "film":
         return '<div class="look film"></div>'
@@ -33,18 +33,18 @@ def markup(name: str) -> str:
 
 
 def scripts(name: str) -> list[str]:
-    """The files of `docs/site` that a part needs, in their order."""
+    """List the files of `docs/site` that a part needs, in their order."""
     return ["components.js", *(["film.js"] if name == "film" else ["model.js", f"{name}.js"])]
 
 
 def model_script() -> str:
-    """The script of the model, as a global `translator`."""
+    """Return the script of the model, as a global `translator`."""
     model = web_model(Bundle.load(DATE_MODEL), "int8")
     return f'{web_library()}\nglobalThis.translator = new Translator({model.bundle}, "{model.weights}");\n'
 
 
 def style() -> str:
-    """The style of all parts."""
+    """Return the style of all parts."""
     return explanation_style() + (HERE / "live.css").read_text(encoding="utf-8")
 
 
@@ -59,7 +59,7 @@ def write_site() -> None:
 
 
 def whole_page(name: str) -> str:
-    """A part as a page of its own, for tests."""
+    """Make a part a page of its own, for tests."""
     parts = {"components.js": site_script(), "model.js": model_script()}
     code = "".join(
         f"<script>{parts.get(file) or (HERE / file).read_text(encoding='utf-8')}</script>" for file in scripts(name)

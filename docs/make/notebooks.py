@@ -36,7 +36,7 @@ if not Path("runs/dates").exists():
 
 
 def notebook(name: str, page: str, url: str = "") -> str:
-    """The notebook of a page, as JSON; `url` is the address of the repository."""
+    """Make the notebook of a page, as JSON; `url` is the address of the repository."""
     badge = colab_address(name, url)
     introduction = _INTRODUCTION.format(name=name)
     if badge:
@@ -57,7 +57,7 @@ def notebook(name: str, page: str, url: str = "") -> str:
 
 
 def colab_address(name: str, url: str) -> str:
-    """Where Colab opens the notebook of a repository on GitHub; empty for another."""
+    """Return where Colab opens the notebook of a repository on GitHub; empty for another."""
     host, _, repository = url.rstrip("/").partition("github.com/")
     if host != "https://":
         return ""
@@ -91,7 +91,7 @@ def _for_notebook(page: str) -> str:
 
 
 def pages() -> dict[str, str]:
-    """The names and texts of the pages that link to their notebook."""
+    """Return the names and texts of the pages that link to their notebook."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(WALK.glob("*.md"))}
     return {name: text for name, text in texts.items() if f"(../notebooks/{name}.ipynb)" in text}
 

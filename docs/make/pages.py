@@ -28,7 +28,7 @@ _NOTE = re.compile(r"^\d+\. (?:`` (.+?) ``|`(.+?)`)", re.MULTILINE)
 
 
 def ablations() -> Iterator[str]:
-    """Dates right after some updates, with one part left out."""
+    """Yield dates right after some updates, with one part left out."""
     updates = (200, 400, 600, 800)
     yield f"| variant: dates that are right, in %, after so many updates | {' | '.join(map(str, updates))} |"
     yield "|---|" + "---:|" * len(updates)
@@ -38,7 +38,7 @@ def ablations() -> Iterator[str]:
 
 
 def tasks() -> Iterator[str]:
-    """Every task in a line."""
+    """Yield every task in a line."""
     yield "| task | right, of 2,000 unseen pairs | processor time of training |"
     yield "|---|---:|---:|"
     for name in TASKS:
@@ -49,7 +49,7 @@ def tasks() -> Iterator[str]:
 
 
 def one_task(name: str) -> Iterator[str]:
-    """One task with each of its seeds."""
+    """Yield one task with each of its seeds."""
     about = record("tasks")[name]
     yield "| command | right, of 2,000 unseen pairs | processor time |"
     yield "|---|---:|---:|"
@@ -60,7 +60,7 @@ def one_task(name: str) -> Iterator[str]:
 
 
 def table_3() -> Iterator[str]:
-    """Our count beside the printed one."""
+    """Yield our count next to the printed one."""
     yield "| row | our parameters | printed | vocabulary that fits | MFLOPs a token |"
     yield "|---|---:|---:|---:|---:|"
     for row in ROWS:
@@ -93,7 +93,7 @@ EXPORTED_SETTINGS: tuple[dict[str, dict[str, Any]], ...] = (  # of models: alter
 
 
 def exports() -> Iterator[str]:
-    """Which format can express which settings of a model."""
+    """Yield which format can express which settings of a model."""
     yield f"| setting | {' | '.join(f'`{name}`' for name in exportable(ModelConfig()))} |"
     yield "|---|" + "---|" * len(exportable(ModelConfig()))
     for values in EXPORTED_SETTINGS:
@@ -104,12 +104,12 @@ def exports() -> Iterator[str]:
 
 
 def trained_table_3() -> Iterator[str]:
-    """What `allyouneed paper --ablate` left, as it is."""
+    """Yield the table that `allyouneed paper --ablate` left, as it is."""
     yield from (HERE / "table-3.md").read_text(encoding="utf-8").splitlines()
 
 
 def results() -> Iterator[str]:
-    """The results of the README."""
+    """Yield the results of the README."""
     lines = (HERE.parent.parent / "README.md").read_text(encoding="utf-8").splitlines()
     start = next(index for index, line in enumerate(lines) if line.startswith("| task | parameters"))
     yield from takewhile(lambda line: line.startswith("|"), lines[start:])
@@ -127,13 +127,13 @@ TABLES |= {f"task {name}": partial(one_task, name) for name in TASKS}
 
 
 def record(name: str) -> dict[str, Any]:
-    """What was measured."""
+    """Read the measurements."""
     measured: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text(encoding="utf-8"))
     return measured
 
 
 def filled(page: str) -> str:
-    """A page with its tables as the records have them, and our files as they are."""
+    """Fill a page with the tables of the records, and our files as they are."""
 
     def table(marker: re.Match[str]) -> str:
         return marker[1] + "\n".join(TABLES[marker[2]]()) + "\n" + marker[3]
@@ -158,7 +158,7 @@ def source_code(name: str, part: str | None = None) -> str:
 
 
 def numbered(code: str, notes: Sequence[str]) -> str:
-    """Code in which the first line that contains a note's code gets the number of the note."""
+    """Write the number of a note at the end of the first line of code that contains the note's code."""
     lines = code.splitlines()
     for number, about in zip(CIRCLED, notes, strict=False):
         line = next((index for index, line in enumerate(lines) if about in line), None)

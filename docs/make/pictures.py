@@ -40,7 +40,7 @@ PICTURES = HERE.parent / "pictures"
 
 
 def one_look(trace: Trace) -> Figure:
-    """Equation 1 for one place: what it finds everywhere, and what softmax makes of it."""
+    """Draw equation 1 for one place: its scores for every key, and the softmax of them."""
     weights = attentions(trace)["decoder.layers.1.cross_attention"]
     row = trace.decoder_targets.index("5")  # the day
     figure = new_figure(7.5, 2.6)
@@ -58,7 +58,7 @@ def one_look(trace: Trace) -> Figure:
 
 
 def hidden_units(trace: Trace) -> Figure:
-    """The units of one feed-forward network: most are silent, each fires for some letters."""
+    """Draw the units of one feed-forward network: most are silent, each fires for some letters."""
     hidden = trace.recording["encoder.layers.0.feed_forward.hidden"][:, :96]
     figure = new_figure(8.5, 2.8)
     axes = figure.subplots()
@@ -71,7 +71,7 @@ def hidden_units(trace: Trace) -> Figure:
 
 
 def normalized(trace: Trace) -> Figure:
-    """One vector before and after layer normalization: the same shape, mean 0 and variance 1."""
+    """Draw one vector before and after layer normalization: the same shape, mean 0 and variance 1."""
     before = trace.recording["source.sum"][1] + trace.recording["encoder.layers.0.attention.output"][1]
     after = (before - before.mean()) / before.var(unbiased=False).sqrt()
     figure = new_figure(8.5, 2.8)
@@ -85,7 +85,7 @@ def normalized(trace: Trace) -> Figure:
 
 
 def logits(trace: Trace) -> Figure:
-    """The probabilities that the projection gives at every position, of the most probable characters."""
+    """Draw the probabilities that the projection gives at every position, of the most probable characters."""
     probabilities = trace.recording["logits"].softmax(-1)
     likely = sorted({int(i) for i in probabilities.topk(2).indices.flatten()})
     figure = new_figure(8.5, 4.0)
@@ -99,7 +99,7 @@ def logits(trace: Trace) -> Figure:
 
 
 def smoothing() -> Figure:
-    """The target of one place, plain and smoothed (§5.4)."""
+    """Draw the target of one place, plain and smoothed (§5.4)."""
     figure = new_figure(6, 2.6)
     axes = figure.subplots()
     plain, smooth = torch.zeros(10), torch.full((10,), 0.1 / 10)
@@ -112,7 +112,7 @@ def smoothing() -> Figure:
 
 
 def curves(names: list[str]) -> Figure:
-    """How the date task is learned with one part left out, beside the whole model."""
+    """Draw how the date task is learned with one part left out, next to the whole model."""
     measured = json.loads((HERE / "ablations.json").read_text())
     figure = new_figure(8.5, 3.0)
     exact, loss = figure.subplots(1, 2)
@@ -141,7 +141,7 @@ CURVES = {
 
 
 def build_attention(name: str, *, rows: str, columns: str) -> Callable[[Trace], Figure]:
-    """Draws one attention; `rows` and `columns` name the pieces that label it."""
+    """Make a function that draws one attention; `rows` and `columns` name the pieces that label it."""
     return lambda trace: attention_figure(
         attentions(trace)[name], source=getattr(trace, columns), target=getattr(trace, rows)
     )
@@ -167,7 +167,7 @@ BY_HAND: dict[str, Callable[[], Drawing]] = DRAWINGS | STORY | {"map": figure_1}
 
 
 def of_a_model(translator: Translator) -> dict[str, Figure]:
-    """The pictures of one date in a model."""
+    """Draw the pictures of one date in a model."""
     trace, beam = trace_translation(translator.using(beam=1), TEXT), trace_translation(translator.using(beam=4), TEXT)
     return {name: draw(beam if name == "tree" else trace) for name, draw in OF_A_MODEL.items()}
 

@@ -52,7 +52,7 @@ API: dict[str, tuple[str, ...]] = {  # a name without a dot is one of `allyounee
 
 
 def commands() -> Iterator[str]:
-    """Each command with its usage and a table of its arguments and options."""
+    """Yield each command with its usage and a table of its arguments and options."""
     yield "# Commands\n"
     yield "What `allyouneed COMMAND --help` prints, without its examples. Every command has `--debug`, which prints the"
     yield "traceback of an error; `allyouneed --version` prints the version.\n"
@@ -80,7 +80,7 @@ def _describe(group: Any, parent: Any) -> Iterator[str]:
 
 
 def settings() -> Iterator[str]:
-    """Every setting of a recipe, a table for each section."""
+    """Yield every setting of a recipe, a table for each section."""
     yield "# Settings\n"
     yield "What `allyouneed config` prints. A setting that a recipe leaves out has its default, which is the paper's"
     yield "value where the paper has one. Lengths of outputs are in tokens and count the end token.\n"
@@ -94,7 +94,7 @@ def settings() -> Iterator[str]:
 
 
 def api() -> Iterator[str]:
-    """The public names, of which Sphinx takes the docstrings."""
+    """Yield the public names; Sphinx takes their docstrings."""
     yield "# Python API\n"
     yield "Most names are imported from `allyouneed` itself, those of the model from `allyouneed.nn`, the searches from"
     yield "`allyouneed.decode`.\n"
@@ -112,7 +112,7 @@ def _directive(name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Help with the escapes of Markdown."""
+    """Escape the signs of Markdown in help."""
     return re.sub(r"(?=[*<])", r"\\", text)
 
 
@@ -121,7 +121,7 @@ def _cell(text: str) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Every reference page by its name."""
+    """Return every reference page by its name."""
     return {made.__name__: "\n".join(made()) for made in (commands, settings, api)}
 
 

@@ -18,7 +18,7 @@ WORD = 2  # whose alternatives the wide picture shows, counted from 0
 
 
 def picture(browser: Browser, url: str, text: str, *, width: int, height: int, dark: bool) -> bytes:
-    """The page with a translation of `text`, as a PNG."""
+    """Take a picture of the page with a translation of `text`, as a PNG."""
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", reduced_motion="reduce"
     )

@@ -18,7 +18,7 @@ TABLES = {  # what is to be written → keys, values, and how well each key fits
 
 
 def softmax(scores: Sequence[float]) -> list[float]:
-    """The power e^score of each, divided by the sum of all."""
+    """Compute the power e^score of each, divided by the sum of all."""
     powers = [math.exp(score) for score in scores]
     return [power / sum(powers) for power in powers]
 
@@ -26,7 +26,7 @@ def softmax(scores: Sequence[float]) -> list[float]:
 def row(
     picture: Drawing, x: float, y: float, text: str, *, colour: str = BLUE, strong: Sequence[int] = ()
 ) -> list[float]:
-    """A box for each token of a text, a character of a date or a word, centred at y. Returns the middle x of each."""
+    """Draw a box for each token of a text, a character or a word, centred at y. Returns the middle x of each."""
     tokens = list(text) if text[0].isdigit() else text.split()
     middles = []
     for index, token in enumerate(tokens):
@@ -38,14 +38,14 @@ def row(
 
 
 def vectors(picture: Drawing, middles: Sequence[float], y: float, colour: str = GREEN) -> None:
-    """A column of three numbers, without their values, above or below each token."""
+    """Draw a column of three numbers, without their values, above or below each token."""
     for x in middles:
         for cell in range(3):
             picture.box(x - 7, y + 8 * cell, 14, 8, colour=colour)
 
 
 def draw_whole() -> Drawing:
-    """A text goes in, its translation comes out."""
+    """Draw a text going in, and its translation coming out."""
     picture = Drawing(WIDTH, 120, "A date or a sentence goes into the Transformer, and its other form comes out")
     for y, (source, target) in zip((30, 90), SENTENCES.items(), strict=True):
         picture.box(4, y - 15, 116, 30, source, colour=BLUE)
@@ -57,7 +57,7 @@ def draw_whole() -> Drawing:
 
 
 def draw_halves() -> Drawing:
-    """The encoder reads everything once; the decoder writes one token at a time."""
+    """Draw the encoder, which reads everything once, and the decoder, which writes one token at a time."""
     picture = Drawing(
         WIDTH, 250, "The encoder makes the memory; from it the decoder writes one character after another"
     )
@@ -82,7 +82,7 @@ def draw_halves() -> Drawing:
 
 
 def draw_blocks() -> Drawing:
-    """Blocks of attention and a feed-forward network on a vector for each token."""
+    """Draw blocks of attention and a feed-forward network on a vector for each token."""
     picture = Drawing(
         WIDTH, 290, "Inside the encoder: vectors, and blocks in which they exchange and process information"
     )
@@ -107,7 +107,7 @@ def draw_blocks() -> Drawing:
 
 
 def draw_one_vector() -> Drawing:
-    """Everything through one vector."""
+    """Draw everything through one vector."""
     picture = Drawing(WIDTH, 150, "Before attention: all of a text had to fit into one vector, whatever its length")
     for y, (source, target) in zip((34, 96), SENTENCES.items(), strict=True):
         middles = row(picture, 4, y, source)
@@ -122,7 +122,7 @@ def draw_one_vector() -> Drawing:
 
 
 def lookup(picture: Drawing, y: float, query: str, weights: Sequence[float] | None) -> None:
-    """A table of keys and values, what a query finds in it, and what is written then."""
+    """Draw a table of keys and values, the entry that a query finds in it, and the word that is then written."""
     keys, values, written, _ = TABLES[query]
     best = keys.index("month" if "month" in keys else "house")
     right = 308 if weights else 260
@@ -151,7 +151,7 @@ def draw_lookup() -> Drawing:
 
 
 def draw_soft_lookup() -> Drawing:
-    """Every key fits a little; softmax makes weights of it, and the answer is a mean."""
+    """Draw a lookup where every key fits a little; softmax makes weights of it, and the answer is a mean."""
     picture = Drawing(
         WIDTH, 226, "A soft lookup: every key gets a weight, and the answer is the weighted mean of the values"
     )
@@ -163,7 +163,7 @@ def draw_soft_lookup() -> Drawing:
 
 
 def draw_maps() -> Drawing:
-    """Three learned maps make a query, a key and a value of each vector."""
+    """Draw three learned maps that make a query, a key and a value of each vector."""
     picture = Drawing(WIDTH, 286, "Three learned matrices make a query, a key and a value of the vector of each token")
     rows = (
         ("W_Q", "query", "what it looks for", "5: the dash before me", "rossa: the noun before me", ORANGE),
@@ -184,7 +184,7 @@ def draw_maps() -> Drawing:
 
 
 def draw_heads() -> Drawing:
-    """Two heads look for two things at once."""
+    """Draw two heads that look for two things at once."""
     picture = Drawing(WIDTH, 304, "Two heads: one finds what to write, the other what it depends on")
     cases = (
         (30, "1845-01-05", 9, 7, "writes the 5", "which digit?", "year, month or day?"),
@@ -204,7 +204,7 @@ def draw_heads() -> Drawing:
 
 
 def draw_masks() -> Drawing:
-    """What each row may attend to."""
+    """Draw what each row may attend to."""
     picture = Drawing(WIDTH, 156, "The mask: before it writes a token, the decoder sees only those before it")
     for x, tokens, written in (
         (60, ("start", "J", "a"), ("J", "a", "n")),

@@ -52,7 +52,7 @@ def measure(task: str, seed: int) -> tuple[Bundle, dict[str, float]]:
 
 
 def draw(task: str, bundle: Bundle) -> None:
-    """Cross-attention of the last layer, while the example of the task is written."""
+    """Draw cross-attention of the last layer, while the example of the task is written."""
     trace = trace_translation(Translator(bundle), EXAMPLES[task])
     weights = attentions(trace)[f"decoder.layers.{bundle.model.config.decoder_layers - 1}.cross_attention"]
     save(
@@ -62,7 +62,7 @@ def draw(task: str, bundle: Bundle) -> None:
 
 
 def processor() -> str:
-    """What the machine calls its processor."""
+    """Return the machine's name of its processor."""
     about = Path("/proc/cpuinfo")
     lines = about.read_text().splitlines() if about.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

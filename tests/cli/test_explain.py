@@ -16,7 +16,7 @@ from allyouneed.text.tokenizer import Tokenizer
 
 @pytest.fixture
 def saved(bundle: Bundle, tmp_path: Path) -> Path:
-    """A bundle with one layer on each side: few pictures."""
+    """Save a bundle with one layer on each side: few pictures."""
     config = replace(bundle.model.config, encoder_layers=1, decoder_layers=1)
     Bundle(Transformer(config).eval(), bundle.source_tokenizer, bundle.source_tokenizer, bundle.decode).save(
         tmp_path / "bundle"

@@ -36,7 +36,7 @@ tensorboard = false
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with a recipe and 600 pairs, one of them without a target, one twice."""
+    """Fill the current folder with a recipe and 600 pairs, one of them without a target, one twice."""
     lines = [f"a {i} dog runs\tein {i} Hund rennt\n" for i in range(599)]
     (tmp_path / "pairs.tsv").write_text("".join([*lines, "empty\t\n", lines[0]]))
     (tmp_path / "mine.toml").write_text(RECIPE)

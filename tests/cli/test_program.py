@@ -14,7 +14,7 @@ from allyouneed.errors import install_command
 
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An installed script, called by its path, in a shell that finds no such program."""
+    """Install a script, called by its path, in a shell that finds no such program."""
     script = tmp_path / "bin/allyouneed"
     script.parent.mkdir()
     script.touch(mode=0o755)

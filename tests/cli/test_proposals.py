@@ -15,7 +15,7 @@ from texts import GROUP, HOUSE, command_of, options_of, texts
 
 
 def calls_with_words() -> Iterator[tuple[str, str, list[str]]]:
-    """The file, the function and the constant words of each call that makes a command."""
+    """Yield the file, the function and the constant words of each call that makes a command."""
     for file in HOUSE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
@@ -40,7 +40,7 @@ def test_the_words_of_commands_that_are_put_together_exist() -> None:
 
 
 def lines_to_copy() -> Iterator[tuple[str, str]]:
-    """Whole commands: lines of code, also in inline code, in the docs, in recipes and in the pages of help."""
+    """Yield whole commands: lines of code, also in inline code, in the docs, in recipes and in the pages of help."""
     for where, text in texts():
         if where.endswith(".md"):
             blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
@@ -75,7 +75,7 @@ def test_whole_commands_can_be_parsed() -> None:
 
 
 def proposals(output: str) -> list[list[str]]:
-    """The commands of this program that a screen proposes, without what installs extras."""
+    """Find the commands of this program that a screen proposes, without the installation of extras."""
     found = re.findall(r"(?<![\w`(])(?:\S*python\S* -m )?allyouneed ([a-z]+ [^(\n]*)", output)
     return [shlex.split(line) for line in found]
 
@@ -85,7 +85,7 @@ PAIRS = "".join(f"k.{i},nav,I see {i} dogs in the house,Vedo {i} cani nella casa
 
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run, and files that lead to refusals."""
+    """Make a folder with a run, and files that lead to refusals."""
     folder = tmp_path_factory.mktemp("workshop")
     assert run_here("train", "dates", *TINY_DATES, cwd=folder).returncode == 0
     (folder / "unclear.csv").write_text(f"Key,Group,Text,Testo\n{PAIRS}")

@@ -16,7 +16,7 @@ RECIPE = replace(TINY, data=replace(TINY.data, test="dates:test"))
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two runs that hold out the same test pairs, and one that holds out none."""
+    """Make two runs that hold out the same test pairs, and a run that holds out none."""
     folder = tmp_path_factory.mktemp("runs")
     for seed in (1, 2):
         fit(replace(RECIPE, train=replace(TINY.train, seed=seed)), folder / f"run{seed}")

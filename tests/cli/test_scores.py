@@ -20,7 +20,7 @@ WORSE = [text.replace("cat", "dog") if i % 2 else text for i, text in enumerate(
 
 @pytest.fixture
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two translations of a text, and its reference."""
+    """Make a folder with two translations of a text, and its reference."""
     for name, lines in {"good": REFERENCES, "bad": WORSE, "reference": REFERENCES, "source": REFERENCES}.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     monkeypatch.chdir(tmp_path)
@@ -29,7 +29,7 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def models(bundle: Bundle, saved: Path, tmp_path: Path) -> tuple[Path, Path, Path]:
-    """Two bundles, and pairs whose references the first one writes."""
+    """Make two bundles, and pairs whose references the first bundle writes."""
     torch.manual_seed(1)
     replace(bundle, model=Transformer(bundle.model.config).eval()).save(tmp_path / "other")
     sources = ["abc", "cab", "hij", "fed"] * 8

@@ -28,7 +28,7 @@ CI = os.environ.get("CI") == "true"
 
 @st.composite
 def bundles(draw: st.DrawFn, possible: str = "") -> Bundle:
-    """A tiny model with random weights; of any settings, or of those that the format `possible` can express."""
+    """Draw a tiny model with random weights; with any settings, or settings that the format `possible` can express."""
     sizes: dict[str, Any] = {}
     for values in SETTINGS:
         some = [one for one in values.values() if not possible or not exportable(ModelConfig(**one))[possible]]

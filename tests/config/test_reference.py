@@ -31,7 +31,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 
 def is_valid(value: Any, schema: dict[str, Any]) -> bool:
-    """Whether `value` satisfies a schema of the few keywords that ours has."""
+    """Return True if `value` satisfies a schema of the few keywords that ours has."""
     if "anyOf" in schema:
         return any(is_valid(value, part) for part in schema["anyOf"])
     if "enum" in schema:

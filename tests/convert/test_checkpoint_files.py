@@ -71,7 +71,7 @@ def test_a_bare_pickle_is_refused(tmp_path: Path) -> None:
 
 
 def twice(inner: Any, levels: int, kind: type = list) -> Any:
-    """What holds the same value twice, and so on, many levels deep."""
+    """Nest a value that holds the same value twice, and so on, many levels deep."""
     for _ in range(levels):
         inner = kind([inner, inner])
     return inner
@@ -177,7 +177,7 @@ def test_bytes_of_a_file_are_counted_once(tmp_path: Path, name: str) -> None:
 
 
 def write_archive(path: Path, pickled: bytes, *others: str) -> None:
-    """An archive of PyTorch with this pickle and no tensor, and with other pickles of nothing."""
+    """Write an archive of PyTorch with this pickle and no tensor, and with other pickles of nothing."""
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", pickled)
         for name in others:

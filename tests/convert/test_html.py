@@ -214,7 +214,7 @@ SWITCHES = {
 
 
 def switch_off(part: str, model: Transformer, monkeypatch: pytest.MonkeyPatch) -> Transformer:
-    """The same in PyTorch."""
+    """Switch the same part off in PyTorch."""
     if part == "positions":
         is_learned = model.config.positions == "learned"
         plain = build_model(model.config if is_learned else replace(model.config, positions="sinusoidal")).eval()
@@ -249,7 +249,9 @@ def test_a_switch_of_the_page_turns_its_part_off(
     page = HTMLFolder(tmp_path)
 
     def letters(switches: str) -> list[float]:
-        """The log-probabilities of the letters after three tokens, of which the second and the third differ in one."""
+        """Return the log-probabilities of the letters after three tokens, of which the second and the third differ in
+        one.
+        """
         script = f"""(() => {{
             const step = translator.model.start([10, 1, 2, 3, 11], {{ ...ALL_ON, {switches} }});
             step.next([0], [10]);

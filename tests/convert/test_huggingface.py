@@ -154,7 +154,7 @@ def test_what_was_exported_comes_back_equal(tmp_path: Path, tied: str) -> None:
 
 @pytest.fixture(scope="module")
 def opus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, Bundle]:
-    """A folder like those of OPUS-MT, its model, and the bundle that it becomes."""
+    """Make a folder like those of OPUS-MT, its model, and the bundle that it becomes."""
     folder = tmp_path_factory.mktemp("opus")
     model = write_checkpoint(folder / "checkpoint", tags=(">>ita<<", ">>fra<<"))
     return folder / "checkpoint", model, import_checkpoint(folder / "checkpoint", folder / "bundle")

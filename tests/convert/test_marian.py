@@ -37,7 +37,7 @@ def bundle(folder: Path, model: Any) -> Bundle:
 
 
 def damaged(folder: Path, tmp_path: Path, model: Any, settings: str = SETTINGS, **arrays: Any) -> Path:
-    """A copy of the folder whose .npz has other settings and arrays."""
+    """Copy the folder, with other settings and arrays in its .npz."""
     shutil.copytree(folder / "npz", tmp_path / "copy")
     np.savez(tmp_path / "copy/model.npz", **{**npz_arrays(model, settings), **arrays})
     return tmp_path / "copy"

@@ -36,7 +36,7 @@ SPM: dict[str, dict[str, Any]] = {
 
 
 def sentencepiece(folder: Path, options: dict[str, Any]) -> Tokenizer:
-    """An imported model. As where two models share the ids, `symbols` lack some pieces, and have a tag and others."""
+    """Import a model. As where two models share the ids, `symbols` lack some pieces, and have a tag and others."""
     train_spm([*ENGLISH, *ITALIAN], folder / "a.spm", 130, **options)
     model = SentencePieceModel.load(folder / "a.spm")
     pieces = [piece for i, (piece, _) in enumerate(model.pieces) if i % 7]
@@ -48,7 +48,7 @@ def adapted(backend: Backend) -> Tokenizer:
 
 
 def with_ties() -> Tokenizer:
-    """Several segmentations of many words have the same score, and no byte is in the vocabulary."""
+    """Make a tokenizer where several segmentations of many words have equal scores, without bytes."""
     pieces = {
         "<unk>": 0.0,
         "a": -1.0,
@@ -68,7 +68,7 @@ def with_ties() -> Tokenizer:
 
 
 def with_first() -> Tokenizer:
-    """Only the first word of a text begins with ▁, and `<unk>` comes first."""
+    """Make a tokenizer where only the first word of a text begins with ▁, and `<unk>` comes first."""
     words = {"<unk>": 0, "▁a": 1, "b": 2, "▁": 3, "the": 4}
     backend = Backend(models.WordLevel(words, unk_token="<unk>"))
     backend.normalizer = normalizers.Lowercase()
@@ -95,7 +95,7 @@ class Page:
         self.engine.eval(f"var tokenizer = new Tokenizer({tokenizer.to_json()}, {json.dumps(normalization)})")
 
     def differences(self, texts: list[str]) -> list[str]:
-        """The texts that the page encodes otherwise, or whose ids it decodes or shows otherwise."""
+        """Return the texts that the page encodes otherwise, or whose ids it decodes or shows otherwise."""
         tokenizer = self.tokenizer
         if tokenizer.unk_id is None and tokenizer._spellable is not None:
             texts = ["".join(letter for letter in text if letter in "abcdefghij ") for text in texts]

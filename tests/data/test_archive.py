@@ -33,7 +33,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
 
 
 def lying(data: bytes, size: int) -> bytes:
-    """An archive of one part of `size` bytes that says it has 10."""
+    """Make an archive of one part of `size` bytes say that the part has 10."""
     stated = size.to_bytes(4, "little")
     assert data.count(stated) == 2
     return data.replace(stated, (10).to_bytes(4, "little"))

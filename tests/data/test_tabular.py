@@ -416,7 +416,7 @@ def test_a_line_in_utf_8_is_never_taken_for_windows_1252(tmp_path: Path) -> None
 
 
 def in_sheet(path: Path, cells: str, **parts: str) -> Path:
-    """A spreadsheet whose sheet has these cells, too, and that has further parts."""
+    """Write a spreadsheet whose sheet has these further cells, and which has further parts."""
     write_xlsx(path, SHEETS)
     with zipfile.ZipFile(path) as archive:
         content = {name: archive.read(name).decode() for name in archive.namelist()}

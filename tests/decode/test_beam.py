@@ -143,7 +143,7 @@ def test_hypotheses_that_have_ended_leave_the_batch() -> None:
 
 
 def scores(translator: Translator, texts: Sequence[str], beam: int) -> tuple[list[float], list[str]]:
-    """The score of each translation with a beam of this width, and its text."""
+    """Return the score of each translation with a beam of this width, and its text."""
     translations = list(translator.using(beam=beam).translations(texts))
     return [one.log_probability / length_penalty(one.tokens, alpha=0.6) for one in translations], [
         one.text for one in translations

@@ -24,7 +24,7 @@ BOLD = (Mark(0, 1, "open"), Mark(3, 1, "close"))
 
 
 def lines(*units: TranslationUnit) -> Document:
-    """A document whose bytes are the translations, a unit a line; `=` is one that stays as it is."""
+    """Make a document whose bytes are the translations, a unit a line; `=` is a unit that stays as it is."""
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         return "\n".join("=" if one is None else one.text for one in translations).encode()

@@ -78,7 +78,7 @@ DOCUMENT = docx(
 
 
 def elements(data: bytes) -> Counter[str]:
-    """The elements of a document, but for runs and what is in them without content."""
+    """Count the elements of a document, except runs and elements in them without content."""
     ignored = {"r", "t", "rPr", "b", "i", "lang", "proofErr"}
     names = [etree.QName(one).localname for one in etree.fromstring(unpacked(data)["word/document.xml"]).iter()]
     return Counter(name for name in names if name not in ignored)

@@ -13,7 +13,7 @@ Pair = tuple[str, Marks]
 
 
 def parse(marked: str) -> Pair:
-    """`a <1>word</1> and <2/>` as text and marks."""
+    """Read `a <1>word</1> and <2/>` as text and marks."""
     text, marks = "", []
     for part in re.split(r"(</?\d+/?>)", marked):
         if match := re.fullmatch(r"<(/?)(\d+)(/?)>", part):
@@ -42,7 +42,7 @@ def identity(text: str) -> list[tuple[int, int]]:
 
 
 def shape(nodes: list[TagNode]) -> list[tuple[int, bool, list[object]]]:
-    """The tree of tags, whatever the order of neighbours."""
+    """Return the tree of tags, whatever the order of neighbours."""
     return sorted((node.tag, node.is_point, shape(node.children)) for node in nodes)  # type: ignore[misc]
 
 

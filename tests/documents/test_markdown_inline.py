@@ -196,7 +196,7 @@ def build_page(marked: str) -> str:
 
 
 def capitals(match: re.Match[str]) -> str:
-    """What was between the signs, on one line, with all that is text in capitals."""
+    """Put the text between the signs on one line, in capitals."""
     text = re.sub(r"\n[ \t>]*", " ", match[1])
     ends = [0, *(at for kept in KEPT.finditer(text) for at in kept.span()), len(text)]
     parts = [text[start:end] for start, end in pairwise(ends)]

@@ -54,7 +54,7 @@ nor this
 
 
 def markup(page: bytes) -> list[tuple[str, str, str]]:
-    """The tokens but for texts, with the addresses of links and code."""
+    """List the tokens except texts, with the addresses of links and code."""
     return [
         (one.type, one.markup, one.content if one.type in ("code_inline", "html_inline") else str(one.attrs))
         for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(page.decode())

@@ -40,7 +40,7 @@ CHANGES: dict[str, Callable[[str], str]] = {
 
 
 def msgfmt(path: Path, catalogue: bytes) -> str:
-    """The errors of `msgfmt -c`; it warns of fields of the header that a template fills in later."""
+    """Return the errors of `msgfmt -c`; it warns of fields of the header that a template fills in later."""
     path.write_bytes(catalogue)
     result = subprocess.run(
         ["msgfmt", "-c", "-o", path.with_suffix(".mo"), path], capture_output=True, text=True, check=False

@@ -229,7 +229,7 @@ def test_breaks_with_a_backslash_are_breaks() -> None:
 
 
 def translated(kind: str, text: str, *, reverse: bool = True, **options: object) -> tuple[list[str], str]:
-    """What a model reads of subtitles, and what becomes of them."""
+    """Return the texts that a model reads of subtitles, and the translated file."""
     model = FakeTranslator(str.upper, reverse=reverse)
     written = translate_document(read(kind, text, **options), model).data.decode()
     return model.texts, written

@@ -25,7 +25,7 @@ FORMS = {
 
 
 def read_lines(kind: str, markup: str) -> list[str]:
-    """What a model reads of some markup, once for each text."""
+    """Return the texts that a model reads of some markup."""
     form, elements = FORMS[kind]
     for name, element in elements.items():
         markup = markup.replace(name, element)

@@ -33,7 +33,7 @@ Change = Callable[[str], str]
 
 
 def book(tmp_path: Path, sheet: Change = lambda text: text, strings: str = "") -> bytes:
-    """The file of `BOOK`, its first sheet changed, with shared strings."""
+    """Return the file of `BOOK`, its first sheet changed, with shared strings."""
     with zipfile.ZipFile(write_xlsx(tmp_path / "book.xlsx", BOOK)) as archive:
         parts = {name: archive.read(name).decode() for name in archive.namelist()}
     parts[PHRASES] = sheet(parts[PHRASES])
@@ -48,7 +48,7 @@ def book(tmp_path: Path, sheet: Change = lambda text: text, strings: str = "") -
 
 
 def rows(data: bytes, tmp_path: Path, sheet: str = "Phrases") -> list[list[str]]:
-    """The rows as another program reads them."""
+    """Return the rows as another program reads them."""
     (tmp_path / "read.xlsx").write_bytes(data)
     return [list(row.cells) for row in spreadsheet_rows(tmp_path / "read.xlsx", sheet)]
 

@@ -19,7 +19,7 @@ from conftest import SMALL
 
 @pytest.fixture(scope="session")
 def translator_of_tests() -> Translator:
-    """Of an untrained model with a vocabulary of ten letters; nobody may change it."""
+    """Make a translator of an untrained model with a vocabulary of ten letters; nobody may change it."""
     torch.manual_seed(0)
     tokenizer = Tokenizer.characters("abcdefghij")
     config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, encoder_layers=1, decoder_layers=2)

@@ -32,7 +32,7 @@ def test_numbers_and_words_are_runs_of_tokens_without_a_space_between_them() -> 
 
 @contextmanager
 def seen_on_first(model: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """An attention of two heads, one on the first key, one on all keys alike."""
+    """Make an attention of two heads, one on the first key, one on all keys alike."""
     seen: dict[str, Tensor] = {}
 
     def note(_: nn.Module, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:

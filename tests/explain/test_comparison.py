@@ -21,7 +21,7 @@ from chromium_page import LOOKS, open_file
 
 @pytest.fixture(scope="module")
 def other(translator_of_tests: Translator) -> Translator:
-    """Another untrained model of the same sizes."""
+    """Make another untrained model of the same sizes."""
     torch.manual_seed(1)
     bundle = translator_of_tests.bundles[0]
     return Translator(replace(bundle, model=Transformer(bundle.model.config).eval()))

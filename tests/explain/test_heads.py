@@ -14,7 +14,7 @@ def head(weights: torch.Tensor, part: str = "encoder.layers.0.attention", keys: 
 
 
 def on_key(key: int) -> torch.Tensor:
-    """Weights of which every query puts all on one key."""
+    """Make weights with which every query attends to one key."""
     return torch.nn.functional.one_hot(torch.full((8,), key), 8).float()
 
 

@@ -23,7 +23,7 @@ from chromium_page import LOOKS, open_file
 
 @pytest.fixture(scope="module")
 def pages(trace: Trace, translator_of_tests: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the page of a beam search, that of a greedy one, and a notebook's."""
+    """Make a folder with the pages of a beam search and a greedy search, and a notebook's."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "beam.html").write_text(build_page(trace, translator_of_tests))
     greedy = translator_of_tests.using(beam=1)
@@ -41,7 +41,7 @@ def page(browser: Browser, pages: Path, request: pytest.FixtureRequest) -> Itera
 
 
 def lit(page: Page) -> set[str]:
-    """The views in which something is lit."""
+    """Return the views in which something is lit."""
     views = page.locator(".lit").evaluate_all("all => all.map(one => one.closest('[data-part]').dataset.part)")
     return set(views)
 
@@ -308,7 +308,7 @@ STEPS = ["Query", "Key", "Products", "Sum", "÷ √4", "Softmax", "Values"]
 
 
 def numbers_of_weight(page: Page, name: str, head: int, row: int, column: int) -> dict[str, Any]:
-    """What the microscope computes for a square."""
+    """Return the numbers that the microscope computes for a square."""
     computed: dict[str, Any] = page.evaluate(
         """([name, head, row, column]) => {
           const { trace } = document.querySelector(".explanation").explanation.attention;
@@ -320,7 +320,7 @@ def numbers_of_weight(page: Page, name: str, head: int, row: int, column: int) -
 
 
 def assert_equal_to_python(page: Page, trace: Trace, *, rows: int) -> None:
-    """Every number of every square of the first `rows` is that of the model."""
+    """Check that every number of every square of the first `rows` is the model's."""
     for name, weights in attentions(trace).items():
         parts = {part: trace.recording[f"{name}.{part}"] for part in ("query", "key", "value", "scores", "heads")}
         for head in range(weights.shape[0]):
@@ -378,7 +378,7 @@ def test_the_microscope_goes_through_the_steps_by_keyboard_and_by_touch(page: Pa
 
 @pytest.fixture(scope="module")
 def live_page(translator_of_tests: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The component with the model itself in JavaScript, which translates in the page."""
+    """Make a page with the component and the model itself in JavaScript, which translates in the page."""
     model = web_model(translator_of_tests.bundle, "float32")
     script = f"""{web_library()}
         {explanation_script(live=True)}

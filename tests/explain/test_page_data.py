@@ -14,7 +14,7 @@ from allyouneed.translator import Translator
 
 
 def expanded(trace: Trace) -> int:
-    """How many tokens of the translation the search went on from."""
+    """Count the tokens of the translation from which the search went on."""
     ids = trace.search.hypothesis.ids
     return sum(tuple(ids[:length]) in trace.search.log_probabilities for length in range(1, len(ids) + 1))
 

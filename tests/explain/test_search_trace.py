@@ -14,7 +14,7 @@ from untrained import loud
 
 
 def trace_text(translator: Translator, text: str) -> SearchTrace:
-    """The search for the translation of a text that is not split."""
+    """Trace the search for the translation of a text that is not split."""
     (segment,) = translator.split([text]).segments
     return trace_search(translator, segment)
 
@@ -60,7 +60,7 @@ def test_the_end_of_the_search_is_explained(bundle: Bundle) -> None:
 
 
 def ended_at_once(row: list[float], **settings: Any) -> SearchTrace:
-    """A search that wrote nothing but `<eos>`, the last of the tokens whose log-probabilities are given."""
+    """Make a search that wrote only `<eos>`, the last of the tokens whose log-probabilities are given."""
     hypothesis = Hypothesis([], row[-1], row[-1], finished=True)
     config = DecodeConfig(**settings)
     return SearchTrace(hypothesis, {(): torch.tensor(row).log_softmax(-1)}, len(row) - 1, 5, config)

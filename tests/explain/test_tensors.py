@@ -70,7 +70,7 @@ def test_rows_and_columns_are_the_tokens_that_they_stand_for(trace: Trace) -> No
 
 @pytest.fixture
 def large(trace: Trace) -> Trace:
-    """A trace with the tensors of a large model and long texts."""
+    """Make a trace with the tensors of a large model and long texts."""
     recording = {
         "source.embedding": torch.randn(100, 512),
         "encoder.layers.0.feed_forward.hidden": torch.randn(100, 4096),

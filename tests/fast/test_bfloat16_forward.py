@@ -23,7 +23,7 @@ TARGET = torch.tensor([[1, 6, 5, 3, 8, 9, 4], [1, 4, 0, 0, 0, 0, 0], [1, 3, 0, 0
 
 
 def trained(model: Transformer, vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """The vectors, and the gradients of a sum over the real tokens."""
+    """Return the vectors, and the gradients of a sum over the real tokens."""
     model.zero_grad()
     weights = torch.arange(1, vectors.size(-1) + 1) / vectors.size(-1)
     (vectors[TARGET != 0] * weights).square().sum().backward()  # type: ignore[no-untyped-call]
@@ -32,7 +32,7 @@ def trained(model: Transformer, vectors: Tensor) -> tuple[Tensor, dict[str, Tens
 
 
 def compare(config: ModelConfig, dtype: torch.dtype) -> dict[str, tuple[Tensor, Tensor]]:
-    """What the fast way and the model have, with the same random numbers."""
+    """Compute with the fast way and with the model, with the same random numbers."""
     torch.manual_seed(1)
     model = build_model(config).train()
     torch.manual_seed(2)

@@ -26,7 +26,7 @@ PACKED = partial(add_gradients, loss_of=packed_loss)
 
 
 def as_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every device counts as one that the program does not wait for."""
+    """Let every device count as one that the program does not wait for."""
     monkeypatch.setattr("allyouneed.train.optimizer.runs_ahead", lambda device: True)
 
 
@@ -36,7 +36,7 @@ def plain(config: ModelConfig) -> ModelConfig:
 
 
 def numbers(model: Transformer, optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    """Copies of the weights, and of all that the optimizer keeps."""
+    """Copy the weights, and everything that the optimizer keeps."""
     kept = [value for parameter in model.parameters() for value in optimizer.state[parameter].values()]
     return [tensor.detach().clone() for tensor in (*model.parameters(), *kept)]
 

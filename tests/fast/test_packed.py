@@ -30,7 +30,7 @@ BATCH = Batch(SOURCE, TARGET)
 
 
 def trained(model: Transformer, vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """The vectors of the real tokens, and the gradients of a function of them."""
+    """Return the vectors of the real tokens, and the gradients of a function of them."""
     model.zero_grad()
     weights = torch.arange(1, vectors.size(-1) + 1) / vectors.size(-1)
     (vectors * weights).square().sum().backward()  # type: ignore[no-untyped-call]
@@ -86,7 +86,7 @@ def test_packing_keeps_the_tokens_and_knows_their_sentences() -> None:
 
 def by_hand(query: Tensor, key: Tensor, value: Tensor, query_offsets: Tensor, key_offsets: Tensor, *rest: object,
             window_size: tuple[int, int]) -> Tensor:  # fmt: skip
-    """What the kernel for sequences of different lengths computes, as its documentation says: (N, H, K) each."""
+    """Compute what the kernel for sequences of different lengths does, by its documentation: (N, H, K) each."""
     results = []
     for (begin, end), (first, last) in zip(
         query_offsets.unfold(0, 2, 1).tolist(), key_offsets.unfold(0, 2, 1).tolist(), strict=True

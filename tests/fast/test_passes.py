@@ -144,13 +144,13 @@ def test_an_edit_is_trained_whatever_pass_was_meant(
 
 
 def excluding_padding(logits: Tensor, target: Tensor, *, smoothing: float) -> Tensor:
-    """Smoothed over all tokens but the first, which is padding."""
+    """Smooth over all tokens except the first, which is padding."""
     log_p = logits.log_softmax(-1)
     return -((1 - smoothing) * log_p.gather(-1, target[..., None])[..., 0] + smoothing * log_p[..., 1:].mean(-1))
 
 
 def focal(logits: Tensor, target: Tensor, *, smoothing: float) -> Tensor:
-    """Lin et al., 2017."""
+    """Compute the focal loss (Lin et al., 2017)."""
     log_p = logits.log_softmax(-1).gather(-1, target[..., None])[..., 0]
     return -((1 - log_p.exp()) ** 2) * log_p
 

@@ -47,7 +47,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def replayed(command: list[str], recordings: list[Path]) -> list[list[list[str]]]:
-    """The name of each instruction set and a hash of all bits, for each recording."""
+    """Return the name of each instruction set and a hash of all bits, for each recording."""
     outputs = [subprocess.run([*command, path], capture_output=True, text=True, check=True) for path in recordings]
     return [[line.split() for line in output.stdout.splitlines()] for output in outputs]
 

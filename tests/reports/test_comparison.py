@@ -11,7 +11,7 @@ from runs import TINY
 
 
 def samples(words: str, count: int = 30) -> list[Sample]:
-    """Translations of which each second is wrong where `words` says so."""
+    """Make translations, each second of which is wrong where `words` says so."""
     outputs = []
     for i in range(count):
         reference, word = f"the cat number {i} sat down", words if i % 2 else "cat"
@@ -21,7 +21,7 @@ def samples(words: str, count: int = 30) -> list[Sample]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two runs, of which the second is better."""
+    """Make two runs, the second of which is better."""
     folder = tmp_path_factory.mktemp("runs")
     fit(TINY, folder / "a", evaluate=lambda *_: Evaluation({"chrf": 1.0}, samples("<dog>", 32)))
     recipe = replace(TINY, train=replace(TINY.train, warmup=2, label_smoothing=0.2))

@@ -32,7 +32,7 @@ def test_logarithmic_ticks_are_round_and_within(low: float, high: float, expecte
 
 
 def drawings(figure: str) -> dict[str, ElementTree.Element]:
-    """The SVGs of a figure, by their class."""
+    """Return the SVGs of a figure, by their class."""
     svgs = [ElementTree.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", figure)]
     return {svg.attrib["class"]: svg for svg in svgs}
 

@@ -21,7 +21,7 @@ from runs import TINY
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the pages of a run, of one that goes on, and of two runs."""
+    """Make a folder with the pages of a run, of a run that goes on, and of two runs."""
     folder = tmp_path_factory.mktemp("pages")
     for name, word, warmup in (("a", "one", 4), ("b", "two", 2)):
         outputs = [Sample(f"source {i}", f"reference {i}", f"output {word} {i}", i / warmup) for i in range(20)]

@@ -63,7 +63,7 @@ def train(recipe: Recipe, folder: Path, watch: "Paced", valid: Any = PAIRS[:20],
 
 
 def trained(folder: Path, recipe: Recipe, pace: Any = lambda step: 1.0, **options: Any) -> tuple[Paced, float]:
-    """The callback of a run, and the seconds that it took."""
+    """Return the callback of a run, and the seconds that it took."""
     clock = Clock()
     watch = Paced(clock, pace)
     train(recipe, folder, watch, **options)

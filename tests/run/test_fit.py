@@ -99,7 +99,7 @@ def free_port() -> int:
 
 
 def worker(agents: list[int], rank: int) -> int:
-    """The process of a worker that one of some agents of torchrun has started."""
+    """Return the process of a worker that one of some agents of torchrun has started."""
     for path in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])

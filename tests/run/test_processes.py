@@ -40,7 +40,7 @@ def losses(folder: Path) -> list[float]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and has not ended; one that has ended has no command line."""
+    """Return True if a process is there and has not ended; a process that has ended has no command line."""
     try:
         return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
     except OSError:
@@ -48,7 +48,7 @@ def is_running(pid: int) -> bool:
 
 
 def children_that_train(pid: int) -> list[int]:
-    """The processes of workers that a process has started."""
+    """Return the processes of workers that a process has started."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(child) for child in children if "worker_process" in Path(f"/proc/{child}/cmdline").read_text()]
 
@@ -68,7 +68,7 @@ class KillAWorker(Notebook):
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two workers that nothing stopped."""
+    """Train a run of two workers that nothing stops."""
     folder = tmp_path_factory.mktemp("straight") / "run"
     fit(BFLOAT16, folder)
     return folder
@@ -126,7 +126,7 @@ def test_all_go_back_to_the_checkpoint_when_the_updates_of_one_are_not_finite(
 
 
 def start(folder: Path) -> "subprocess.Popen[str]":
-    """The command `train` with two workers, after its first validation."""
+    """Start the command `train` with two workers; return it after its first validation."""
     (folder / "tiny.toml").write_text(
         '[data]\ntrain = "dates:train"\nmax_train_samples = 200\nheld_out = 0\nvocabulary = "characters"\n'
         "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nmax_length = 32\n"

@@ -28,7 +28,7 @@ def test_the_longest_source_counts_unless_it_is_far_longer_than_the_others(longe
 
 
 def saved_bundles(folder: Path, count: int, **sizes: Any) -> list[Path]:
-    """Bundles of other weights and the same sizes."""
+    """Save bundles of other weights and the same sizes."""
     folders = [folder / f"model-{number}" for number in range(count)]
     for number, path in enumerate(folders):
         torch.manual_seed(number)

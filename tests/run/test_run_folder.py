@@ -31,7 +31,7 @@ FORKS.set_forkserver_preload(["allyouneed.train", "torch._dynamo"])  # the secon
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nothing ever stopped."""
+    """Train a run that nothing ever stops."""
     folder = tmp_path_factory.mktemp("straight") / "run"
     fit(eventful(), folder)
     return folder

@@ -18,7 +18,7 @@ Speed = Callable[[int, int], float]  # updates a second on some cores, at an upd
 
 
 def cores_of_a_run(speed: Speed, updates: int, *, most: int = 2, starts: bool = True) -> list[int]:
-    """The cores with which each window of a run was trained."""
+    """Return the cores with which each window of a run was trained."""
     started: list[int] = []
     choice = CoreChoice(most, WINDOW, start=started.append, can_start=lambda: starts, say=lambda _: None)
     state, used = TrainState(cores=1), []
@@ -112,7 +112,7 @@ def test_a_process_has_one_thread_and_more_train_only_where_they_may_gain(monkey
     monkeypatch.setattr(worker_count, "available_cores", lambda: 64)
 
     def cores(can_divide: bool = True, **settings: Any) -> tuple[int, int, int]:
-        """The first, the most, and the threads of a process at first."""
+        """Return the first, the most, and the threads of a process at first."""
         config = TrainConfig(**{"steps": 800, "batch_tokens": 800, **settings})
         chosen = choose_cores(config, DATES, can_divide=can_divide)
         processes = chosen.processes(chosen.first)

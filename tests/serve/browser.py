@@ -64,7 +64,7 @@ class Visitor:
     def __call__(
         self, *, width: int = 1280, dark: bool = False, url: str = "", answers: Mapping[str, Answer] | None = None
     ) -> Page:
-        """A page of `url`, by default of the server of all tests. `answers` replaces those to some paths."""
+        """Open a page of `url`, by default of the server of all tests. `answers` replaces the answers to some paths."""
         url = url or self.url
         context = self._browser.new_context(
             viewport={"width": width, "height": 844},
@@ -112,12 +112,12 @@ def write(page: Page, text: str) -> None:
 
 
 def translation(page: Page) -> str:
-    """The translation that stands on the page."""
+    """Return the translation on the page."""
     return page.inner_text("#output").strip()
 
 
 def lit(page: Page) -> tuple[list[str], list[str]]:
-    """The words that are lit in the text and in the translation."""
+    """Return the words that are lit in the text and in the translation."""
     return page.locator("#mirror .lit").all_inner_texts(), page.locator("#output .lit").all_inner_texts()
 
 

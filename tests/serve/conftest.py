@@ -19,7 +19,7 @@ from conftest import SMALL
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """Where tests that are coroutines run."""
+    """Name the backend of tests that are coroutines."""
     return "asyncio"
 
 
@@ -27,7 +27,7 @@ LETTERS = "abcdefghij "
 
 
 def save_bundle(folder: Path, languages: tuple[str, str], *, seed: int = 0) -> Path:
-    """An untrained bundle whose translations are gibberish, but always the same ones."""
+    """Save an untrained bundle whose translations are gibberish, but always the same."""
     torch.manual_seed(seed)
     tokenizer = Tokenizer.characters(LETTERS)
     sizes = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, max_length=40)
@@ -38,13 +38,13 @@ def save_bundle(folder: Path, languages: tuple[str, str], *, seed: int = 0) -> P
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Bundles of en-it and it-en on disk."""
+    """Save bundles of en-it and it-en on disk."""
     folder = tmp_path_factory.mktemp("served")
     return save_bundle(folder / "en-it", ("en", "it")), save_bundle(folder / "it-en", ("it", "en"), seed=1)
 
 
 @pytest.fixture
 def client(served: tuple[Path, Path]) -> Iterator[TestClient]:
-    """A client of a server of both."""
+    """Make a client of a server of both."""
     with TestClient(create_app(served, ServeConfig(workers=2, device="cpu")), base_url="http://localhost") as client:
         yield client

@@ -12,7 +12,7 @@ from allyouneed.apps.serve.connections import limit_connections
 
 @contextmanager
 def running(app: ASGIApp, *, header_timeout: float = 10.0, body_timeout: float = 30.0) -> Iterator[str]:
-    """The address of a server that runs while the block does."""
+    """Run a server while the block does, and yield its address."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", access_log=False, ws="none"))
     limit_connections(server.config, header_timeout=header_timeout, body_timeout=body_timeout)
     with server.config.bind_socket() as listener:

@@ -112,13 +112,13 @@ class StubModels(ModelStore):
 
 
 def limited(**settings: Any) -> ServeConfig:
-    """A configuration whose `settings` may have limits too, which no option sets."""
+    """Make a configuration whose `settings` may also have limits that no option sets."""
     limits = {name: settings.pop(name) for name in [*settings] if name not in ServeConfig.__dataclass_fields__}
     config: ServeConfig = type("Limited", (ServeConfig,), limits)(**settings)
     return config
 
 
 def stub_app(*pairs: str, **settings: Any) -> FastAPI:
-    """An application that serves these pairs, such as "en:it"."""
+    """Make an application that serves these pairs, such as "en:it"."""
     config = limited(**{"workers": 1, **settings})
     return assemble(config, StubModels(pairs or ("en:it", "it:en", "de:it"), config))

@@ -30,7 +30,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """A server that requires a key, and a key of 100 characters a day."""
+    """Run a server that requires a key, and a key of 100 characters a day."""
     path = tmp_path_factory.mktemp("keys") / "keys.json"
     key = add_key(path, "test", characters_per_day=100)
     with running(stub_app(*PAIRS, keys=str(path))) as url:

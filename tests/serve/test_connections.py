@@ -48,7 +48,7 @@ def address(url: str) -> tuple[str, int]:
 
 @pytest.fixture(scope="module")
 def patient() -> Iterator[tuple[str, int]]:
-    """A server that waits for headers longer than any test lasts."""
+    """Run a server that waits for headers longer than any test lasts."""
     with running(stub_app(), header_timeout=600) as url:
         yield address(url)
 

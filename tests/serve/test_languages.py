@@ -34,7 +34,7 @@ def test_a_client_may_write_a_code_in_its_own_way(code: str, served: list[str], 
 
 @cache
 def detector(*languages: str) -> Detector:
-    """The detector of a server whose models read and write these languages."""
+    """Make the detector of a server whose models read and write these languages."""
     pairs = [f"{language}:{language}" for language in languages]
     return Detector(StubModels(pairs, ServeConfig()))
 

@@ -32,7 +32,7 @@ def url() -> Iterator[str]:
 
 
 def speak(url: str, request: bytes, *, then: bytes = b"") -> bytes:
-    """What a server answers to these bytes, until it ends the connection."""
+    """Return a server's answer to these bytes, until it ends the connection."""
     host, port = urlsplit(url).hostname, urlsplit(url).port
     with socket.create_connection((host, port), timeout=PATIENCE) as connection:
         connection.sendall(request.replace(b"\n", b"\r\n"))

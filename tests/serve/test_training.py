@@ -24,7 +24,7 @@ from serve.live import running
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that has ended."""
+    """Train a run to its end."""
     folder = tmp_path_factory.mktemp("runs") / "dates"
     recipe = replace(TINY, data=replace(TINY.data, test="dates:test"))
     evaluate_run(fit(recipe, folder), folder, seconds=2)

@@ -130,7 +130,7 @@ def test_a_request_without_a_file_is_refused(client: TestClient) -> None:
 
 
 def office_file(content: bytes) -> bytes:
-    """A .docx and .odt whose parts are all `content`."""
+    """Make a .docx and .odt whose parts are all `content`."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("mimetype", "application/vnd.oasis.opendocument.text", zipfile.ZIP_STORED)

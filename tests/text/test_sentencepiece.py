@@ -26,7 +26,7 @@ def spm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def load(path: Path) -> tuple[Tokenizer, SentencePieceProcessor]:
-    """A model as our tokenizer, whose ids are mixed, and as SentencePiece."""
+    """Load a model as our tokenizer, whose ids are mixed, and as SentencePiece."""
     model = SentencePieceModel.load(path)
     symbols = ["<eos>", "<unk>", *sorted(piece for piece, _ in model.pieces), "<pad>"]
     return make_tokenizer(model, symbols, start=None), SentencePieceProcessor(model_file=str(path))

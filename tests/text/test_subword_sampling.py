@@ -27,7 +27,7 @@ def test_bpe_dropout_spells_as_often_as_worked_out_by_hand() -> None:
 
 
 def plain_bpe(symbols: str, merges: dict[tuple[str, str], int], dropout: float, rng: random.Random) -> list[str]:
-    """The definition: the first of all merges that is not skipped, and all over again."""
+    """Apply the definition: the first of all merges that is not skipped, and all over again."""
     pieces = list(symbols)
     while True:
         candidates = sorted((merges[pair], i) for i, pair in enumerate(pairwise(pieces)) if pair in merges)

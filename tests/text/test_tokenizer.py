@@ -174,7 +174,7 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
 
 
 def edited(tokenizer: Tokenizer, path: Path, **change: object) -> Path:
-    """The file of a tokenizer, some of its parts changed."""
+    """Save a tokenizer with some parts of its file changed."""
     tokenizer.save(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     return path

@@ -53,7 +53,7 @@ def test_names_of_special_tokens_in_a_text_are_plain_text(kind: str) -> None:
 
 
 def without_frame(tokenizer: Backend) -> Backend:
-    """The same without padding, truncation and special tokens."""
+    """Remove padding, truncation and special tokens."""
     bare = Backend.from_str(tokenizer.to_str())
     bare.no_padding()
     bare.no_truncation()

@@ -126,12 +126,12 @@ def test_vocabularies_differ_in_their_first_other_id() -> None:
 
 
 def recipe(**data: object) -> Recipe:
-    """A run of a few updates on dates, with the vocabulary of a file."""
+    """Make a recipe of a few updates on dates, with the vocabulary of a file."""
     return replace(TINY, data=replace(TINY.data, vocabulary="bpe", **data))  # type: ignore[arg-type]
 
 
 def save_learned(path: Path, text: str = "0123456789-") -> str:
-    """The file of a small vocabulary of ours."""
+    """Save a small vocabulary of ours, and return its file."""
     Tokenizer(bpe_backend([text], vocab_size=264)).save(path)
     return str(path)
 

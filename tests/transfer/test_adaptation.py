@@ -24,7 +24,7 @@ QUICK: dict[str, Any] = {"train": {"steps": 6, "validate_every": 2, "threads": 1
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that copies three digits."""
+    """Train a model that copies three digits."""
     folder = tmp_path_factory.mktemp("base") / "run"
     tables = {
         "data": {"vocabulary": "characters", "alphabet": "0123456789abcdefghijkl", "held_out": 0.1},

@@ -37,7 +37,7 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Recipe:
-    """A recipe with two corpora, the second of them with a weight."""
+    """Make a recipe with two corpora, the second of them with a weight."""
     for name, pairs in (("first", PAIRS[:40]), ("second", PAIRS[40:])):
         (tmp_path / f"{name}.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     corpora = [{"train": str(tmp_path / "first.tsv")}, {"train": str(tmp_path / "second.tsv"), "weight": 2.0}]

@@ -18,7 +18,7 @@ def by_nn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def spaced(bundle: Bundle) -> Bundle:
-    """An untrained model with a vocabulary of nine letters and the blank, so that it can write several words."""
+    """Make an untrained model with a vocabulary of nine letters and the blank, so that it can write several words."""
     tokenizer = Tokenizer.characters("abcdefghi ")
     model = Transformer(replace(bundle.model.config, max_length=40)).eval()
     return replace(bundle, model=model, source_tokenizer=tokenizer, target_tokenizer=tokenizer)

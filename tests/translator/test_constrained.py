@@ -41,7 +41,7 @@ def search(
 
 
 def says(ids: tuple[int, ...], phrases: list[PhraseConstraint], seams: WordBoundaries) -> bool:
-    """By trying every place: whether all phrases stand in `ids`, each in a place of its own, no end glued."""
+    """Return True if all phrases are in `ids`, by trying every place: each in a place of its own, no end glued."""
     required = [phrase for phrase in phrases for _ in range(phrase.times)]
     if not required:
         return True

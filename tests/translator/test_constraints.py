@@ -65,7 +65,7 @@ def test_a_span_that_the_vocabulary_cannot_spell_is_not_required_and_its_transla
 
 
 def percents() -> Bundle:
-    """A model that says nothing but "%" if it may."""
+    """Make a model that says only "%" if it may."""
     tokenizer = Tokenizer.characters("abcdefgh<>/%sd ")
     config = ModelConfig(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=12, d_ff=8, heads=2,

@@ -148,7 +148,7 @@ class TableModel(Transformer):
         self.table_step = table.start(*range(sentences))
 
     def decode(self, target: torch.Tensor, memory: Any, cache: Any = None) -> torch.Tensor:
-        """The table has no cache: only the first step is right."""
+        """Decode without a cache, which the table lacks: only the first step is right."""
         self.table_step(range(len(target)), target[:, 0].tolist())
         return torch.tensor(self.table_step.rows)[:, None]
 

@@ -27,7 +27,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 def outputs(translation: Translation) -> list[tuple[str, tuple[str, ...]]]:
-    """The texts and flags; log-probabilities may differ in their last digits where batches differ."""
+    """Return the texts and flags; log-probabilities may differ in their last digits if batches differ."""
     return [(one.text, one.flags) for one in (translation, *translation.alternatives)]
 
 
@@ -160,7 +160,7 @@ def test_every_translation_has_the_placeholders_and_tags_of_its_source(catalogue
 
 
 def same_spans(source: str, target: str) -> bool:
-    """Whether two texts have the same placeholders and tags, and no other sign that those are made of."""
+    """Return True if two texts have the same placeholders and tags, and no other sign that these are made of."""
     spans, others = (sorted(SPANS.findall(text)) for text in (source, target))
     signs = set("".join(spans)) & set("%{}<>")
     return spans == others and not signs & set(SPANS.sub("", target))
@@ -181,5 +181,5 @@ def test_a_translated_catalogue_passes_msgfmt(catalogue: Bundle, tmp_path: Path)
 
 
 def arguments(message: str) -> list[str]:
-    """The conversions of a format string of C, in their order, which binds them to the arguments."""
+    """Return the conversions of a format string of C, in their order, which binds them to the arguments."""
     return re.findall(r"%[-\d.]*(?:l?[a-z])", message.replace("%%", ""))

@@ -26,7 +26,7 @@ def test_a_long_text_is_split_translated_and_joined() -> None:
 
 
 def reading(longest_source: int, *, max_length: int = 30) -> Translator:
-    """Untrained; it has learned to read as many tokens, and reads up to `max_length`."""
+    """Make an untrained translator that has learned to read as many tokens, and reads up to `max_length`."""
     return untrained("abcdefghij. ,ABCJ", longest_source=longest_source, max_length=max_length)
 
 

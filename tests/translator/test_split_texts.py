@@ -18,7 +18,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .,?!{}%@:/-"
 
 @pytest.fixture(scope="module")
 def bundle() -> Bundle:
-    """Untrained, from English into Italian."""
+    """Make an untrained bundle, from English into Italian."""
     torch.manual_seed(3)
     tokenizer = Tokenizer.characters(LETTERS)
     config = ModelConfig(

@@ -155,7 +155,7 @@ TEXTS = [source for source, _ in make_pairs(150, seed=3)] + ["ABCDEF", "HHAEBB",
 
 @pytest.fixture(scope="module")
 def exact(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """A model that has learned exact tasks, one against each of what helps a model by default."""
+    """Return a model that has learned exact tasks, one against each of the default helps."""
     return Bundle.load(made_once(tmp_path_factory, "exact", train))
 
 

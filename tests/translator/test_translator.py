@@ -282,7 +282,7 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
 
 
 def other_model(bundle: Bundle, **sizes: Any) -> Bundle:
-    """An untrained model of the same vocabulary and other sizes."""
+    """Make an untrained model of the same vocabulary and other sizes."""
     config = replace(bundle.model.config, d_model=16, heads=2, d_ff=24, encoder_layers=1, norm="pre", **sizes)
     return replace(bundle, model=Transformer(config).eval())
 

@@ -64,12 +64,10 @@ class PairStatistics:
 
     `shared_characters` and `shared_words` are the shares of the target that its source also contains; `copied` is the
     share of the longest string that both contain. `functional` is the share of the different sources that have one
-    target.
-    `monotonic` is the share of neighbouring target units whose most associated source units are in the same order:
-    about 0.5 where order means nothing. `length_spread` says how much the ratio of the lengths in characters differs
-    from pair to pair, its standard deviation as a share of its mean: 0 if every letter becomes one other, at least 0.16
-    in
-    translations.
+    target. `monotonic` is the share of neighbouring target units whose most associated source units are in the same
+    order: about 0.5 where order means nothing. `length_spread` says how much the ratio of the lengths in characters
+    differs from pair to pair, its standard deviation as a share of its mean: 0 if every letter becomes one other, at
+    least 0.16 in translations.
     """
 
     pairs: int

@@ -97,8 +97,7 @@ def _closed_sides(statistics: PairStatistics) -> tuple[bool, bool]:
     """Return, for source and target, True if it consists of symbols, each of which should be one token.
 
     Words of a closed set are spelled as well if an open side is spelled from them, such as the years of dates; and so
-    are
-    numbers without words.
+    are numbers without words.
     """
     sides = statistics.source, statistics.target
     closed = [side.symbols > 0 and side.distinct > 0 for side in sides]

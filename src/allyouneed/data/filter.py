@@ -120,8 +120,8 @@ def _hold_out(
 def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
     """Assign each pair to a split: 0 to train on, or 1 to `parts`, each with that share.
 
-    A pair's split depends only on its text and the seed: added lines
-    never move it. Pairs with the same dedup keys are in one split.
+    A pair's split depends only on its text and the seed: added lines never move it. Pairs with the same dedup keys are
+    in one split.
     """
     shuffle_keys = _shuffle_keys(keys, seed)
     part = np.zeros(len(keys), np.int8)

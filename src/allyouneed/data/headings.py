@@ -109,8 +109,7 @@ class _Head:
         """Return the names of source and target in a row that could be a heading, or in two of its `places`.
 
         A heading has more text than each row above, which are then titles; or as much, if it is near the top and spells
-        the
-        names out, which no pair does.
+        the names out, which no pair does.
         """
         filled = self.filled()
         cells = self.cells(row)
@@ -246,8 +245,7 @@ def example_columns(names: Sequence[str], rows: Sequence[Sequence[str]] = (), *,
     """Suggest two of these columns, in the form that `--columns` takes.
 
     They are the languages among them, or else the columns whose texts in `rows` are the longest and most varied.
-    Columns
-    without a name, or whose name another column shares, are given as numbers, or as `letters`.
+    Columns without a name, or whose name another column shares, are given as numbers, or as `letters`.
     """
     languages = [names.index(name) for name in _languages(names)]
     places = [place for place, name in enumerate(names) if name] or [*range(len(names))]

@@ -13,8 +13,7 @@ MAX_XML_TAGS = 2**20  # in a document or a part of it: a tree of so many element
 
 def parse_xml(data: bytes, *, part: str = "") -> Element:
     """Parse an XML document and return its root. Refuses, as a `DocumentError`, other text, XML with a document type,
-    and
-    too many tags, before it makes a tree of them. `part` names the part of the document, for the message.
+    and too many tags, before it makes a tree of them. `part` names the part of the document, for the message.
 
     libxml2 stops at 256 levels and at 10 MB in one text.
     """

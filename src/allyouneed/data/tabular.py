@@ -122,8 +122,7 @@ def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) ->
 
     The two `columns` are looked up in the object itself and in its `translation`. Without them the first object with a
     pair decides the names for all: it, or its `translation`, must have `source` and `target` (or `src`, `tgt`, `trg`),
-    or
-    exactly two keys.
+    or exactly two keys.
     """
     for number, row in rows:
         if isinstance(row, Mapping):

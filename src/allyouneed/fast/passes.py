@@ -67,9 +67,8 @@ def find_difference(loss_of: BatchLoss, model: Transformer, config: TrainConfig)
 
     A batch of short and long sentences goes through both, with the same random numbers, in float32 and then in the
     precision of `config`; on a GPU without dropout, since a batch without padding draws other random numbers. The
-    losses
-    are also compared for confident predictions, which an untrained model does not make. Gradients and random numbers of
-    the caller stay.
+    losses are also compared for confident predictions, which an untrained model does not make. Gradients and random
+    numbers of the caller stay.
     """
     dropout = without_dropout(model) if loss_of is packed_loss else nullcontext()
     with _as_before(model), dropout, exact_products():

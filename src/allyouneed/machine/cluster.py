@@ -75,11 +75,9 @@ def cluster_map(
     """Make a `map` whose function is made by `make` in each process of a cluster, one for each of its cores.
 
     `address` is the address of a running cluster, or "local" for a cluster on this machine, which ends with the block;
-    ""
-    is this process. A cluster that this process is already connected to is used, and stays. Items and results pass
+    "" is this process. A cluster that this process is already connected to is used, and stays. Items and results pass
     through this process, a few at a time. If a process or a machine fails, others repeat its items. Raises the errors
-    of
-    the function in the order of the items.
+    of the function in the order of the items.
     """
     if not address:
         yield partial(map, make())

@@ -222,10 +222,8 @@ def limit_onednn_cache() -> None:
     """Let oneDNN cache the primitives of 128 shapes of products instead of 1,024, unless the environment sets a number.
 
     The primitives of a shape take about a megabyte: with the shapes of all batches, a run of `multi30k-en-de-tok` grew
-    to
-    3.4 GB in bfloat16. Creating a primitive takes about 4 ms, so training makes products of few shapes
-    (`fast/loss.py`).
-    Works only before the first product.
+    to 3.4 GB in bfloat16. Creating a primitive takes about 4 ms, so training makes products of few shapes
+    (`fast/loss.py`). Works only before the first product.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "128")

@@ -1,4 +1,4 @@
-"""This Python: the libraries that it finds, its versions, and how it is started again for a module of this package."""
+"""The running Python: the libraries that it finds, its versions, and how it is started again for a module."""
 
 import ctypes
 import gc

@@ -58,11 +58,10 @@ class Validation:
     `loss` is the mean training loss since the last validation (None for an average of checkpoints); `valid_loss` is
     without label smoothing, so exp of it is the perplexity; both in nats per token. `accuracy` is the percentage of
     validation tokens that are predicted correctly after the reference's tokens before them. Both are None without
-    validation data. `gradient_norm` is the mean since the last validation, before clipping, and `tokens_per_second`
-    the speed of the updates since then, in target tokens, which include padding; the time of validation is left out.
+    validation data. `gradient_norm` is the mean since the last validation, before clipping, and `tokens_per_second` the
+    speed of the updates since then, in target tokens, which include padding; the time of validation is left out.
     `seconds` is the training time so far, including the time before a resume. `skipped` counts the updates that were
-    not
-    finite. `averaged` is the number of checkpoints in the average, if the model is one.
+    not finite. `averaged` is the number of checkpoints in the average, if the model is one.
     """
 
     step: int

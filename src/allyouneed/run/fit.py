@@ -150,8 +150,7 @@ def preview_training(
     take.
 
     Nothing is trained, and `output` does not become a run: it has the prepared pairs and the speed of the machine,
-    which
-    the run then uses. Refuses everything that `run_training` refuses.
+    which the run then uses. Refuses everything that `run_training` refuses.
     """
     output = Path(output)
     callback = callback or SilentCallback()

@@ -34,8 +34,7 @@ def character_backend(
     an accent; `alphabet` and `tags` then consist of such parts.
 
     A tag begins with the sign that separates it from the text before, and no word contains that sign: so the merges
-    that
-    make the tag, character by character, leave words as they are.
+    that make the tag, character by character, leave words as they are.
     """
     merges = list(dict.fromkeys((tag[:end], tag[end]) for tag in tags for end in range(1, len(tag))))
     symbols = list(dict.fromkeys([*alphabet, *chain.from_iterable(merges), *map("".join, merges)]))

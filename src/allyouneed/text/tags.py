@@ -14,10 +14,10 @@ SHORT = 12  # characters of a tag, on average
 def find_tags(texts: Iterable[str]) -> list[str]:
     """Find the tags in the fields at the ends of texts, each with the sign before it, in alphabetical order.
 
-    A field is a string between spaces. It holds tags if it has several, separated by `;`, `|` or `=`, or
-    consists of capitals, digits and marks, if nearly all of them recur, and if most have a letter. At least one field
-    of
-    a text holds none.
+    A field is a string between spaces. It holds tags on three conditions: it has several, separated by `;`, `|` or `=`,
+    or consists of capitals, digits and marks; nearly all of them recur; most have a letter. At least one field of a
+    text
+    holds none.
     """
     rows = [text.split(" ") for text in texts]
     seen = set[str]()

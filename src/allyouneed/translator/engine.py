@@ -65,10 +65,8 @@ def make_engine(
 
     On a CPU the engine in C translates, on a GPU `nn/` does. `precision` is the type of the weights; "auto" is int8 for
     a large vocabulary on a CPU, bfloat16 on a GPU that computes with it, else float32. If the engine differs from
-    `nn/`,
-    because somebody has edited `nn/`, then `nn/` itself translates, and a warning says so. With `cuda_graphs` a CUDA
-    GPU
-    replays each step of `nn/` as a graph; this has never run on a GPU.
+    `nn/`, because somebody has edited `nn/`, then `nn/` itself translates, and a warning says so. With `cuda_graphs` a
+    CUDA GPU replays each step of `nn/` as a graph; this has never run on a GPU.
     """
     if precision not in ("auto", *get_args(Precision)):
         known = ", ".join(f'"{name}"' for name in ("auto", *get_args(Precision)))

@@ -104,9 +104,8 @@ class TranslationGenerator:
         """Return the hypotheses of each request, the best first, and whether the first search gave a repetitive one.
 
         A request has no hypotheses if its required phrases do not fit within the limit, or if it was cancelled. An
-        output
-        that the model is sure of is final. Another repetitive output is searched again without repeated n-grams, and
-        replaced if the model finds the result nearly as likely.
+        output that the model is sure of is final. Another repetitive output is searched again without repeated n-grams,
+        and replaced if the model finds the result nearly as likely.
         """
         hypotheses = self._search_all(requests, self.config)
         without = [

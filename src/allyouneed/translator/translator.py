@@ -49,8 +49,7 @@ class Translator:
 
     Several threads may use one translator, and the translators that `using` makes of it, at the same time. It has the
     weights that the model had when it was made, and refuses to translate once they have changed: make another after
-    more
-    training.
+    more training.
     """
 
     def __init__(
@@ -157,8 +156,7 @@ class Translator:
         """Return the same model with other settings of the search: `translator.using(beam=8, nbest=3)`.
 
         None leaves a setting as it is. `glossary` maps terms to their translations, `{"term": "translation"}`; if a
-        term has
-        several translations, any of them may be used.
+        term has several translations, any of them may be used.
         """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)  # the engine and its weights are shared
@@ -230,12 +228,10 @@ class Translator:
         are too long are split. A model of strings splits none (see `splits_sentences`).
 
         The texts are read, and held in memory, a window of 32 batches at a time. Every translation begins with
-        `prefix`, or with its own if there is a list with one for each text; with `alternatives` it continues with each
-        of
-        this many most likely next tokens, and the best translation of each is an alternative of the others. `glossary`
-        replaces the translator's. `align` asks for alignments of "words" or "tokens". `on_progress` gets the number of
-        texts
-        that each batch finished, and first of the texts that need no batch.
+        `prefix`, or its own prefix from a list; with `alternatives` it continues with each of this many most likely
+        next tokens, and the best translation of each is an alternative of the others. `glossary` replaces the
+        translator's. `align` asks for alignments of "words" or "tokens". `on_progress` gets the number of texts that
+        each batch finished, and first of the texts that need no batch.
 
         Refuses a character outside the vocabulary and a word longer than the model's `max_length`, before any text of
         its window is translated; the error's `line` says which text, the first being number `first_line`. With
@@ -243,7 +239,7 @@ class Translator:
 
         `is_cancelled` is called with the index of a text, from 0, before its batch and after each step of the search.
         A text for which it returns True leaves the batch before the next step; its translation is empty and flagged
-        `cancelled`. It may be called by several threads, and must go on returning True once it has.
+        `cancelled`. Several threads may call it, and it must go on returning True once it has.
         """
         require_whole("alternatives", alternatives, least=0)
         if align not in (None, *get_args(Unit)):
@@ -337,8 +333,7 @@ class Translator:
 
         The pieces together are the translation. Written pieces are never taken back: a repetitive sentence is not
         searched again, and a sentence with constraints (from a glossary or `copy_spans`) comes as a whole when its
-        search
-        has ended. Unknown tokens are never written.
+        search has ended. Unknown tokens are never written.
         """
         split = self.split([*checked_texts([text])])
         sentences = split.sentences

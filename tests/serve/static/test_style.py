@@ -31,7 +31,7 @@ def test_the_colours_follow_the_system_until_they_are_chosen(visit: Visitor) -> 
 
 
 def serious_faults(page: Page) -> list[str]:
-    """What axe-core finds of the worse two of its four grades; its script is on the page."""
+    """Return the faults that axe-core finds in the worse two of its four grades; its script is on the page."""
     result = page.evaluate("axe.run({resultTypes: ['violations'], preload: false}).then(result => result.violations)")
     return [
         f"{fault['id']}: {[node['target'] for node in fault['nodes']]}"

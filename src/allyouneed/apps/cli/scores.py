@@ -102,8 +102,7 @@ class Scoring:
         """Make the chosen metrics, or all, and COMET if its checkpoint is named; and the limits of their scores.
 
         Refuses to compare by a test if there are too few sentences for it. Warns of references that are already
-        tokenized,
-        which BLEU would tokenize again.
+        tokenized, which BLEU would tokenize again.
         """
         from ...errors import ConfigError
         from ...metrics import FEWEST, METRICS, looks_tokenized, make_metrics

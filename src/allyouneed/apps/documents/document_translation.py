@@ -95,8 +95,7 @@ def translate_document(
     Each sentence, and each line, of a unit is translated by itself; line breaks between them stay, and so do blanks if
     the target language has them. Sentences are cut by the rules of the translator's source language, if it names one. A
     unit is marked for review if its least sure sentence has a confidence below `min_confidence`. Refuses a sentence
-    that
-    the model cannot read; with `skip_refused` its unit stays untranslated.
+    that the model cannot read; with `skip_refused` its unit stays untranslated.
     """
     splits_sentences = getattr(translator, "splits_sentences", True)
     languages = getattr(translator, "languages", ("", ""))

@@ -73,8 +73,7 @@ class CharacterReferences:
         """Make a function that writes the parts of a translation, in their order.
 
         The first `&` of the translation is written as the first `&` of the string, and so on; an additional `&` is
-        written
-        as a reference if the string writes it so elsewhere.
+        written as a reference if the string writes it so elsewhere.
         """
         signs = self.signs
         forms = defaultdict[str, list[str]](list)  # each sign, as the string writes it, in order

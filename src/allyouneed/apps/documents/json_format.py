@@ -41,8 +41,7 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
     """Read the string values whose path (`menu.items.0`) matches one of the options' `keys`, or all.
 
     Without `keys`, the notes of ARB files on their messages are left out: values under a key that begins with "@".
-    Their
-    "@@locale" becomes the target language, if this is known and a string was translated.
+    Their "@@locale" becomes the target language, if this is known and a string was translated.
     """
     encoded = decode_text(data, options.encoding)
     try:

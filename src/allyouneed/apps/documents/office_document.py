@@ -41,10 +41,9 @@ def office_document(
 ) -> Document:
     """Make the document whose text is in the parts `names`; parts without translated text keep their bytes.
 
-    `read` yields the paragraphs of a part, whose keys begin with its `label`, and `build` replaces a paragraph's
-    content.
-    `name_language` marks a part as the target language, and returns True if the part has a place for such a mark; it
-    gets the parts that are translated, and `styles`.
+    `read` yields the paragraphs of a part, whose keys begin with its `label`, and `build` replaces the content of one.
+    `name_language` marks a part as the target language, and returns True if it has a place for such a mark; it gets
+    the parts that are translated, and `styles`.
     """
 
     def read_part(name: str) -> tuple[Element, list[tuple[OfficeParagraph, list[InlineRun]]]]:

@@ -193,8 +193,7 @@ class MessageFormat(NamedTuple):
     """How the strings of a message are read, by its flags.
 
     `has_arguments`: a flag such as "c-format" names a format. `quotes`: an apostrophe is written twice, and a single
-    one
-    begins text that is not an argument, as in Java's MessageFormat.
+    one begins text that is not an argument, as in Java's MessageFormat.
     """
 
     has_arguments: bool
@@ -262,8 +261,7 @@ def read_po_document(data: bytes, options: DocumentOptions) -> Document:
 
     The singular is the source of the form for the number 1, the plural the source of the others. A header without a
     charset, language or plural forms gets them, as far as the target language is known. Refuses a catalogue that does
-    not
-    follow the format, by its line.
+    not follow the format, by its line.
     """
     encoded = _decode(data, options.encoding)
     try:

@@ -64,12 +64,11 @@ class TranslationUnit:
     """A text to translate: a paragraph, a message, a cell.
 
     `marks` are in the order of the document, and nested. The content of the tags `opaque`, such as code in a sentence,
-    is
-    for the model to read, and is written as it was. `signs` are characters that the document writes as codes, and that
-    must come back. `key` says where in the document the unit is, for messages
-    ("line 12"). `translation` is already in the document, else None; it is kept. With `reasons`, a
-    person should look at its translation, however sure the model is. The text has no soft hyphens and other characters
-    without width: they say how the words of the source are broken, and no format writes them into a translation.
+    is for the model to read, and is written as it was. `signs` are characters that the document writes as codes, and
+    that must come back. `key` says where in the document the unit is, for messages ("line 12"). `translation` is
+    already in the document, else None; it is kept. With `reasons`, a person should look at its translation, however
+    sure the model is. The text has no soft hyphens and other characters without width: they say how the words of the
+    source are broken, and no format writes them into a translation.
     """
 
     text: str
@@ -110,11 +109,10 @@ class DocumentOptions:
     """The options that a format needs besides the bytes. `target_language` is a code such as "pt-BR"; "" is unknown.
 
     `encoding` is for a text file without a byte order mark; "" is UTF-8, or the encoding that a page declares. `column`
-    of
-    a table is translated, and its translation goes to the column `into`, or takes its place; a column is a name or a
+    of a table is translated, and its translation goes to the column `into`, or takes its place; a column is a name or a
     number. In a JSON document, only strings whose path matches one of `keys` are translated (`menu.*.title`); without
-    any, all are. `tags` are rules for HTML's tags. With `numbers` a text without a letter is also translated, such as
-    a date in digits. Text that a document marks as another language than `source_language`, or than its own, is not
+    any, all are. `tags` are rules for HTML's tags. With `numbers` a text without a letter is also translated, such as a
+    date in digits. Text that a document marks as another language than `source_language`, or than its own, is not
     translated.
     """
 

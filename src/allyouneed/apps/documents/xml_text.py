@@ -26,11 +26,10 @@ def read_xml_text(
 ) -> Document:
     """Find the units of a text with tags; `keep_lines` keeps its line breaks, which else are blanks.
 
-    Without a rule, a tag is part of a sentence if text is next to it in the element around it
-    (`Press <x>Start</x> now`) or if HTML has it within sentences (`<b>`); else it is structure, and a unit ends there.
-    Comments, instructions and CDATA sections stay as they are, and so does text that `xml:lang` marks as another
-    language
-    than `source_language` and the language of the outermost element.
+    Without a rule, a tag is part of a sentence if text is next to it in the element around it (`Press <x>Start</x>
+    now`) or if HTML has it within sentences (`<b>`); else it is structure, and a unit ends there. Comments,
+    instructions and CDATA sections stay as they are, and so does text that `xml:lang` marks as another language than
+    `source_language` and the language of the outermost element.
     """
     runs = list(inline_runs(_read(text, rules, source_language), collapse=not keep_lines))
 

@@ -26,8 +26,7 @@ class TrainingState:
     """A run as its process reports it, and as its folder shows it. One thread reports, any may ask.
 
     A report is a mapping: `folder` where the run is, `kept` after a validation or at the end, and everything else as
-    the
-    page shows it. `corrections` is the file that the page's corrections go to.
+    the page shows it. `corrections` is the file that the page's corrections go to.
     """
 
     def __init__(self, models: ModelStore, corrections: Path | None = None) -> None:
