@@ -144,3 +144,16 @@ def test_a_row_of_words_above_numbers_is_a_heading(
 ) -> None:
     rows = [[str(number), "a cat", "un gatto"] for number in numbers]
     assert bool(find_columns(first, columns, Path("a.csv"), *rows).heading) == is_heading
+
+
+LINES = [["a dog", "un cane"], ["the cat is here", "il gatto è qui"], ["my house", "la mia casa"]] * 2
+SENTENCES = [[f"{one.capitalize()}." for one in row] for row in LINES]
+
+
+@pytest.mark.parametrize("columns", [(), ("A", "B"), ("2", "1")])
+@pytest.mark.parametrize("rows", [LINES, SENTENCES])
+def test_a_row_that_is_written_unlike_all_below_is_a_heading(columns: tuple[str, ...], rows: list[list[str]]) -> None:
+    heading = ["Term A", "Begriff"]
+    assert find_columns(heading, columns, Path("a.csv"), *rows).heading == tuple(heading)
+    for first in (rows[0], ["Is it?", "È qui?"], ["Term A", "è qui."]):
+        assert not find_columns(first, columns, Path("a.csv"), *rows).heading

@@ -28,6 +28,7 @@ _TITLE_ROWS = 10  # rows that may be titles, even if they fill as many cells as 
 HEAD_ROWS = 40  # rows to search for the heading, and to judge columns by
 SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _LETTERS = re.compile("[A-Za-z]{1,3}")
+_SENTENCE = re.compile(r"[.!?…。！？]['\"”’»)]*$")
 _CODE = re.compile(r"[\d_/@\\]|\w[.:]\w")
 
 
@@ -143,7 +144,8 @@ class _Head:
         for row in range(len(self.rows)):
             if self.sides(row, places):
                 return self._found(places, row, heading=True)
-        return self._found(places, begin, heading=begin > 0 or self.names_numbers(begin))  # titles are above a heading
+        is_heading = begin > 0 or self.names_numbers(begin) or self.stands_apart(begin, places)
+        return self._found(places, begin, heading=is_heading)  # titles are above a heading
 
     def names_numbers(self, row: int) -> bool:
         """Return True if some column has letters in a row, and then only numbers or dates, as below the heading ID."""
@@ -153,6 +155,17 @@ class _Head:
             if len(values) >= _FEWEST_NUMBERS and _has_letter(name) and not any(map(_has_letter, values)):
                 return True
         return False
+
+    def stands_apart(self, row: int, places: Sequence[int]) -> bool:
+        """Return True if two cells of a row are written like names, unlike all below: these are in small letters, or
+        sentences.
+        """
+        below = [self.cells(other) for other in range(row + 1, len(self.rows))]
+        columns = [[cells[place] for cells in below if cells[place : place + 1] not in ((), ("",))] for place in places]
+        return all(
+            len(values) >= _FEWEST_NUMBERS and _stands_apart(self.cells(row)[place], values)
+            for place, values in zip(places, columns, strict=True)
+        )
 
     def recognized(self) -> PairColumns:
         """Find the columns by a heading, or take the two that a table has."""
@@ -175,7 +188,7 @@ class _Head:
             if sides := self.sides(row):
                 return self._found([self.cells(row).index(name) for name in sides], row, heading=True)
         if len(used) == 2:
-            return self._found(used, begin, heading=False)
+            return self._found(used, begin, heading=self.stands_apart(begin, used))
         raise self._unclear(f"{where} has {len(self.cells(begin))} columns; expected source and target")
 
     def _is_used(self, place: int) -> bool:
@@ -264,6 +277,13 @@ def example_columns(names: Sequence[str], rows: Sequence[Sequence[str]] = (), *,
 
 def _has_letter(text: str) -> bool:
     return any(map(str.isalpha, text))
+
+
+def _stands_apart(name: str, values: Iterable[str]) -> bool:
+    if not name or _NO_NAME.search(name) or _SENTENCE.search(name):
+        return False
+    are_small = all(value[0].islower() for value in values)
+    return all(map(_SENTENCE.search, values)) or (name[0].isupper() and are_small)
 
 
 def _text_length(cells: Iterable[str]) -> int:

@@ -75,8 +75,8 @@ def signed_runs(text: str) -> Iterator[str]:
 
 
 def _without_edges(run: str) -> str:
-    surplus = {}  # how many of these signs have no partner
-    for opening, closing in BRACKETS:
+    surplus: dict[str, int] = {}  # how many of these signs have no partner
+    for opening, closing in zip(OPENING, CLOSING, strict=True):
         difference = run.count(opening) - run.count(closing)
         surplus |= {opening: difference, closing: -difference}
     start = 0

@@ -112,6 +112,7 @@ def explain_command(options: ExplainOptions, decode: SearchSettings) -> None:
 
 
 def _refuse_combinations(options: ExplainOptions) -> None:
+    from ...bundle import model_files
     from ...errors import InputError
     from .program import shell_command
 
@@ -123,6 +124,9 @@ def _refuse_combinations(options: ExplainOptions) -> None:
             "explain needs the folder of a bundle, or of two, and a text, or --positions, --schedule or --masks; "
             f"quote a text of several words: {quoted}"
         )
+    if not options.others() and options.words and model_files(Path(options.text())):
+        quoted = shell_command("explain", options.bundle, options.text(), "a text")
+        raise InputError(f"{options.text()} is a model; two models are compared on a text, which is missing: {quoted}")
     if options.others() and options.form is not Form.html:
         raise InputError("two models are compared on a page; leave out --format")
     if options.theory() and options.form is Form.json:
