@@ -49,9 +49,7 @@ class Clock(transformers.TrainerCallback):  # type: ignore[misc]
 def trainer_seconds(
     setup: dict[str, Any], stored: Sequence[Pair], *, warm_up: int, updates: int, wait: Callable[[], None]
 ) -> float:
-    """Measure some updates after the first `warm_up`, in seconds: bfloat16, fused AdamW, worker processes, pinned
-    memory.
-    """
+    """Measure updates after the first `warm_up`, in seconds: bfloat16, fused AdamW, worker processes, pinned memory."""
     pad_id, on_gpu = setup["model"]["pad_id"], setup["device"] == "cuda"
     clock = Clock(warm_up, warm_up + updates, wait)
     with tempfile.TemporaryDirectory() as folder:

@@ -91,9 +91,7 @@ def huggingface_worker() -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def marian(folder: Path) -> Any:
-    """Put the weights of a bundle into a Marian model, which has the same structure as ours (post norm, sinusoids,
-    ReLU).
-    """
+    """Put a bundle's weights into a Marian model, which has our structure (post norm, sinusoids, ReLU)."""
     import torch
     from safetensors.torch import load_file
     from transformers import MarianConfig, MarianMTModel

@@ -33,9 +33,7 @@ OWN = {"allyouneed", "__main__", "__mp_main__"}  # modules that each child impor
 
 
 def observe(folder: Path) -> dict[str, Any]:
-    """Return the trained weights, the results of each engine and `forward` for its translations, and a server's
-    answers.
-    """
+    """Return the trained weights, the results of each engine and `forward` on its translations, and a server's."""
     import torch
     from fastapi.testclient import TestClient
 

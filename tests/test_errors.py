@@ -43,9 +43,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 
 
 def extras_in_messages() -> Iterator[tuple[str, str]]:
-    """Yield each library that a message misses, and the extra that it proposes, by the source; exports by their
-    formats.
-    """
+    """Yield each library that a message misses, and the extra that it proposes; exports by their formats."""
     for file in Path(errors.__file__).parent.rglob("*.py"):
         for call in ast.walk(ast.parse(file.read_text())):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "require_extra":

@@ -249,9 +249,7 @@ def test_a_switch_of_the_page_turns_its_part_off(
     page = HTMLFolder(tmp_path)
 
     def letters(switches: str) -> list[float]:
-        """Return the log-probabilities of the letters after three tokens, of which the second and the third differ in
-        one.
-        """
+        """Return the letters' log-probabilities after three tokens; the second and the third differ in one."""
         script = f"""(() => {{
             const step = translator.model.start([10, 1, 2, 3, 11], {{ ...ALL_ON, {switches} }});
             step.next([0], [10]);

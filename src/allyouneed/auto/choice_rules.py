@@ -172,9 +172,7 @@ def expected_epochs(corpus: Corpus, d_model: int) -> float:
 
 
 def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str]:
-    """Choose the dropout rate of a model of text, and say why: its size's rate, or less if the budget repeats pairs
-    less.
-    """
+    """Choose the dropout rate of a model of text, and say why: less if the budget repeats the pairs less."""
     epochs = expected_epochs(corpus, d_model)
     if epochs >= size.epochs:
         return size.dropout, "the fewer the pairs, the more a model overfits"

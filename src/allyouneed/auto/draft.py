@@ -77,9 +77,7 @@ class Draft:
 
     @property
     def preliminary(self) -> Recipe:
-        """A recipe for reading the corpus. Refuses invalid settings, unless they depend on a setting still to be
-        chosen.
-        """
+        """A recipe for reading the corpus. Refuses invalid settings, unless they depend on a choice to come."""
         model = {**self.model, **self.tables.get("model", {})}
         if not {"d_model", "heads"} <= model.keys():  # the other is still to be chosen, so they need not fit yet
             model = {"heads": 1, "d_k": 2, "d_v": 2, **model}

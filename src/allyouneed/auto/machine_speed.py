@@ -57,7 +57,9 @@ def recorded_speed(folder: Path, minutes: float, workers: int) -> dict[int, floa
 def free_cores(threads: int) -> float:
     """Estimate how many cores this machine has for so many threads now, measured once, within about a second.
 
-    It is the number of threads times the slowest thread's share of the work that a thread by itself does in that time.
+    A thread is first timed by itself, then all together; the slowest thread's share of that speed, times their number,
+    is
+    the estimate.
     """
     shares = []
     with using_threads(1):

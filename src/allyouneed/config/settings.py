@@ -236,7 +236,7 @@ def _takes_tuple(kind: object) -> bool:
 
 
 def _as_tuple(value: object, kind: object) -> object:
-    """Turn a list into a tuple: TOML only has lists, and a shell eats a list's quotation marks, or more."""
+    """Turn a list into a tuple, also from a shell, which drops its quotation marks, or all but its commas."""
     if isinstance(value, str) and (get_origin(kind) is tuple or re.fullmatch(r"\[.*\]", value)):
         value = [part.strip().strip("\"'") for part in value.strip("[]").split(",")] if value.strip("[] ") else []
     if isinstance(value, list):

@@ -49,8 +49,7 @@ def clean_pairs(pairs: Iterable[Pair], clean: CleanConfig, report: PartReport) -
 def skip_malformed(
     rows: Rows, malformed: RuleCount, *, name: str, max_malformed: float, notes: list[str] | None = None
 ) -> Iterator[Pair]:
-    """Yield the pairs of one source; `malformed` counts the lines without a pair, and `notes` gets a line on each
-    total.
+    """Yield the pairs of a source; `malformed` counts lines without a pair, and `notes` gets a line on each total.
 
     Refuses a source with a larger share of malformed lines than `max_malformed`, and shows the first of them; `name` is
     the source in error messages.

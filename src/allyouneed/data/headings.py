@@ -65,9 +65,7 @@ class PairColumns(NamedTuple):
         return (self.heading[self.source], self.heading[self.target]) if self.heading else ()
 
     def describe(self) -> str:
-        """Say in a line how columns were read and what was left out; empty for a table without a heading and text above
-        it.
-        """
+        """Say in a line how columns were read and what was left out; empty without a heading or text above it."""
         notes = []
         if self.heading:
             source, target = self.names

@@ -154,7 +154,7 @@ class Pairs:
 
     @staticmethod
     def from_texts(pairs: Iterable[Pair]) -> "Pairs":
-        """Flatten pairs."""
+        """Flatten the texts of pairs, as bytes of UTF-8."""
         texts = list(zip(*pairs, strict=True)) or [(), ()]
         return Pairs(*map(Side.from_texts, texts))
 
@@ -209,9 +209,7 @@ class EncodedPairs(Pairs):
 def encode_within(
     pairs: Sequence[Pair], vocabulary: "Vocabulary", max_length: int, dtype: str = "int32"
 ) -> tuple[Pairs, list[int]]:
-    """Encode the pairs that have no empty side and at most `max_length` ids on either, and return their indices as
-    well.
-    """
+    """Encode pairs without an empty side and with at most `max_length` ids on each; also return their indices."""
     sources = vocabulary.source.encode_all([pair.source for pair in pairs])
     targets = vocabulary.target.encode_all([pair.target for pair in pairs])
     kept = [i for i, pair in enumerate(pairs) if all(pair) and max(len(sources[i]), len(targets[i])) <= max_length]

@@ -195,9 +195,7 @@ def describe_difference(then: dict[str, str], now: dict[str, str]) -> str:
 
 
 def _source_fingerprint(where: Where, folder: str) -> str:
-    """Return a fingerprint of a source's files: their content and how they are read, which a single file's ending
-    decides.
-    """
+    """Return a fingerprint of a source's files: how they are read, and their content."""
     files = local_paths(where, folder=folder)
     kind = "aligned" if len(files) > 1 else "".join(map(file_ending, files))
     return f"{kind} {' + '.join(_file_fingerprint(file, folder) for file in files)}" if files else str(where)
@@ -298,8 +296,7 @@ def read_held_out(folder: Path, part: Literal["valid", "test"]) -> list[Pair]:
 
 @contextmanager
 def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path | None]:
-    """Make an empty folder that replaces `folder` when the block ends without an exception; None if it is already
-    prepared.
+    """Make an empty folder that replaces `folder` if the block ends well; None if it is already prepared.
 
     Waits while another process prepares `folder`. Half-prepared folders of killed processes are removed. Refuses to
     replace a folder that has files other than prepared pairs.

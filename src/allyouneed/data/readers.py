@@ -102,9 +102,7 @@ def read_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (),
 
 
 def describe_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "") -> str:
-    """Say in a line how a table is read: the columns that its heading names, the text above it, and its encoding; or
-    "".
-    """
+    """Say in a line how a table is read: its columns, the text above the heading, and its encoding; or ""."""
     known = read_columns(where, folder=folder, columns=columns, sheet=sheet)
     if known is None or isinstance(where, tuple) or (len(known.heading) == 2 and _is_json(where)):
         return ""
@@ -182,9 +180,7 @@ def _aligned(source: Path, target: Path) -> Rows:
 
 
 def aligned_lines(source: Path, target: Path) -> Rows:
-    """Pair line n of one file with line n of the other, each read once. Refuses, after its pairs, files of unequal
-    lengths.
-    """
+    """Pair line n of one file with line n of the other, read once. Refuses, at the end, unequal lengths."""
     sides = raw_lines(source), raw_lines(target)
     for number, lines in enumerate(zip_longest(*sides), start=1):
         if None in lines:

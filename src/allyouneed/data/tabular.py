@@ -135,8 +135,7 @@ def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) ->
 
 
 def side_names(row: Mapping[str, object], columns: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return all names in an object or its `translation`, and the two sides' names, or all again if these are not
-    clear.
+    """Return all names in an object or its `translation`, and the two sides' names, or all again if unclear.
 
     `columns` are the names of the two sides, if the user gave them.
     """
@@ -163,8 +162,9 @@ def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pa
 
 
 def csv_rows(path: Path) -> Iterator[NumberedCells]:
-    """Yield the rows of a file with commas between its columns, or semicolons if its first line has no comma (RFC
-    4180).
+    """Yield the rows of a file with commas between its columns (RFC 4180), or semicolons.
+
+    They are semicolons if the first line has no comma.
 
     A row has at most 16 lines. All lines of a malformed row are skipped, or only the first if it has no end.
     """
@@ -295,9 +295,7 @@ def _scan(where: str) -> "polars.LazyFrame":
 
 
 def _needed_columns(schema: "polars.Schema", columns: Sequence[str]) -> list[str]:
-    """Choose the columns that `rows_to_pairs` takes the pair from, in the order of the file; all, if none has such a
-    name.
-    """
+    """Choose the columns that `rows_to_pairs` needs, in the order of the file; all, if none has such a name."""
     import polars
 
     if not (columns and schema.keys() >= {*columns}):

@@ -65,8 +65,7 @@ Maker = Callable[[random.Random], Iterator[tuple[str, str]]]
 
 
 def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
-    """Draw `count` different pairs of one split of a task by `seed`; 0 means all dates, or 50,000 pairs of another
-    task.
+    """Draw `count` different pairs of a split of a task by `seed`; 0 means all dates, or 50,000 other pairs.
 
     Refuses, as a `KeyError`, a task that is not in `TASKS`.
     """

@@ -14,9 +14,7 @@ from pathlib import Path
 
 
 def is_installed(library: str) -> bool:
-    """Return True if a library can be imported. A mere folder of that name, such as in the current folder, does not
-    count.
-    """
+    """Return True if a library can be imported. A folder of that name does not count as a library."""
     spec = find_spec(library)
     return spec is not None and spec.origin is not None
 

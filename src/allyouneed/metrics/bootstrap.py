@@ -43,9 +43,7 @@ class PairedScore:
 
     @property
     def better(self) -> int | None:
-        """The model that is significantly better, 0 the first, 1 the second; None: neither, or the sentences are too
-        few.
-        """
+        """The significantly better model, 0 the first, 1 the second; None: neither, or too few sentences."""
         if self.first == self.second or self.p_value >= SIGNIFICANT or self.sentences < FEWEST:
             return None
         return int((self.second > self.first) == self.higher_is_better)
@@ -82,7 +80,10 @@ def paired_bootstrap(
 
 
 def compare_counts(metric: Metric, first: SentenceCounts, second: SentenceCounts) -> PairedScore:
-    """Compute the scores of two models and the p-value: how often a sample differs as much from the mean difference."""
+    """Compute the scores of two models and the p-value of their difference.
+
+    The p-value is the share of bootstrap samples in which the difference is as far from its mean over the samples.
+    """
     difference = abs(second.score - first.score)
     differences = np.abs(resampled_scores(second) - resampled_scores(first))
     as_large = int((differences - differences.mean() > difference).sum())

@@ -20,7 +20,7 @@ def definition_digest() -> str:
 
 
 def is_as_compared() -> bool:
-    """Return True if nobody has edited the definition since."""
+    """Return True if the definition has not been edited since the comparison."""
     return NOTED.read_text(encoding="utf-8").strip() == definition_digest()
 
 

@@ -1,7 +1,7 @@
 """The decoder (§3.1, Figure 1 right): N blocks of self-attention, cross-attention and feed-forward.
 
 Translating token by token, a pass over the newest token needs only the keys and values of earlier tokens in every
-layer: the KV cache. With a `DecoderCache` the same `forward` takes the newest tokens alone.
+layer: the KV cache. With a `DecoderCache` the same `forward` takes only the newest tokens.
 """
 
 from dataclasses import dataclass, field
@@ -17,9 +17,7 @@ from .residual import closing_norm
 
 @dataclass(slots=True)
 class BlockCache:
-    """The KV caches of one block: of the target tokens, a row for each hypothesis; of the memory, a row for each
-    sentence.
-    """
+    """The KV caches of a block: of target tokens, a row for each hypothesis; of the memory, a row for each sentence."""
 
     tokens: KVCache = field(default_factory=KVCache)
     memory: KVCache = field(default_factory=lambda: KVCache(grows=False))

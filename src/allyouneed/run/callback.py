@@ -94,9 +94,7 @@ class TrainingCallback(Protocol):
     """
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
-        """Report that pairs are being prepared: `done` of `total` (None: unknown) in the stage `what`, such as
-        "encoding".
-        """
+        """Report that pairs are being prepared: `done` of `total` (None: unknown) in a stage such as "encoding"."""
 
     def on_train_begin(self, step: int, steps: int) -> None:
         """Report that training starts, or resumes after update `step`; its last update is number `steps`."""

@@ -146,8 +146,7 @@ def preview_training(
     callback: TrainingCallback | None = None,
     evaluate: Evaluator | None = None,
 ) -> Recipe:
-    """Return the recipe with which `run_training` would train; `callback` gets the same lines, and how long it would
-    take.
+    """Return the recipe with which `run_training` would train; tell `callback` the same, and how long it takes.
 
     Nothing is trained, and `output` does not become a run: it has the prepared pairs and the speed of the machine,
     which the run then uses. Refuses everything that `run_training` refuses.

@@ -160,7 +160,7 @@ class Film:
         self._count += 1
 
     def add(self, bundle: Bundle, *, step: int) -> None:
-        """Add the frame after update `step`, in place of frames that an earlier course of the run had from there on."""
+        """Add the frame after update `step`; drop later frames, which are from before a rollback or resume."""
         loss = round(float(self._loss) / self._count, 5) if self._count else None
         self._loss = torch.tensor(0.0)
         self._count = 0

@@ -29,8 +29,7 @@ from .run_folder import Stage, has_run, refuse_a_run
 
 
 def with_pairs(recipe: Recipe | Draft, output: Path, parts: Mapping[str, Any], *, resume: bool) -> Recipe | Draft:
-    """Store the pairs of `parts` in `output`/pairs, and name them in the recipe as `data.train`, `data.valid`,
-    `data.test`.
+    """Store the pairs of `parts` in `output`/pairs, and name them in the recipe's [data].
 
     Refuses a part that the recipe also names and, if a run is resumed, pairs other than the ones it started with.
     """

@@ -247,8 +247,7 @@ def agent_store() -> Store:
 
 
 def store_for_start(kept: Store, rank: int, count: int) -> Store:
-    """Make a new store for this start of the workers, in the first of them; the others find it through the `kept`
-    store.
+    """Make a store for this start of the workers, in the first; the others find it through the `kept` store.
 
     A kept store has the addresses of workers that have ended; torchrun's number of restarts may differ by machine.
     """

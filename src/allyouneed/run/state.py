@@ -130,9 +130,7 @@ class TrainState:
         return config.steps if self.plan is None else self.plan.steps
 
     def position(self, config: TrainConfig, step: int | None = None) -> float:
-        """Return the place of an update, by default the last, in the schedule of `config`: its number without a time
-        budget.
-        """
+        """Return the place of an update, by default the last, in the schedule; without a time budget, its number."""
         step = self.step if step is None else step
         return step if self.plan is None else self.plan.position_at(step, config)
 
@@ -151,8 +149,7 @@ class TrainState:
                 return
 
     def update_best(self, value: float, *, loss: float | None = None, first: int = 0, in_warmup: bool = False) -> bool:
-        """Return True if this validation is the best so far; more is better, and the lower `loss` decides between
-        equals.
+        """Return True if this validation is the best so far: with the highest value, then the lowest `loss`.
 
         Before update `first` every validation counts as the best. Patience is reset in the warmup, and by
         a gain of more than `MIN_GAIN`. A value that is not finite is never the best.

@@ -172,9 +172,7 @@ def _ids(symbols: Iterable[str]) -> dict[str, int]:
 
 
 def _of_words(model: models.Model, pattern: str = WORDS) -> Backend:
-    """Make a backend whose tokens do not cross the boundaries of words, digits and runs of punctuation, or of
-    `pattern`.
-    """
+    """Make a backend whose tokens stay within words, digits and runs of punctuation, or within `pattern`."""
     backend = Backend(model)
     backend.normalizer = normalizers.Prepend(" ")  # so that a word has the same token at the start of a text
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
@@ -182,8 +180,7 @@ def _of_words(model: models.Model, pattern: str = WORDS) -> Backend:
 
 
 def _reproducible(subwords: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Make subwords and their log-probabilities equal after every training on the same texts, and after saving and
-    loading.
+    """Make subwords and their log-probabilities the same after every training, saving and loading.
 
     The library sums in an order that differs between processes, which changes the last decimals, the order of
     equal scores, and the lowest scores of the rarest letters, which are `_STEP` apart.

@@ -110,9 +110,7 @@ class SentencePieceModel:
         return models.Unigram([*self.pieces, (UNKNOWN_PIECE, lowest)], unk_id=len(self.pieces))
 
     def _bpe(self) -> models.BPE:
-        """Rebuild the merges: SentencePiece merges any two neighbours that make a piece, the highest-scoring piece
-        first.
-        """
+        """Rebuild the merges: any two neighbours that make a piece merge, the highest-scoring piece first."""
         ids = {piece: i for i, (piece, _) in enumerate(self.pieces)}
         merges = [
             (piece[:cut], piece[cut:])

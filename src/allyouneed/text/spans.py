@@ -187,7 +187,7 @@ def is_sign(character: str) -> bool:
 
 # Punctuation that is normal in any text, however few training sources have it.
 ORDINARY = frozenset(".,;:!?…'\"()-–—‘’“”/%&")
-# What else is ordinary in the text of some languages, for models that were told nothing of their training pairs.
+# More ordinary signs in some languages, for models without counts of their training pairs.
 _PUNCTUATION = {
     "«»‹›": "af ar az be bg br bs ca cs da de el eo es et eu fa fi fr fur gl hr hu hy is it ka kk ky la lt lv mk nb nn "
     "no oc pl pt rm ro ru sc sk sl sq sr sv tr uk uz vi",
@@ -241,7 +241,9 @@ class CopyStatistics:
         return replace(statistics, signs="".join(sorted(known)))
 
     def known_signs(self, language: str | None) -> str:
-        """Return the signs of ordinary text: those that were counted or, where none were, those of the language.
+        """Return the signs of ordinary text: the counted ones or, if none were counted, the language's.
+
+        For strings, which are in no language (None), only counted signs are known.
 
         Strings are in no language, None; of those a model knows none that were not counted.
         """
@@ -282,12 +284,12 @@ def _usual_signs(language: str) -> frozenset[str]:
     return frozenset(own) | {chr(code) for code in _OF_SCRIPTS if unicodedata.category(chr(code))[0] == "P"}
 
 
-# What is copied as a whole: its signs are no part of the words around it.
+# Copied as a whole: its signs are not part of the words around it.
 APART = ("urls", "emails", "tags", "placeholders", "emoji")
 
 
 def foreign_runs(text: str, known: Collection[str]) -> list[str]:
-    """Find the runs of a text, between blanks, with a sign that is not `known` outside of what is copied.
+    """Find the runs of a text, between blanks, with a sign that is not `known`, outside of copied spans.
 
     Punctuation around a run does not belong to it. Where no sign is known, none is foreign.
     """

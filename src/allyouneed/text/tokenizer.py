@@ -96,8 +96,7 @@ class Tokenizer:
 
     @classmethod
     def characters(cls, alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False) -> "Tokenizer":
-        """Make one id for each character, in the order given, then for each of the `tags`; then `<sos>`, `<eos>`,
-        `<pad>`.
+        """Make an id for each character, in order, then for each of the `tags`; then `<sos>`, `<eos>`, `<pad>`.
 
         Each tag begins with the sign before it, such as `;PL`. With `unknown`, every other character is `<unk>`, the
         last id; otherwise it is refused.
@@ -114,9 +113,7 @@ class Tokenizer:
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
-        """Read the text that `to_json` returned. Refuses parts that our vocabularies do not have, such as other
-        normalizers.
-        """
+        """Read the result of `to_json`. Refuses parts that our vocabularies lack, such as other normalizers."""
         with refused(DataError, "the tokenizers library cannot read it", Exception):  # it raises bare Exceptions
             refuse_unknown_parts(text)
             text, symbols = split_symbols(text)
@@ -199,13 +196,12 @@ class Tokenizer:
 
     @property
     def has_subwords(self) -> bool:
-        """True if words, which a text is split into first, can be segmented in different ways."""
+        """True if a word of a text can be segmented in different ways."""
         model = self._backend.model
         return isinstance(model, models.BPE | models.Unigram) and self._backend.pre_tokenizer is not None
 
     def with_sampling(self, *, strength: float, seed: int) -> Callable[[str, int], list[int]]:
-        """Return a function that encodes a text by subword sampling, with `<sos>` and `<eos>`: the same for the same
-        number.
+        """Return a function that encodes a text by subword sampling: the same for the same number.
 
         `strength` is the probability that BPE skips a merge, or the exponent of a unigram's probability.
         """

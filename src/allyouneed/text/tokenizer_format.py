@@ -202,7 +202,7 @@ def _foreign_settings(part: dict[str, Any]) -> list[str]:
 
 
 def _character_map(normalizer: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the part with the character map, if it comes before all others; elsewhere it is the library's own."""
+    """Return the part with the character map, if it is the first; a later one is left to the library."""
     first = (normalizer or {}).get("normalizers", [])[:1]
     return first[0] if first and first[0]["type"] == "Precompiled" else None
 

@@ -216,8 +216,9 @@ def _read(path: Path) -> tuple[Tokenizer, list[str]]:
 
 
 def _read_sentencepiece(model: SentencePieceModel) -> tuple[Tokenizer, list[str]]:
-    """Make a tokenizer of a SentencePiece model with its own ids. Its control pieces get our names; missing ones
-    follow.
+    """Make a tokenizer of a SentencePiece model with its own ids, and our names for control pieces.
+
+    Pieces that it lacks follow at the end.
     """
     from .sentencepiece import make_tokenizer
     from .tokenizer_adaptation import NAMES

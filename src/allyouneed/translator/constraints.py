@@ -206,9 +206,7 @@ class ConstraintBuilder:
         return extra_spans(self._without_terms(source), target, self._keep, also=self._also(source, prefix))
 
     def sign_limits(self, source: str, extra: str, *, prefix: Sequence[int] = ()) -> list[Limit]:
-        """Limit each sign of the placeholders and tags of `source` and `extra`: the ids that have it, and its highest
-        count.
-        """
+        """Limit each sign of placeholders and tags in `source` and `extra`: its ids, and its highest count."""
         required = self.required_texts(source)
         limits: list[Limit] = []
         for sign in span_signs(source, self._keep) | span_signs(extra, self._keep):
@@ -262,9 +260,7 @@ class ConstraintBuilder:
         return True
 
     def _spellings(self, required: str) -> list[tuple[int, ...]]:
-        """Return the ids of a text as the vocabulary writes it after a blank, and directly after a newline or a
-        bracket.
-        """
+        """Return the ids of a text as written after a blank, and directly after a newline or a bracket."""
         tokenizer = self._tokenizer
         try:
             ids = tokenizer.encode(required)[1:-1]

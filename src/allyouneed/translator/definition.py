@@ -105,9 +105,7 @@ class DefinitionStep:
         self._restrictions = []
 
     def _kept(self, left: list[int], count: int) -> list[int]:
-        """Choose which of the memory's `count` rows to keep when only these sentences are left; an empty result keeps
-        all.
-        """
+        """Choose which of the memory's `count` rows to keep if only these sentences are left; [] keeps all."""
         return left if len(left) <= FEW * count else []
 
     def _width(self, most: int) -> int:

@@ -1,4 +1,4 @@
-"""Blanks and signs beside placeholders and other copied spans: a translation has those of its source."""
+"""Blanks and signs next to placeholders and other copied spans: a translation has them as its source does."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ KINDS = ("placeholders",)
 EDGES = ".,;:!?…¿¡\"'“”„‘’‚«»‹›。、，．：；？！"
 BRACKETS = ("()", "[]", "{}", "<>", "（）", "【】", "「」")
 OPENING, CLOSING = map("".join, zip(*BRACKETS, strict=True))
-_SPAN = "\0"  # what stands for a character of a span
+_SPAN = "\0"  # in place of a character of a span
 SIGNS_AND_SPANS = re.compile(r"[^\w\s]++")
 
 
@@ -33,7 +33,7 @@ def separate_placeholders(source: str, text: str) -> str:
 
 
 def touching(text: str) -> Counter[tuple[str, bool, bool]]:
-    """Count the placeholders with no blank beside them: each with the sides where that is so."""
+    """Count the placeholders with no blank next to them: each with the sides where that is so."""
     found = Counter[tuple[str, bool, bool]]()
     before = 0
     for span in iter_spans(text, KINDS):
@@ -44,9 +44,9 @@ def touching(text: str) -> Counter[tuple[str, bool, bool]]:
 
 
 def _touched_sides(text: str, start: int, end: int, before: int) -> tuple[bool, bool]:
-    """Tell whether a word is directly before, and directly after, some characters.
+    """Return True if a word is directly before some characters, and True if a word is directly after.
 
-    Before them, the end of a sentence or clause counts too, and another placeholder, which ends at `before`.
+    Before them, the end of a sentence or clause also counts, and so does another placeholder, which ends at `before`.
     """
     follows = start > 0 and (start == before or is_in_word(text[start - 1]) or text[start - 1] in ".,;:!?")
     return follows, end < len(text) and is_in_word(text[end])

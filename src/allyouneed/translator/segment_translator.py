@@ -92,9 +92,8 @@ class SegmentTranslator:
     """Translates segments, and flags doubtful translations.
 
     `long`: the source has more than `longest_source` tokens. `unknown`: the source has text outside the vocabulary.
-    `wrong_spans`: the translation lacks a run of the source with signs that are not known
-    (`foreign_runs`) or, with `checks_codes`, a code or a number. A translation that is not sure gets the blanks beside
-    placeholders that its source has.
+    `wrong_spans`: the translation lacks a run of the source with signs that are not known (`foreign_runs`) or, with
+    `checks_codes`, a code or a number. An unsure translation gets the blanks next to placeholders that its source has.
 
     Nothing in it changes between calls, so several threads may use it at once.
     """

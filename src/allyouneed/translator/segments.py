@@ -82,7 +82,7 @@ class Segmenter:
     ) -> list[Segment]:
         parts = [text]
         encoded = [ids]
-        tag = self._tokenizer.language_tag(text)  # each part is translated alone, and needs it
+        tag = self._tokenizer.language_tag(text)  # each part is translated by itself, and needs it
         if len(ids) > self.longest_source:
             uncut = constraints.spans(text) if constraints else []
             longest = self.longest_source - (len(self._tokenizer.encode(tag)) if tag else 0)

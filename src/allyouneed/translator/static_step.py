@@ -88,7 +88,7 @@ class StaticDecoder:
             block.memory.kept = _places(other.memory, shape.sentences, shape.source_places)
 
     def load(self, cache: DecoderCache, memory: Memory) -> None:
-        """Go on from a cache of `nn/` with as many hypotheses."""
+        """Copy a cache of `nn/` with as many hypotheses, to go on from there."""
         length = memory.attn_mask.size(-1)
         self.memory_mask.zero_()[..., :length] = memory.attn_mask
         self.past.fill_(cache.length)

@@ -164,9 +164,7 @@ class TextSplitter:
         return self._bundle.source_tokenizer.language_tag(text)
 
     def constraints(self, glossary: Terms | None) -> ConstraintBuilder | None:
-        """Return the builder of constraints from copied spans and from this glossary or the translator's; None if
-        neither.
-        """
+        """Return the builder of constraints from copied spans and a glossary, this or the translator's; or None."""
         return self._constraints if glossary is None else self._constraint_builder(as_glossary(glossary))
 
     def split(

@@ -29,9 +29,7 @@ def checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]
 
 
 def checked_references(pairs: Iterable[tuple[str, str | Sequence[str]]]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the source and the references of each pair, whose target is one or several. Refuses as `checked_pairs`
-    does.
-    """
+    """Yield the source and the references of each pair, one or several. Refuses as `checked_pairs` does."""
     _refuse_one_string(pairs, "pairs", "[('source', 'target'), …]")
     for number, pair in enumerate(pairs, start=1):
         match pair:

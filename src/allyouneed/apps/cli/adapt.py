@@ -131,7 +131,7 @@ def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequenc
 
 
 def _changed(pairs: "Sequence[Pair]", folder: Path) -> "Sequence[Pair]":
-    """Return the corrections that differ from the model's translations, greedy or with its own settings."""
+    """Return the corrections that the model translates differently, both greedily and with its own settings."""
     from ...bundle import Bundle
     from ...errors import InputError
     from ...evaluation.model_scores import greedy_translator

@@ -34,9 +34,7 @@ class Chunk:
 
 
 def is_typed_text(file: str) -> bool:
-    """Return True if an argument is a text, not the name of a file: no such file exists, and it does not look like a
-    name.
-    """
+    """Return True if an argument is a text: no file has this name, and it does not look like a name."""
     looks_like_one = re.fullmatch(r"\S*(/\S*|\.[A-Za-z]\w{0,9})", file)
     return file != "-" and not looks_like_one and not os.path.lexists(file)
 
@@ -73,9 +71,7 @@ def read_chunks(
 
 
 def _raw_chunks(file: str, size: int, live: bool, *, endless: bool) -> Iterator[list[bytes]]:
-    """Yield lines as bytes. Only the beginning of a line that is too long is kept; without `endless`, it is the last
-    line.
-    """
+    """Yield lines as bytes, of a line that is too long only the beginning; without `endless`, that ends them."""
     lines, rest, is_first = list[bytes](), b"", True
     with _standard_input() if file == "-" else opened(Path(file)) as stream:
         # read1 returns the bytes that are available, so that a slow writer gets its answers at once.
@@ -124,8 +120,7 @@ class RowOptions:
 
 
 def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable[[Chunk], Chunk]:
-    """Make a function that adds a row for each line to a chunk, here or in another process, with the translator of
-    `load`.
+    """Make a function that adds rows for the lines of a chunk, in any process, with the translator of `load`.
 
     A line that is refused is recorded with `skip_refused`; otherwise the rows end before it, and the chunk has its
     error.
@@ -164,9 +159,7 @@ def as_text(translation: "Translation") -> str:
 
 
 def as_json(translation: "Translation", *, error: str | None = None) -> str:
-    """Write a translation as a JSON object; its units are the ones that an alignment counts. `error` says why it is
-    refused.
-    """
+    """Write a translation as a JSON object, with the units that its alignment counts, or the `error` of a refusal."""
     row: dict[str, object] = {
         "source": translation.source,
         "text": translation.text,

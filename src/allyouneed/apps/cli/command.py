@@ -160,9 +160,7 @@ def with_options(kind: type[Any], parameter: str) -> Callable[[Callable[..., Non
 
 
 def refuse_options(values: object, why: str, *, besides: Collection[str] = ()) -> None:
-    """Refuse options that are set, given as a mapping by name or as `with_options` gives them, except those in
-    `besides`.
-    """
+    """Refuse options that are set (a mapping by name, or the values of `with_options`), except those in `besides`."""
     if isinstance(values, Mapping):
         names = [name for name, value in values.items() if value]
     else:

@@ -1,4 +1,4 @@
-"""`allyouneed evaluate`: scores of a model on a test set, or of two models and whether they differ."""
+"""`allyouneed evaluate`: scores of a model on a test set, or of two models and the significance of their difference."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -108,9 +108,7 @@ def parse_columns(text: str | None) -> tuple[str, ...]:
 
 
 def default_output(what: str) -> Path:
-    """Choose the folder for a run on this argument: `runs/NAME`, without the endings of a file's name, or of a data
-    set.
-    """
+    """Choose the folder of a run by its argument: `runs/NAME`, with the name of a file or data set without endings."""
     from ...errors import ConfigError
 
     data_set = re.match(r"hf://datasets/[^/]+/([^/@]+)", what)

@@ -266,9 +266,7 @@ def _write_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def _write_translations(path: Path, systems: "Sequence[TranslatedSet]") -> None:
-    """Write the translations, a pair a line, with two systems' separated by tabs; as .jsonl, with everything about a
-    pair.
-    """
+    """Write a pair a line, two systems' translations separated by tabs; as .jsonl, everything about a pair."""
     from ...machine.files import to_json, write_whole
 
     if path.suffix == ".jsonl":

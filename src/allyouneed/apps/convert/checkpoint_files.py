@@ -120,9 +120,7 @@ def read_pickle_safely(path: Path) -> Any:
 
 
 def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return a tensor of this shape in float32. The shape is compared first: a tensor may claim more than its file
-    holds.
-    """
+    """Return a tensor in float32. Refuses another shape first: a tensor may claim more than its file holds."""
     if tuple(tensor.shape) != shape:
         raise CheckpointError(f"{name} must have shape {shape}; got {tuple(tensor.shape)}")
     if not tensor.is_floating_point():

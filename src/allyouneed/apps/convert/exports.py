@@ -120,8 +120,9 @@ def export_bundle(
     sentences: int = 50,
     decode: Mapping[str, object] | None = None,
 ) -> Proof:
-    """Write `bundle`, or the bundle in a folder, into a new folder in the format `to`, and prove the export on its
-    probes and random `sentences`.
+    """Write a bundle, or the bundle in a folder, to a new folder in the format `to`, and prove the export.
+
+    It is proven on the bundle's probes and random `sentences`.
 
     Settings of `decode` replace the bundle's; only a web page has a search that they could change. The folder
     appears once the export is proven, whole or not at all. Refuses a model that the format cannot express, a model that

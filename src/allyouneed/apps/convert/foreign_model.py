@@ -82,9 +82,7 @@ class StoredWeights:
         return name in self._tensors
 
     def read(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        """Read a tensor in float32. Refuses another shape, numbers that are not finite, and more numbers than are
-        stored.
-        """
+        """Read a tensor in float32. Refuses another shape, numbers that are not finite, and more than are stored."""
         tensor = self._find(name)
         if name not in self._used:
             self._left -= math.prod(shape) * tensor.element_size()

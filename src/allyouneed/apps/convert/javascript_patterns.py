@@ -22,7 +22,7 @@ _KEPT = frozenset(r"^$\.*+?()[]{}|/-")  # signs that JavaScript allows after a b
 
 
 def to_javascript(pattern: str) -> str:
-    """Translate a pattern for the flag `u`.
+    """Translate a pattern of Python to JavaScript's, for a regular expression with the flag `u`.
 
     JavaScript has no possessive quantifier. A lookahead is never entered again once it has matched, so a lookahead that
     captures its match, and a reference to that, do the same. Greedy quantifiers would take quadratic time.

@@ -65,9 +65,9 @@ class DocumentTranslation:
 class DocumentPlan(NamedTuple):
     """A document's sentences to translate, none twice: from units with tags, which need alignments, and from the rest.
 
-    `sentences` are those of each unit, as characters of its text; none for a unit that is kept. `tags` are the tags of
+    `sentences` are each unit's, as characters of its text; none for a unit that is kept. `tags` are the tags of
     the target language that units begin with, which the model reads before each of their sentences.
-    `target_language` says whether blanks belong between their translations.
+    `target_language` says if blanks belong between their translations.
     """
 
     document: Document
@@ -78,7 +78,7 @@ class DocumentPlan(NamedTuple):
     target_language: str = ""
 
     def texts(self) -> Iterator[list[str]]:
-        """List what the model reads of each unit: its sentences."""
+        """List the sentences of each unit, as the model reads them."""
         for unit, spans, tag in zip(self.document.units, self.sentences, self.tags, strict=True):
             yield [with_tag(unit.text[start:end], tag) for start, end in spans]
 

@@ -158,8 +158,7 @@ def encode_page(page: str, encoding: str) -> bytes:
 def _read(
     page: str, options: DocumentOptions
 ) -> tuple[list[list[Piece]], list[Attribute], list[tuple[Attribute, str]]]:
-    """Read the pieces of a page, and of each reading in it; the attributes to translate; new values of language
-    attributes.
+    """Read the pieces of a page and of each reading; attributes to translate; new values of language attributes.
 
     A reading (`<rt>`) is a text of its own, and a point in the text around it.
     """

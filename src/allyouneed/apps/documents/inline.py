@@ -149,9 +149,7 @@ class _Placement:
         return self.source[part.start : part.end] == self.target[target_part.start : target_part.end]
 
     def _part_links(self, parts: Sequence[Atom], target_parts: Sequence[Atom]) -> Iterator[tuple[Atom, Atom]]:
-        """Link parts of two words that belong together: one to one if there are as many; else equal signs, or all
-        parts.
-        """
+        """Link the parts of two words: one to one if there are as many; else parts that are equal signs, or all."""
         if len(parts) == len(target_parts):
             yield from zip(parts, target_parts, strict=True)
         elif parts and parts[0].role == "core":
@@ -219,9 +217,7 @@ class _Placement:
         return runs
 
     def _label(self, nodes: Sequence[TagNode], b: int) -> int:
-        """Return the number of the tag that most of an atom's sources are in, or `_OUTSIDE` of all tags, or
-        `_UNLINKED`.
-        """
+        """Return the number of the tag that has most of an atom's sources, or `_OUTSIDE`, or `_UNLINKED`."""
         if not self.sources[b]:
             return _UNLINKED
         sizes = Counter[int]()
@@ -245,9 +241,7 @@ class _Placement:
         return Placed(start, end, order, node, boundary, boundary)
 
     def _boundary(self, at: int, first: int, last: int) -> int:
-        """Choose the atom of the translation to put a point before, so that it best parts what comes from before and
-        after.
-        """
+        """Choose the atom of the translation before which a point best parts the words from before and after it."""
         before = (sum(1 if self.atoms[a].end <= at else -1 for a in some) for some in self.sources[first:last])
         scores = list(accumulate(before, initial=0))
         highest = max(scores)

@@ -27,9 +27,7 @@ _OF_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def referenced_character(reference: str) -> str:
-    """Return the character that HTML shows for a reference (`&rarr;`); "" if it is unknown to HTML, or several
-    characters.
-    """
+    """Return the character that HTML shows for a reference (`&rarr;`); "" for unknown ones, and several characters."""
     if not _REFERENCE.fullmatch(reference):
         return ""
     character = unescape(reference) if reference[1] == "#" else html5.get(reference[1:], "")
@@ -121,7 +119,10 @@ def with_blanks(
 
 
 def without_blanks(text: str, marks: Sequence[Mark], blanks: Mapping[End, str]) -> tuple[str, list[Mark]]:
-    """Remove the blanks and line ends of these marks from the text or its translation, one next to each mark."""
+    """Remove the blanks and line ends of these marks from the text or its translation.
+
+    Each mark removes the blank or line end next to it.
+    """
     cut = set[int]()
     for mark in marks:
         if blank := blanks.get((mark.tag, mark.kind)):
@@ -213,7 +214,7 @@ class MarkedText:
         return TranslationUnit(text=text, marks=self.marks, key=key, reasons=reasons, signs=self.references.signs)
 
     def rewritten(self, translation: UnitTranslation) -> "MarkedText":
-        """Return the translation of the unit, to write."""
+        """Return a copy that writes the translation instead of the source."""
         lines = translation.text.split("\n")
         count = self.text.count("\n") + 1 if self.readings else len(lines)
         text = "\n".join(lines[:count])
@@ -252,9 +253,7 @@ def marked_text(
     references: CharacterReferences,
     partners: Callable[[Sequence[Piece]], Mapping[int, int]] = tag_partners,
 ) -> MarkedText:
-    """Make a marked text of these texts and codes; `partners` says which code closes which, by their numbers, both
-    ways.
-    """
+    """Join texts and codes to a marked text; `partners` pairs codes that close each other, by their numbers."""
     pieces = list(pieces)
     numbers = [index for index, piece in enumerate(pieces) if piece.kind != "text"]  # of the codes
     partner = partners([pieces[index] for index in numbers])

@@ -74,8 +74,7 @@ class InlineRun:
 def inline_runs(
     pieces: Sequence[Piece], *, collapse: bool, key: str = "", numbers: bool = False
 ) -> Iterator[InlineRun]:
-    """Find the runs of text between boundaries that have a letter, or with `numbers` a digit, without the tags around
-    it.
+    """Find the runs of text between boundaries that have a letter, or with `numbers` a digit, without outer tags.
 
     A boundary is also where `find_text_ends` says that a text ends, and a tag without its partner between the same
     boundaries. With `collapse` blanks in a row are one blank, as in HTML. A range that crosses no tag and no boundary
@@ -244,7 +243,10 @@ def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str, r
 
 
 def _with_blank(pieces: Sequence[Piece], index: int) -> tuple[Piece, ...]:
-    """Return the piece at `index`, and a blank behind a line break right before code: no text there can have one."""
+    """Return the piece at `index`, followed by a blank if it is a line break right before code.
+
+    The code is a point, so no text after it could have the blank.
+    """
     piece = pieces[index]
     if piece.stands_for != "break":
         return (piece,)

@@ -124,9 +124,7 @@ _MARKUP = (r"\\u00(?:26|3[ceCE])", r"[<>&]")  # as Go writes it
 
 
 def _write_string(text: str, previous: str, document: str) -> str:
-    """Write a string that escapes the same characters as the previous string or, if that does not show it, the
-    document.
-    """
+    """Write a string with the escapes of the previous string or, where that shows none, of the document."""
 
     def escapes(escape: str, bare: str) -> bool:
         answers = (_is_escaped(written, escape, bare) for written in (previous, document))

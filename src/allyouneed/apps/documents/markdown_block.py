@@ -156,7 +156,7 @@ class InlineBlock:
         return "".join(part if isinstance(part, str) else part.read(self.content) for part in parts)
 
     def _named(self, closing: Source) -> Edit:
-        """Write the end of a link that is named by its text, with this name after the text."""
+        """Write the end of a link with an explicit name after its text, which named the link until now."""
         closed = re.sub(r"^\](?:\[\])?", lambda _: f"][{closing.label}]", closing.read(self.content))
         return Edit(closing.start, closing.end, closed)
 

@@ -163,8 +163,7 @@ class Source(NamedTuple):
 
 
 def make_parser() -> MarkdownIt:
-    """Make a parser of CommonMark with tables, strikethrough, definitions, footnotes, admonitions, attributes, notes,
-    JSX.
+    """Make a parser of CommonMark with tables, strikethrough, definitions, notes, admonitions, attributes and JSX.
 
     Escapes and entities are tokens of their own, and each token that is not text has the position of its end.
     """

@@ -76,9 +76,7 @@ def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
 
 
 def find_notes(pieces: Sequence[Piece], partners: Mapping[int, int]) -> dict[int, int]:
-    """Find the opens of raised elements without a letter, and their closes: marks of notes, powers, which are not
-    words.
-    """
+    """Find opens and closes of raised elements without a letter, such as marks of notes and powers."""
     notes: dict[int, int] = {}
     opened: int | None = None
     for index, piece in enumerate(pieces):
@@ -110,9 +108,7 @@ def beside_text(pieces: Sequence[Piece], partners: Mapping[int, int]) -> set[int
 
 
 def is_translatable(text: str, *, numbers: bool = False) -> bool:
-    """Return True if a text has a letter, or with `numbers` a digit, and no lone surrogate: a byte outside the
-    encoding.
-    """
+    """Return True if a text has a letter, or with `numbers` a digit, and no lone surrogate (an undecodable byte)."""
     return bool((_LETTER_OR_DIGIT if numbers else _LETTER).search(text)) and not LONE_SURROGATE.search(text)
 
 

@@ -137,9 +137,7 @@ class LineStyle(NamedTuple):
 
     @classmethod
     def detect(cls, text: str) -> "LineStyle":
-        """Detect if lines are wrapped (no string with blanks takes over 80 characters) and broken (after each line
-        feed).
-        """
+        """Detect if lines are wrapped (no string with blanks over 80 characters) and broken (after each line feed)."""
         lines = [line.group().strip() for line in _LINE.finditer(text) if line.group().rstrip().endswith('"')]
         wrapped = not any(len(line) > _WIDTH + 1 and " " in line[10:_WIDTH] for line in lines)
         return cls(wrapped, not any(re.search(r'(?<!\\)\\n[^"]', line) for line in lines))

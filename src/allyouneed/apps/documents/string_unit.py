@@ -73,9 +73,7 @@ def _paragraphs(lines: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
 
 
 def _wrapped_passage(lines: list[re.Match[str]]) -> Passage | None:
-    """Join the lines to one passage if wrapping their words again gives the same lines, and a sentence runs over an
-    end.
-    """
+    """Join the lines to a passage if wrapping their words gives the same lines, and a sentence crosses an end."""
     if len(lines) < 2:
         return None
     prefix, indent = _prefix(_MARKED, lines[0]), _prefix(_INDENT, lines[1])
@@ -154,9 +152,7 @@ class StringUnit:
         return self._marked.unit(key, reasons)
 
     def translated(self, translation: UnitTranslation) -> str:
-        """Write the string with its passages translated. Lines beyond their number join the last; missing ones are
-        empty.
-        """
+        """Write the string with translated passages. Extra lines join the last passage; missing ones are empty."""
         if not translation.changes(self.unit("")):
             return self.string
         lines = self._marked.restored(translation).split("\n", len(self._passages) - 1)

@@ -85,8 +85,7 @@ def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
 def subtitle_document(
     encoded: EncodedText, cues: Iterable[tuple[str, int, int]], *, is_markup: bool = False, language: Edit | None = None
 ) -> Document:
-    """Make the document whose units are the sentences in some cues: of each cue, its time and the characters of its
-    text.
+    """Make the document whose units are the sentences in cues: each has a time and the characters of its text.
 
     With `is_markup` the format is markup, in which "<" and "&" begin something. `language` is an edit of the
     language that a translated file says.

@@ -26,9 +26,7 @@ class TableStyle(NamedTuple):
     start: int = 0
 
     def rows(self, text: str) -> Iterator[_Row]:
-        """Yield the cells of each row. Refuses, by its line, a quotation mark that is not closed at the end of its
-        cell.
-        """
+        """Yield the cells of each row. Refuses, by its line, a quotation mark that its cell does not close."""
         plain = rf"[^{re.escape(self.delimiter)}\r\n]*+"
         cell = re.compile(rf'"(?:[^"]|"")*+"|(?!"){plain}' if self.quoted else plain)
         row: _Row = []
@@ -63,8 +61,7 @@ class TableStyle(NamedTuple):
 
 
 def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOptions) -> Document:
-    """Make the document whose units are in the cells of `options.column`; a row with a full cell of `options.into` is
-    kept.
+    """Make the document whose units are the cells of `options.column`; a full cell of `options.into` keeps its row.
 
     A column is a name in one of the first rows, or a number or letter in a table without names. A new column becomes
     the last, and a row with more cells than the headings is refused by its line. A blank line stays as it is, as does a

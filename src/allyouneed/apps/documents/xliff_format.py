@@ -231,8 +231,7 @@ class XliffSegment:
 
 
 def find_segments(root: Element, source_language: str = "") -> Iterator[XliffSegment]:
-    """Find the segments that may be translated: the nearest attribute `translate`, of the unit or around it, is not
-    "no".
+    """Find the segments that may be translated: the nearest attribute `translate` around them is not "no".
 
     Segments whose source is marked as another language than the file's, or `source_language`, are left out.
     """

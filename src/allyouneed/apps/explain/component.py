@@ -29,9 +29,7 @@ def explanation_style() -> str:
 
 
 def explanation_markup() -> str:
-    """Return the HTML of the component for other pages, `<div class="look explanation">`, which `showExplanation`
-    fills.
-    """
+    """Return the component's HTML for other pages, `<div class="look explanation">`, for `showExplanation`."""
     page = read_component_file("explain.html")
     main = page[page.index("<main") : page.index("</main>")].replace("<main", "<div", 1)
     return main.replace("<h1 data", '<p class="headline" data').replace("</h1>", "</p>") + "</div>"

@@ -97,9 +97,7 @@ def _heads(trace: Trace, drawn: int) -> list[dict[str, Any]]:
 
 
 def _tree(trace: Trace, drawn: int) -> dict[str, Any]:
-    """Return the prefixes that the search expanded, up to `drawn` tokens: the translation's, then the most probable
-    ones.
-    """
+    """Return expanded prefixes, up to `drawn` tokens: the translation's, then the most probable ones."""
     answer = tuple(trace.search.hypothesis.ids)
     prefixes = trace.search.ranked()
     kept = with_parents([prefix for prefix in prefixes if len(prefix) <= drawn][:MAX_NODES])

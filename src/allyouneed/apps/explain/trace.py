@@ -135,9 +135,7 @@ class Stage:
 
 
 def residual_stream(trace: Trace, stack: str) -> list[Stage]:
-    """Measure the residual stream of "encoder" or "decoder", from the sum of embedding and position to the last
-    sublayer.
-    """
+    """Measure the residual stream of "encoder" or "decoder", from its input to the last sublayer."""
     before = trace.recording["source.sum" if stack == "encoder" else "target.sum"]
     stages = [Stage("embedding", float(before.norm(dim=-1).mean()), 0.0)]
     for name, after in trace.recording.items():

@@ -67,8 +67,7 @@ def matching_vocabulary(row: Row) -> int | None:
 
 
 def flops_per_token_pair(config: ModelConfig, *, length: int = 25, vocabulary: int = VOCABULARY) -> int:
-    """Count multiplications and additions, forward, for one source and one target token in sentences of `length`
-    tokens.
+    """Count multiplications and additions, forward, for a source and a target token in sentences of `length` tokens.
 
     Only matrix products count, which are all but a few percent. An update takes three times as many.
     """

@@ -25,8 +25,7 @@ class Verdict:
 
     @classmethod
     def read(cls, folder: Path, *, failure: str = "") -> Self:
-        """Read the verdict on the finished run in a folder. `failure` is why it has no test scores, if there should be
-        some.
+        """Read the verdict on the finished run in a folder. `failure` is the reason for missing test scores.
 
         Refuses damaged files.
         """

@@ -194,8 +194,7 @@ class DailyCharacters:
 
 
 def client_address(host: str) -> str:
-    """Return the part of an address that identifies a client: for IPv6 the first 64 bits, as a client can vary the
-    others.
+    """Return the part of an address that identifies a client: in IPv6 the first 64 bits, which it cannot vary.
 
     Anything that is not an address, such as a Unix socket's name, is a client of its own.
     """

@@ -54,9 +54,7 @@ class SegmentGroup:
     error: Exception | None = None
 
     def segments(self) -> Iterator["QueuedSegment"]:
-        """Yield its segments, as they wait. Segments with a prefix or phrases share no batch with others: they take
-        longer.
-        """
+        """Yield its segments, as they wait. Segments with a prefix or phrases take longer, and wait for each other."""
         translator, options = self.request.translator, self.request.options
         for index, segment in enumerate(self.split.segments):
             kind = (id(translator), options.alternatives, options.align, segment.request.is_free)

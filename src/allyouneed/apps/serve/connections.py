@@ -75,7 +75,7 @@ class LimitedConnection(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body of the last request, which its limits count once it has its turn."""
+        """Take a part of the body of the last request; its limits count from when its turn comes."""
         super().on_body(body)
         if not self.pipeline:
             self._unasked = 0

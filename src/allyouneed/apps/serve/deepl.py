@@ -128,9 +128,7 @@ async def read_deepl(
 
 
 def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
-    """Read the served codes of source and target; the source is "" if it is to be detected. Refuses languages not
-    served.
-    """
+    """Read the served codes of source and target; the source is "" to be detected. Refuses other languages."""
     codes: list[str] = []
     for name in ("source_lang", "target_lang"):
         code = getattr(body, name)

@@ -100,9 +100,7 @@ class Detector:
         self._models = models
 
     def detect(self, text: str) -> list[Detection]:
-        """Detect the languages of a text, the most likely first; none for a text without words, such as emoji or
-        numbers.
-        """
+        """Detect the languages of a text, the most likely first; none for a text without words, such as numbers."""
         if _NO_WORDS.fullmatch(text):
             return []
         identifier, languages = _load_identifier(), self._models.codes()
@@ -117,8 +115,7 @@ class Detector:
         return [one for one in detections if one.confidence or one.language in languages]
 
     def find_source(self, text: str, target: str) -> Detection:
-        """Choose the language to translate a text from: a language that can be translated into `target`, or `target`
-        itself.
+        """Choose a text's language: one that can be translated into `target`, or `target` itself.
 
         Few words tell languages apart badly ("No data" may be Italian), and whoever asks for a translation mostly has a
         text to translate. So a language that cannot be translated into the target counts only if its detection is sure.

@@ -162,8 +162,7 @@ class ModelStore:
         return self.load(key).base
 
     def reload_changed(self) -> dict[ModelKey, str]:
-        """Read models again that have changed on disk. Returns what happened, by pair; an incomplete bundle is left
-        alone.
+        """Read changed models again. Returns what happened, by pair; an incomplete bundle is left alone.
 
         Requests that use an older model finish with it.
         """

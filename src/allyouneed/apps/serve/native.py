@@ -42,7 +42,7 @@ class AlternativeText(BaseModel):
 
 
 class AlignedWords(BaseModel):
-    """The words, or tokens, of a source and of its translation, and the indices of those that belong together."""
+    """The words, or tokens, of a source and of its translation, and the pairs of indices that belong together."""
 
     source: list[str]
     target: list[str]
@@ -119,7 +119,7 @@ async def translate(body: TextsRequest, server: Server, client: Admitted) -> JSO
 
 @router.post("/sentences", response_model=SentencesAnswer)
 async def find_sentences(body: SentencesRequest, server: Server, client: Admitted) -> JSONResponse:
-    """Tell which sentences of some texts are translated one by one, and what joins their translations."""
+    """Tell which sentences of some texts are translated one by one, and how to join their translations."""
     refuse_too_much(body.texts, server.config)
     key = server.models.pair(body.source, body.target)
     glossary = dict(checked_terms(body.glossary, server.config))

@@ -50,7 +50,7 @@ class Answer(NamedTuple):
 
     @property
     def alignment(self) -> dict[str, object]:
-        """The words of the source, those of the translation, and (i, j) for each pair that belongs together."""
+        """The words of the source and of the translation, and (i, j) for each pair that belongs together."""
         return (join_alignments(self.parts) or Alignment((), (), ()))._asdict()
 
 

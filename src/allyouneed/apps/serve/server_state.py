@@ -43,9 +43,7 @@ class ServerState:
 
 
 async def server_state(request: Request) -> ServerState:
-    """Return the state of the application that a request came to. FastAPI would run it in a thread if it were not
-    async.
-    """
+    """Return the state of the application that a request came to; async, so that FastAPI starts no thread."""
     state: ServerState = request.app.state.server
     return state
 

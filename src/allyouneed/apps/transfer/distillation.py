@@ -135,7 +135,7 @@ def _translate(
     file: Path, pairs: Iterable[Pair], total: int, translator: Translator, callback: TrainingCallback,
     interrupt: InterruptRequest,
 ) -> None:  # fmt: skip
-    """Write `pairs` with translations by `translator`, without those whose sources it refuses or does not know."""
+    """Write `pairs` with translations by `translator`, without sources that it refuses or does not know."""
     done, chunk_files = 0, []
     for number, chunk in enumerate(chunks(pairs, TRANSLATED_AT_ONCE)):
         chunk_files.append(file.with_name(f"{file.stem}.{number}.jsonl"))
