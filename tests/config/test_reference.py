@@ -139,7 +139,7 @@ def test_config_prints_settings_recipes_and_the_schema(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["train.rate"], "did you mean train.learning_rate?"),
-        (["datse"], "datse is no recipe (did you mean dates?)"),
+        (["datse"], "did you mean dates?"),
         (["nowhere.toml"], "nowhere.toml does not exist"),
         (["train.steps", "train.steps=3"], "train.steps=3 changes a setting of a recipe"),
         (["dates", "--schema"], "leave out dates"),

@@ -124,13 +124,13 @@ def test_a_part_that_no_format_knows_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         export_bundle(make_bundle(), tmp_path, to="ctranslate2")
 
 
 def test_a_link_to_nothing_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to(tmp_path / "nothing")
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         export_bundle(make_bundle(), tmp_path / "out", to="ctranslate2")
 
 

@@ -27,12 +27,12 @@ def test_a_folder_is_recognized_by_its_files(exported: Path) -> None:
 def test_a_folder_of_no_known_kind_is_refused_with_the_kinds_that_are(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="Marian"):
         import_checkpoint(tmp_path, tmp_path / "out")
-    with pytest.raises(CheckpointError, match="no folder"):
+    with pytest.raises(CheckpointError, match="not a folder"):
         import_checkpoint(tmp_path / "missing", tmp_path / "out")
 
 
 def test_an_output_that_exists_is_refused(exported: Path, tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         import_checkpoint(exported, tmp_path)
 
 

@@ -187,7 +187,7 @@ def test_any_text_of_a_cue_comes_back_from_the_identity(text: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "content", "message"),
     [
-        ("srt", b"1\nno times here\n", "no SubRip"),
+        ("srt", b"1\nno times here\n", "not a SubRip"),
         ("vtt", b"1\n00:01.000 --> 00:02.000\nx\n", "WEBVTT"),
         ("srt", "1\n00:00:01,000 --> 00:00:02,000\nFüße\n".encode("latin-1"), "line 3"),
         ("vtt", b"", "WEBVTT"),

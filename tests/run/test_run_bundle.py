@@ -104,5 +104,5 @@ def test_the_command_averages_and_refuses_in_a_line(tmp_path: Path) -> None:
     result = run_here("average", *folders, "--output", tmp_path / "mean")
     assert result.returncode == 0
     assert f"{tmp_path / 'mean'}: the mean of 2 models" in result.stdout.decode()
-    assert "mean exists" in refusal("average", *folders, "-o", tmp_path / "mean")
+    assert "already exists" in refusal("average", *folders, "-o", tmp_path / "mean")
     assert "nothing is" in refusal("average", folders[0], tmp_path / "nothing", "-o", tmp_path / "other")

@@ -286,7 +286,7 @@ def test_another_vocabulary_is_refused(tmp_path: Path) -> None:
 def test_a_run_does_not_begin_where_something_stands(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/letter").write_text("dear")
-    with pytest.raises(OutputError, match="mine exists"):
+    with pytest.raises(OutputError, match="already exists"):
         fit(TINY, tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter"]
 
@@ -418,7 +418,7 @@ def test_the_command_replaces_a_run(run: Path) -> None:
 def test_a_corpus_called_data_is_not_taken_for_prepared_pairs(tmp_path: Path) -> None:
     (tmp_path / "out/data").mkdir(parents=True)
     (tmp_path / "out/data/pairs.tsv").write_text("a\tb\n" * 9)
-    with pytest.raises(OutputError, match="out exists"):
+    with pytest.raises(OutputError, match="already exists"):
         fit(TINY, tmp_path / "out")
     with pytest.raises(OutputError, match=r"pairs\.tsv"):
         prepare(TINY.data, CleanConfig(), tmp_path / "out/data", max_length=32)

@@ -163,7 +163,7 @@ def test_an_output_that_exists_is_refused(base: Path, adapted: Path) -> None:
 
 def test_a_run_that_is_no_adaptation_is_not_resumed(base: Path) -> None:
     for resume in (True, False):
-        with pytest.raises(ConfigError, match="no adaptation") as refused:
+        with pytest.raises(ConfigError, match="an adaptation") as refused:
             adapt_bundle(base, CORRECTIONS, base, settings=QUICK, resume=resume)
         assert refused.value.options == ("--output", f"{base}-2")
 

@@ -27,7 +27,7 @@ def held_out_pairs(run: Path) -> list[Pair]:
 def find_held_out_pairs(run: Path) -> list[Pair]:
     """Find the test pairs of a run, none if it held out none. Refuses a folder without a run."""
     if not run.is_dir():
-        raise ConfigError(f"{run} is no folder; expected a bundle, as `allyouneed train` leaves it")
+        raise ConfigError(f"{run} is not a folder; expected a bundle, as `allyouneed train` leaves it")
     if not (run / "recipe.toml").is_file():
         raise ConfigError(f"{run} has no recipe.toml and so no test set; {NAME_A_TEST_SET}")
     recipe = Recipe.read(run / "recipe.toml")

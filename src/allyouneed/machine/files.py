@@ -58,7 +58,7 @@ def named_folders(argument: str | Path) -> list[Path]:
         return [Path(argument)]
     names = str(argument).split(",")
     if not all(map(str.strip, names)):
-        raise ConfigError(f"{argument} has a comma with no model beside it; name folders like runs/a,runs/b")
+        raise ConfigError(f"{argument} has a comma without a model next to it; name folders like runs/a,runs/b")
     return list(map(Path, names))
 
 
@@ -76,7 +76,7 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
     removed. Refuses, as an `OutputError`, a path that exists and a path that cannot be written.
     """
     if os.path.lexists(folder):
-        raise OutputError(f"{folder} exists already; name a new folder")
+        raise OutputError(f"{folder} already exists; name a new folder")
     with refusing_errors(folder), locked(folder, what=str(folder)):
         partial = folder.with_name(f".{folder.name}.partial")
         if partial.exists():
@@ -128,7 +128,7 @@ def refuse_to_replace(path: Path, *, what: str) -> None:
     """
     if path.exists() and not is_stream(path):
         raise OutputError(
-            f"{path} exists already, and {what} would replace it; name another file with --output, or add --overwrite"
+            f"{path} already exists, and {what} would replace it; name another file with --output, or add --overwrite"
         )
 
 
@@ -141,11 +141,11 @@ def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterabl
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file with --output")
     if path.exists() and not path.is_file() and not is_stream(path):
-        raise OutputError(f"{path} is no file, and {what} cannot be written to it; name another file with --output")
+        raise OutputError(f"{path} is not a file, and {what} cannot be written to it; name another file with --output")
     if not is_stream(path):
         folder = followed(path).parent
         if not folder.is_dir():
-            raise OutputError(f"{path} cannot be written: there is no folder {folder}")
+            raise OutputError(f"{path} cannot be written: there is not a folder {folder}")
         if not os.access(folder, os.W_OK):
             raise OutputError(f"{path} cannot be written: writing in {folder} is not permitted")
         for file in inputs:

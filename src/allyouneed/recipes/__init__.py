@@ -40,6 +40,6 @@ def recipe_path(name: str | Path) -> Path:
     near = get_close_matches(name, [*recipe_names(), *paper_names()], cutoff=0.7)
     meant = f" (did you mean {' or '.join(near)}?)" if near else ""
     raise ConfigError(
-        f"{name} is no recipe{meant}: give a file of pairs, a TOML file, or one of {', '.join(recipe_names())}, "
+        f"{name} is not a recipe{meant}: give a file of pairs, a TOML file, or one of {', '.join(recipe_names())}, "
         "or a row of Table 3, such as base"
     )

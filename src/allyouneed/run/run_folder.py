@@ -107,9 +107,9 @@ def refuse_a_run(
         and all(path.suffix == ".partial" or path.name in UNSTARTED for path in output.iterdir())
         and not unrelated(output)
     ):
-        raise OutputError(
-            f"{output} exists already, and a run would be mixed up with it; name another folder with --output"
-        ).mended_by("--output", str(unused(output)))
+        raise OutputError(f"{output} already exists and is not a run; name another folder with --output").mended_by(
+            "--output", str(unused(output))
+        )
 
 
 def as_resumed(recipe: Recipe | Draft, output: Path) -> Recipe:

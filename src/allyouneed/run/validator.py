@@ -50,7 +50,7 @@ def _metric_value(validation: Validation, metric: str) -> float:
         return float("-inf") if validation.accuracy is None else validation.accuracy
     if metric not in validation.scores:
         known = ", ".join([*WITHOUT_TRANSLATIONS, *validation.scores])
-        raise ConfigError(f'train.early_stopping_metric="{metric}" is no score of this run; it has {known}')
+        raise ConfigError(f'train.early_stopping_metric="{metric}" is not a score of this run; it has {known}')
     return validation.scores[metric]
 
 

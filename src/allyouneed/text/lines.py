@@ -97,8 +97,7 @@ def require_line_feeds(first: bytes, name: str | Path) -> None:
     """Refuse lines that end in only a carriage return: then the `first` line has many of them."""
     if b"\n" not in first and b"\r" in first.rstrip(b"\r"):
         raise DataError(
-            f"{name} has lines that end in a carriage return alone; end them with line feeds: "
-            f"tr '\\r' '\\n' < {name} > FILE"
+            f"{name} has lines that end in carriage returns only; convert them: tr '\\r' '\\n' < {name} > FILE"
         )
 
 
@@ -113,7 +112,7 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
                 raise DataError(f"{path}, line {number} {TOO_LONG}")
             if number <= _FIRST_LINES and (line.startswith(_UTF_16) or b"\0" in line):
                 raise DataError(
-                    f"{path} is UTF-16, or no text; convert the file to UTF-8 first: {to_utf8(path, 'UTF-16')}"
+                    f"{path} is UTF-16 or not text; convert the file to UTF-8 first: {to_utf8(path, 'UTF-16')}"
                 )
             yield (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
 

@@ -32,7 +32,7 @@ def adapt_tokenizer(text: str) -> tuple[str, list[str]]:
     try:
         return _adapted(table, text)
     except (AttributeError, KeyError, TypeError) as error:
-        raise DataError(f"it is no tokenizer.json: {error!r}") from error
+        raise DataError(f"it is not a tokenizer.json: {error!r}") from error
 
 
 def _adapted(table: dict[str, Any], text: str) -> tuple[str, list[str]]:

@@ -26,21 +26,24 @@ class AdaptOptions:
 
     bundle: BundleFolder
     corrections: Annotated[
-        Path, typer.Argument(help="A file of pairs of any kind that train reads, or of allyouneed serve --suggestions.")
+        Path,
+        typer.Argument(
+            help="A file of pairs, of any kind that train reads, or the file of allyouneed serve --suggestions."
+        ),
     ]
     overrides: Annotated[list[str] | None, typer.Argument(metavar="SECTION.KEY=VALUE", help="Settings to change.")] = (
         None
     )
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The folder of the new model; default: BUNDLE-adapted.")
+        Path | None, typer.Option("--output", "-o", help="Folder for the new model. Default: BUNDLE-adapted.")
     ] = None
     mix: Annotated[
         float,
-        typer.Option(min=0, max=100, help="Known pairs that an epoch has for every correction: more forget less."),
+        typer.Option(
+            min=0, max=100, help="Known pairs to mix in for each correction; with more, the model forgets less."
+        ),
     ] = 3.0
-    minutes: Annotated[
-        float, typer.Option(min=0, help="The time that training may take; 0: as long as its updates take.")
-    ] = 10.0
+    minutes: Annotated[float, typer.Option(min=0, help="Training time in minutes; 0: no limit.")] = 10.0
     sources: Annotated[
         Path | None,
         typer.Option(
@@ -58,11 +61,11 @@ class AdaptOptions:
 
 @with_options(AdaptOptions, "options")
 def adapt(options: AdaptOptions) -> None:
-    """Teach a model corrections of its translations, or pairs of a new kind, without forgetting what it knows.
+    """Teach a model corrections or a new kind of text, without forgetting what it knows.
 
-    Every epoch mixes the corrections with pairs that the model knows: from the folder of its run, or its own
-    translations. The result is the model that translates held-out corrections best among those that translate
-    known validation pairs about as well as before. At the end both test sets are scored, before and after.
+    Every epoch mixes the corrections with pairs that the model knows, from its run or its own translations. Of the
+    models that still translate known validation pairs about as well as before, adapt keeps the best on held-out
+    corrections. At the end you see scores on both test sets, before and after.
 
     For example:
       allyouneed adapt runs/en-it corrections.tsv --output runs/better
@@ -123,9 +126,13 @@ def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequenc
     if not columns and is_suggestion_store(file):
         kept = [Pair(one.source, one.target) for one in latest_suggestions(file, *read_languages(bundle))]
         if not (changed := _changed(kept, bundle)):
-            raise DataError(f"{file} has no correction to learn: all {len(kept):,} are what the model says already")
+            raise DataError(
+                f"{file} has nothing to learn: the model already writes every translation in it ({len(kept):,})"
+            )
         if len(changed) < len(kept):
-            console.print(f"{len(kept) - len(changed):,} of {len(kept):,} are left out: the model says so already")
+            console.print(
+                f"{len(kept) - len(changed):,} of {len(kept):,} are left out: the model already translates them so"
+            )
         return changed
     return read_pairs(str(file), columns=chosen)
 
@@ -159,6 +166,6 @@ def _print_scores(result: "Adaptation") -> None:
     if result.learned:
         before, after, count = result.learned
         print(
-            f"\n{after:,} of {count:,} corrections are translated as they say, {before:,} before. It was trained on "
+            f"\n{after:,} of {count:,} corrections are now translated correctly, {before:,} before. It was trained on "
             "all of them: they are too few to test with others."
         )

@@ -22,7 +22,7 @@ def check(
     save_baseline: Annotated[
         Path | None,
         typer.Option(
-            help="Store the translations of the lines of this file (at most 100); later checks compare with them."
+            help="Translate the lines of this file (at most 100) and store the result; later checks compare with it."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,

@@ -101,7 +101,7 @@ def _decoded(line: bytes, number: int) -> str:
     if len(line) > LONGEST_LINE:
         raise ValueError(TOO_LONG)
     if b"\0" in line:
-        raise ValueError("has zero bytes: it is UTF-16, or no text; convert the file to UTF-8 first")
+        raise ValueError("has zero bytes: it is UTF-16 or not text; convert the file to UTF-8 first")
     try:
         return (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode().strip()
     except UnicodeDecodeError as error:

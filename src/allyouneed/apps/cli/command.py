@@ -113,7 +113,7 @@ def _print_version(requested: bool) -> None:
         raise typer.Exit
 
 
-_DEBUG = {"callback": _set_debug, "help": "After an error, print the traceback; any command takes it, too."}
+_DEBUG = {"callback": _set_debug, "help": "Print the traceback after an error; every command takes this option."}
 Debug = Annotated[bool, typer.Option("--debug", **_DEBUG)]
 _HiddenDebug = Annotated[bool, typer.Option("--debug", hidden=True, **_DEBUG)]
 Version = Annotated[
@@ -123,7 +123,7 @@ Version = Annotated[
         "-V",
         is_eager=True,
         callback=_print_version,
-        help="Print the version, and those of Python and PyTorch.",
+        help="Print the versions of allyouneed, Python and PyTorch.",
     ),
 ]
 
@@ -204,7 +204,7 @@ OptionalBundleFolder = Annotated[Path | None, _BUNDLE]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 PrecisionOption = Annotated[str, typer.Option(help="auto, float32, int8, or bfloat16 on a GPU.")]
 GlossaryOption = Annotated[
-    Path | None, typer.Option(help="A file of lines: term, tab, translation.", rich_help_panel="Search")
+    Path | None, typer.Option(help="Required terms: lines of term, tab, translation.", rich_help_panel="Search")
 ]
 
 

@@ -22,7 +22,7 @@ def config(
 ) -> None:
     """Describe the settings of a recipe, or print a whole recipe as commented TOML.
 
-    A key or a section prints its settings with meaning, allowed values, default and the paper's value.
+    For a key or a section you see meaning, allowed values, default and the paper's value of each setting.
 
     For example:
       allyouneed config train.warmup

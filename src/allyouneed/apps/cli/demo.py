@@ -21,8 +21,8 @@ def demo(
 ) -> None:
     """Learn to write 1845-01-05 as January 5, 1845, in well under a minute.
 
-    Trains a small Transformer on generated dates, tests it on 2,000 unseen ones, translates a few, and draws the
-    cross-attention.
+    The demo trains a small Transformer on generated dates, tests it on 2,000 unseen ones, translates a few, and draws
+    the cross-attention.
 
     For example:
       allyouneed demo
@@ -116,7 +116,7 @@ def try_command(
 ) -> None:
     """Look at a trained model at once: it writes 1845-01-05 as January 5, 1845.
 
-    Prints commands that translate with it, look inside and check it, and opens its page in the browser (extra serve).
+    You see commands to translate with it, look inside and check it, and its page opens in the browser (extra serve).
 
     For example:
       allyouneed try

@@ -38,15 +38,17 @@ class DocumentSettings:
 
     form: Annotated[str | None, _option("--format", f"{LINES}, {', '.join(FORMATS)}.")] = None
     target_language: Annotated[str, _option("--target-language", "Such as pt-BR. Default: the bundle's.")] = ""
-    encoding: Annotated[str, _option("--encoding", "Default: as the file says, else UTF-8.")] = ""
-    column: Annotated[str, _option("--column", "Of a table: what to translate, by name or number.")] = ""
-    into: Annotated[str, _option("--into", "Where to. Default: the translation replaces it.")] = ""
+    encoding: Annotated[str, _option("--encoding", "Encoding. Default: as the file says, else UTF-8.")] = ""
+    column: Annotated[str, _option("--column", "Column of a table to translate, by name or number.")] = ""
+    into: Annotated[str, _option("--into", "Column for the translations. Default: the same.")] = ""
     keys: Annotated[
-        list[str] | None, _option("--key", "In JSON: a path, as menu.*.title. May be repeated.", metavar="PATH")
+        list[str] | None, _option("--key", "JSON path, such as menu.*.title. Repeatable.", metavar="PATH")
     ] = None
     numbers: Annotated[bool, _option("--numbers", "Also translate texts without a letter: 1990-05-12.")] = False
-    min_confidence: Annotated[float | None, _option("--min-confidence", "Below it, review a unit. Default: -1.")] = None
-    review: Annotated[Path | None, _option("--review", "Write what to review to this file of JSON Lines.")] = None
+    min_confidence: Annotated[
+        float | None, _option("--min-confidence", "Mark less confident units for review. Default: -1.")
+    ] = None
+    review: Annotated[Path | None, _option("--review", "Write the list of units to review as JSON Lines.")] = None
 
 
 def document_kind(file: str, form: str | None) -> str | None:
@@ -63,12 +65,12 @@ def document_kind(file: str, form: str | None) -> str | None:
         raise InputError(f"{file} is a packed document; unpack it first, or translate its lines with --format {LINES}")
     if Path(name).suffix.lower() == ".tmx":
         raise InputError(
-            f"{file} is a translation memory, which has translations already: train on it with "
+            f"{file} is a translation memory, which already has translations: train on it with "
             f"{shell_command('train', file)}, or name it in a recipe"
         )
     if file != "-" and kind is None and not has_text_ending(name):
         raise InputError(
-            f"{file} is a document of a format that is not known; known are {', '.join(FORMATS)}. "
+            f"{file} is a document in an unknown format; known formats are {', '.join(FORMATS)}. "
             f"To translate its lines as plain text, add --format {LINES}"
         )
     return None if kind == "txt" else kind
@@ -122,11 +124,11 @@ def translate_file(
 def _nothing(document: Document, units: int, *, numbers: bool) -> str:
     """Say why a document has nothing to translate."""
     if units:
-        return f"nothing to translate: {units:,} unit{' has' if units == 1 else 's have'} a translation already"
+        return f"nothing to translate: {units:,} unit{' is' if units == 1 else 's are'} already translated"
     if numbers:
-        return "nothing to translate: there is no text in it"
+        return "nothing to translate: it has no text"
     hint = "" if document.copies_numbers else " (see --numbers)"
-    return f"nothing to translate: no text in it has a letter, and numbers stay as they are{hint}"
+    return f"nothing to translate: it has no letters, and numbers stay as they are{hint}"
 
 
 def _print_summary(result: "DocumentTranslation", output: Path, review: Path | None) -> None:

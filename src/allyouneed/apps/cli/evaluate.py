@@ -33,14 +33,14 @@ class EvaluateOptions:
     bundle: BundleFolders
     more: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[BUNDLE|PAIRS]", help="Another model, to compare with; a file of pairs."),
+        typer.Argument(metavar="[BUNDLE|PAIRS]", help="A second model to compare; a file of pairs."),
     ] = None
-    source: Annotated[Path | None, typer.Option(help="The text to translate, a sentence a line.")] = None
-    target: Annotated[Path | None, typer.Option(help="The reference translations, a sentence a line.")] = None
-    pairs: Annotated[Path | None, typer.Option(help="Both: source, tab, one or more references.")] = None
+    source: Annotated[Path | None, typer.Option(help="Text to translate, one sentence per line.")] = None
+    target: Annotated[Path | None, typer.Option(help="Reference translations, one sentence per line.")] = None
+    pairs: Annotated[Path | None, typer.Option(help="Both in one file: source, tab, one or more references.")] = None
     columns: Annotated[str | None, typer.Option(help='Columns of --pairs: "en,it", or by number "2,4".')] = None
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the translations; to .jsonl with scores.")
+        Path | None, typer.Option("--output", "-o", help="Write the translations; a .jsonl file gets scores as well.")
     ] = None
     device: DeviceOption = "auto"
     precision: PrecisionOption = "auto"
@@ -52,8 +52,8 @@ class EvaluateOptions:
 def evaluate_command(options: EvaluateOptions, scoring: Scoring, decode: SearchSettings) -> None:
     """Translate a test set and score the result: BLEU, chrF2, chrF++, TER, character error rate and exact match.
 
-    Every score has a 95 % interval, and two models are compared by sacrebleu's paired bootstrap. Without a test set,
-    the test pairs that the model's run held out are used; of two runs those that both held out.
+    Every score has a 95 % interval; two models are compared by a paired bootstrap test. Without a test set, evaluate
+    uses the test pairs that the run held out, or that both runs did.
 
     For example:
       allyouneed evaluate runs/mine

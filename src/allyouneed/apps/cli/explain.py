@@ -40,12 +40,12 @@ class ExplainOptions:
         list[str] | None,
         typer.Argument(
             metavar="[BUNDLE] TEXT",
-            help="A second model, to compare with, or a snapshot of its run; the text to translate and explain.",
+            help="A second model or snapshot to compare; the text to translate and explain.",
         ),
     ] = None
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The page, or the folder of pictures; default: explained.html."),
+        typer.Option("--output", "-o", help="The page, or a folder for pictures. Default: explained.html."),
     ] = None
     form: Annotated[Form, typer.Option("--format", help="One page, a picture for each figure, or the numbers.")] = (
         Form.html
@@ -84,10 +84,10 @@ class ExplainOptions:
 @with_search("beam")
 @with_options(ExplainOptions, "options")
 def explain_command(options: ExplainOptions, decode: SearchSettings) -> None:
-    """Show how a text is translated: attention, what each head does, the search, and every tensor of the pass.
+    """Show how a text is translated: attention, what each head does, the search, and every tensor.
 
-    The result is one page that works offline, or a picture for each figure. Of two models the page lists where their
-    outputs part and the heads whose pattern differs, and switches between them.
+    The result is one page that works offline, or a picture for each figure. With two models, the page shows where their
+    outputs part and which heads differ, and switches between them.
 
     For example:
       allyouneed explain runs/dates 1845-01-05

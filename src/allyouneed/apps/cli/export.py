@@ -39,21 +39,20 @@ def export(
     precision: Annotated[
         WeightPrecision | None,
         typer.Option(
-            help="Of the weights: ctranslate2 has all three, huggingface float32 and float16, html float32 and int8, "
-            "onnx float32. Default: float32; html: that with which a CPU translates."
+            help="Precision of the weights: ctranslate2 has all three, huggingface float32 and float16, html float32 "
+            "and int8, onnx float32. Default: float32; for html what a CPU translates with."
         ),
     ] = None,
     sentences: Annotated[int, typer.Option(help="Random sentences for the comparison.", min=1)] = 50,
     *,
     decode: SearchSettings,
 ) -> None:
-    """Convert a model to another program's format, and compare the translations: in float32 all stay the same.
+    """Convert a model to another program's format, and prove that it translates the same.
 
-    The weights are float32, or int8 in html if the vocabulary is large, unless --precision says otherwise. The other
-    program translates the bundle's probe sentences and random ones, greedily and with the bundle's beam. In float32 its
-    translations must be this model's, token for token, and its log-probabilities equal but for rounding; in int8 or
-    float16 the log-probabilities may differ by 0.2 nats on average, and the number of equal translations is printed.
-    Otherwise nothing is written. The comparison is kept in DIR/proof.json.
+    The other program translates some of the bundle's sentences and random ones, greedily and with the bundle's beam. In
+    float32 it must write the same tokens with the same log-probabilities, up to rounding. In int8 or float16 the
+    log-probabilities may differ by 0.2 nats on average, and you see how many translations are equal. If the comparison
+    fails, nothing is written; otherwise DIR/proof.json records it.
 
     For example:
       allyouneed export runs/mine mine-ct2 --to ctranslate2
@@ -86,12 +85,12 @@ def import_command(
     checkpoint: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the checkpoint.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="BUNDLE", help="The folder to write.")],
     source_language: Annotated[str, typer.Option(help="Language of the sources, as a BCP 47 tag.")] = "",
-    target_language: Annotated[str, typer.Option(help="Language of the targets, likewise.")] = "",
+    target_language: Annotated[str, typer.Option(help="Language of the targets, as a BCP 47 tag.")] = "",
 ) -> None:
-    """Make a bundle of a checkpoint of another program, to translate with it, to train it further, to explain it.
+    """Turn another program's checkpoint into a bundle, to translate with it, train it further or explain it.
 
-    The kind of the checkpoint is recognized by its files. Nothing in them is run; what a bundle cannot express is
-    refused with the reason.
+    The files show what kind of checkpoint it is. Nothing in them is run; what a bundle cannot express is refused with
+    the reason.
 
     For example:
       allyouneed import opus-mt-en-it --output models/en-it
@@ -107,10 +106,10 @@ def average(
     bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE…", help="Folders of two or more models.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
 ) -> None:
-    """Make a model by averaging the weights of several models of the same sizes and vocabulary.
+    """Average the weights of several models of the same sizes and vocabulary.
 
-    This pays for checkpoints of one run and for models trained further from the same model. Models that were trained
-    from different random weights have nothing in common to average: translate with them as an ensemble.
+    This helps for checkpoints of one run and for models trained further from the same one. Models with different
+    random starts have nothing in common to average: use them as an ensemble.
 
     For example:
       allyouneed average runs/mine-1 runs/mine-2 --output runs/mine-mean

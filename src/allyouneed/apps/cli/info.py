@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 def info(
     bundle: BundleFolder,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Describe a bundle: languages, sizes, parameters of each part, files, and the formats it can be exported to.
 
-    Its data, scores and license are in its card, BUNDLE/README.md, which is printed at the end. Every file is compared
-    with its SHA-256 in BUNDLE/SHA256SUMS.
+    The model card, BUNDLE/README.md, follows at the end, with data, scores and license. Every file is checked against
+    its SHA-256 in BUNDLE/SHA256SUMS.
 
     For example:
       allyouneed info runs/mine

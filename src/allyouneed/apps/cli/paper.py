@@ -20,7 +20,7 @@ class PaperOptions:
         str | None,
         typer.Option(
             metavar="DATA",
-            help="Train every row, scaled down, on a file of pairs, or on the data of a recipe and from its model.",
+            help="Train every row, scaled down, on a file of pairs, or on a recipe's data with its model as the base.",
         ),
     ] = None
     minutes: Annotated[
@@ -68,7 +68,7 @@ def _refuse_combinations(options: PaperOptions) -> None:
 
     ablate, figures = options.ablate, options.figures
     if (figures is None) != (options.sentences is None) or (figures and ablate):
-        raise InputError("--figures BUNDLE and --sentences FILE go together, and without --ablate")
+        raise InputError("--figures BUNDLE needs --sentences FILE, and cannot be used with --ablate")
     if (
         (options.minutes is not None and not ablate)
         or (options.rows and figures)
@@ -82,7 +82,7 @@ def _new_folder(path: Path) -> Path:
     from ...errors import OutputError
 
     if path.exists():
-        raise OutputError(f"{path} exists already, and nothing is replaced; name another folder with --output")
+        raise OutputError(f"{path} already exists; name another folder with --output")
     return path
 
 

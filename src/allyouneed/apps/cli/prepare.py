@@ -42,13 +42,13 @@ class PrepareOptions:
     columns: ColumnsOption = ""
     sheet: SheetOption = ""
     auto: Annotated[
-        bool, typer.Option("--auto", help="Choose the vocabulary by what the pairs are like, as `train --auto` does.")
+        bool, typer.Option("--auto", help="Choose the vocabulary from the pairs, as `train --auto` does.")
     ] = False
     ray: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Clean and encode on the Ray cluster at this address; local: on one of this machine.",
+            help="Clean and encode on the Ray cluster at this address; local: start one here.",
         ),
     ] = ""
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False
@@ -58,10 +58,10 @@ class PrepareOptions:
 def prepare_command(options: PrepareOptions) -> None:
     """Read and clean the pairs of a run, learn their vocabulary and encode them, without training.
 
-    `allyouneed train` with the same recipe and the same --output (or data.cache_dir) then starts at once. The pairs are
-    written whole or not at all; pairs that are there already are not prepared again.
+    `allyouneed train` with the same recipe and the same --output (or data.cache_dir) then starts at once. Pairs that
+    are already prepared are not prepared again.
 
-    Printed are the pairs that were read, used and dropped, with the reasons, the vocabulary and the tokens.
+    You see how many pairs were read, used and dropped, with the reasons, and the vocabulary and the tokens.
 
     For example:
       allyouneed prepare train.en train.de --output runs/mine
@@ -98,7 +98,7 @@ def _run_folder(options: PrepareOptions, cache: str) -> Path:
     from ...machine.files import followed
 
     if options.output and cache:
-        raise ConfigError(f"data.cache_dir={cache} is where the pairs go; leave out it or --output")
+        raise ConfigError(f"data.cache_dir={cache} already says where the pairs go; leave out --output or that setting")
     return followed(options.output or default_output(options.what))
 
 

@@ -16,17 +16,15 @@ PairsOrRecipe = Annotated[
 ]
 SecondFileOrSettings = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="SECTION.KEY=VALUE", help="Settings to change; before them, the second of two aligned files."
-    ),
+    typer.Argument(metavar="SECTION.KEY=VALUE", help="The second of two aligned files; then settings to change."),
 ]
 ColumnsOption = Annotated[
     str,
     typer.Option(
-        metavar="SOURCE,TARGET", help="The two columns of a table, by name or number; default: by its first row."
+        metavar="SOURCE,TARGET", help="The two columns of a table, by name or number. Default: as its first row says."
     ),
 ]
-SheetOption = Annotated[str, typer.Option(help="The sheet of a spreadsheet; default: the first.")]
+SheetOption = Annotated[str, typer.Option(help="The sheet of a spreadsheet. Default: the first.")]
 
 
 def recipe_from_arguments(

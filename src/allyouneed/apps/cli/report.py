@@ -20,18 +20,18 @@ class ReportOptions:
     """The options of `allyouneed report`."""
 
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-    other: Annotated[Path | None, typer.Argument(metavar="RUN", help="Another run, to compare the first with.")] = None
+    other: Annotated[Path | None, typer.Argument(metavar="RUN", help="A second run to compare.")] = None
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The file of the page; default: report.html in the run; of two runs compared.html."
+            "--output", "-o", help="File of the page. Default: report.html in the run, or compared.html for two."
         ),
     ] = None
     test: Annotated[
         bool,
         typer.Option(
             "--test",
-            help="Translate the test pairs that both runs hold out with both models, and compare these translations.",
+            help="Translate the test pairs that both runs hold out, and compare these translations.",
         ),
     ] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False
@@ -41,9 +41,9 @@ class ReportOptions:
 def report(options: ReportOptions) -> None:
     """Write the report of a training run, or compare two runs, as one page that works offline.
 
-    Of one run: curves, outputs, data, environment and settings, up to now; the page of a run that goes on loads itself
-    again every few seconds. Of two runs: their curves, the settings that differ, the sentences that changed most, and
-    their scores with sacrebleu's paired bootstrap, on the validation pairs that both have translated.
+    The page of one run has its curves, outputs, data, environment and settings; while the run goes on, the page
+    reloads every few seconds. The page of two runs has both curves, the settings that differ, the sentences that
+    changed most, and a paired bootstrap test of the scores on the validation pairs that both have translated.
 
     For example:
       allyouneed report runs/mine

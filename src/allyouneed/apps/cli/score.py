@@ -20,19 +20,21 @@ class ScoreOptions:
 
     target: Annotated[
         list[Path],
-        typer.Option(help="The translations, a sentence a line; with --reference twice, to compare two systems."),
+        typer.Option(
+            help="Translations, one sentence per line; with --reference, give it twice to compare two systems."
+        ),
     ]
     bundle: Annotated[
         str | None,
         typer.Argument(
             metavar="BUNDLE",
-            help="The folder of a trained model; several, separated by commas, are an ensemble. Not with --reference.",
+            help="Folder of a trained model; A,B,… is an ensemble. Not with --reference.",
         ),
     ] = None
-    source: Annotated[Path | None, typer.Option(help="The texts, a sentence a line.")] = None
+    source: Annotated[Path | None, typer.Option(help="The source texts, one sentence per line.")] = None
     reference: Annotated[
         list[Path] | None,
-        typer.Option(help="Score against these translations, a sentence a line, without a model. May be repeated."),
+        typer.Option(help="Score against these reference translations, without a model. Repeatable."),
     ] = None
     batch_size: Annotated[int | None, typer.Option(help="Pairs scored together.")] = None
     device: DeviceOption = "auto"
@@ -41,13 +43,13 @@ class ScoreOptions:
 @with_options(Scoring, "scoring")
 @with_options(ScoreOptions, "options")
 def score(options: ScoreOptions, scoring: Scoring) -> None:
-    """Score existing translations.
+    """Score existing translations, with a model or against references.
 
-    With a model: for each pair a line with its log-probability and the mean of its tokens, in nats; with --json, every
-    token has its log-probability too.
+    With a model, print each pair's log-probability and its mean per token, in nats; --json adds the log-probability of
+    every token.
 
-    With --reference: BLEU, chrF2, chrF++, TER, character error rate and exact match with 95 % intervals, of whatever
-    program the translations are; two --target are compared, as by `allyouneed evaluate`.
+    With --reference, print BLEU, chrF2, chrF++, TER, character error rate and exact match with 95 % intervals, whatever
+    program made the translations. Two --target are compared, as by `allyouneed evaluate`.
 
     For example:
       allyouneed score runs/mine --source test.en --target test.de

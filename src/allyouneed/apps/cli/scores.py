@@ -40,10 +40,12 @@ def parse_limits(
         for text in texts:
             name, _, number = text.partition("=")
             if name not in metrics:
-                raise ConfigError(f'{option} {text}: no metric "{name}" is counted; counted are {", ".join(metrics)}')
+                raise ConfigError(
+                    f'{option} {text}: metric "{name}" is not computed; computed are {", ".join(metrics)}'
+                )
             if metrics[name].higher_is_better != (option == "--at-least"):
                 other = "--at-least" if metrics[name].higher_is_better else "--at-most"
-                raise ConfigError(f"{option} {text}: a good {name} is on the other side; write {other} {text}")
+                raise ConfigError(f"{option} {text}: use {other} {text}")
             limits.append(ScoreLimit(name, _number(number)))
             if not isfinite(limits[-1].value):
                 raise ConfigError(f"{option} is written METRIC=NUMBER, like chrf=55; got {text!r}")
@@ -65,9 +67,9 @@ class Scoring:
     """How a command scores translations: its options, checked, and the metrics they ask for."""
 
     metrics: Annotated[
-        str | None, typer.Option(metavar="METRIC,…", help="Of bleu, chrf, chrf++, ter, cer, wer, exact.")
+        str | None, typer.Option(metavar="METRIC,…", help="Any of bleu, chrf, chrf++, ter, cer, wer, exact.")
     ] = None
-    tokenize: Annotated[str, typer.Option(help='Of BLEU: one of sacrebleu\'s; "none": text is tokenized.')] = "auto"
+    tokenize: Annotated[str, typer.Option(help='sacrebleu\'s tokenizer for BLEU; "none" for tokenized text.')] = "auto"
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False
     wrong: Annotated[str, typer.Option(metavar="N|FILE", help="List the N worst translations, or all in FILE.")] = ""
@@ -78,9 +80,11 @@ class Scoring:
     at_most: Annotated[
         list[str] | None, typer.Option(metavar="METRIC=NUMBER", help="Exit with 1 if this error rate is higher.")
     ] = None
-    no_worse: Annotated[bool, typer.Option("--no-worse", help="Exit with 1 if the second is worse (p < 0.05).")] = False
+    no_worse: Annotated[
+        bool, typer.Option("--no-worse", help="Exit with 1 if the second model is worse (p < 0.05).")
+    ] = False
     comet: Annotated[
-        Path | None, typer.Option(metavar="CHECKPOINT", help="COMET too, by this model and comet-score.")
+        Path | None, typer.Option(metavar="CHECKPOINT", help="Add COMET with this model, by comet-score.")
     ] = None
 
     def check(self, *, others: Iterable[Path | None]) -> None:
@@ -116,7 +120,7 @@ class Scoring:
             metrics["comet"] = make_comet(self.comet, sources)
         if self.tokenize != "none" and looks_tokenized(references):
             console.print(
-                'the references have spaces before their full stops, as if tokenized already; with "--tokenize none" '
+                'the references look tokenized: they have spaces before full stops; with "--tokenize none" '
                 "BLEU does not tokenize them again"
             )
         if self.no_worse and len(sources) < FEWEST:

@@ -26,7 +26,8 @@ SERVE_PANELS = {
 @with_search()
 def serve(
     bundles: Annotated[
-        list[str], typer.Argument(metavar="BUNDLE", help="Folders of models; BUNDLE=en-it, A,B for an ensemble.")
+        list[str],
+        typer.Argument(metavar="BUNDLE", help="Folders of models; BUNDLE=en-it names languages; A,B is an ensemble."),
     ],
     *,
     options: dict[str, Any],
@@ -34,7 +35,7 @@ def serve(
 ) -> None:
     """Serve models over HTTP, until Ctrl-C or SIGTERM.
 
-    Each option is a variable too: ALLYOUNEED_SERVE_PORT is --port.
+    Each option is also an environment variable: ALLYOUNEED_SERVE_PORT is --port.
 
     For example:
       allyouneed serve runs/en-it
@@ -80,7 +81,7 @@ def serve_bundles(
 
 
 suggestions = typer.Typer(
-    name="suggestions", help="Read the corrections that a server has stored.", no_args_is_help=True
+    name="suggestions", help="Export the corrections that a server has stored.", no_args_is_help=True
 )
 
 
@@ -90,7 +91,7 @@ def export_suggestions(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The file of allyouneed serve --suggestions.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file of pairs, .tsv.")],
     source: Annotated[str, typer.Option(help="Source language, if the store has several pairs.")] = "",
-    target: Annotated[str, typer.Option(help="Target language, likewise.")] = "",
+    target: Annotated[str, typer.Option(help="Target language, if the store has several pairs.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the latest suggestion for each text as a pair: text, tab, translation.
@@ -120,13 +121,13 @@ KeysFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of keys
 @with_debug
 def add_entry(
     file: KeysFile,
-    name: Annotated[str, typer.Option("--name", "-n", help="Whose key it is.")],
-    requests_per_minute: Annotated[int, typer.Option(help="Requests in any minute; 0: the limit of the server.")] = 0,
-    characters_per_day: Annotated[int, typer.Option(help="Characters in a day (UTC); 0: no limit.")] = 0,
+    name: Annotated[str, typer.Option("--name", "-n", help="Name of the client.")],
+    requests_per_minute: Annotated[int, typer.Option(help="Requests per minute; 0: the server's limit.")] = 0,
+    characters_per_day: Annotated[int, typer.Option(help="Characters per day (UTC); 0: no limit.")] = 0,
 ) -> None:
     """Make a key and write it to standard output.
 
-    The file gets its SHA-256 alone, so the key cannot be shown again. A running server accepts it at once.
+    The file stores only the key's SHA-256, so the key cannot be shown again. A running server accepts it at once.
 
     For example:
       allyouneed keys add keys.json --name weblate --characters-per-day 1000000
@@ -135,7 +136,7 @@ def add_entry(
 
     key = add_key(file, name, requests_per_minute=requests_per_minute, characters_per_day=characters_per_day)
     print(key)
-    typer.echo(f"{file} has the hash of this key; the key itself is stored nowhere, so keep it now.", err=True)
+    typer.echo(f"{file} has only the hash of this key: copy the key now.", err=True)
 
 
 @keys.command("list", cls=Command)
@@ -164,7 +165,7 @@ def list_entries(file: KeysFile) -> None:
 @with_debug
 def remove_entry(
     file: KeysFile,
-    name: Annotated[str, typer.Option("--name", "-n", help="Whose key it is.")],
+    name: Annotated[str, typer.Option("--name", "-n", help="Name of the client.")],
 ) -> None:
     """Remove a key.
 

@@ -39,7 +39,7 @@ class TrainOptions:
     what: PairsOrRecipe
     more: SecondFileOrSettings = None
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The folder of the run and its model; default: runs/NAME.")
+        Path | None, typer.Option("--output", "-o", help="Folder for the run and its model. Default: runs/NAME.")
     ] = None
     init_from: Annotated[
         str, typer.Option(metavar="BUNDLE", help="Start with the weights and the vocabulary of this model.")
@@ -48,15 +48,13 @@ class TrainOptions:
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="Use the vocabulary of this tokenizer.json, SentencePiece model or bundle; "
-            "twice: of the source and of the target.",
+            help="Use this vocabulary: a tokenizer.json, a SentencePiece model or a bundle. "
+            "Give it twice for source and target.",
         ),
     ] = None
     languages: Annotated[
         str,
-        typer.Option(
-            metavar="en-it", help="What the model translates from and into, for its card and for `allyouneed serve`."
-        ),
+        typer.Option(metavar="en-it", help="The model's languages, for its card and for `allyouneed serve`."),
     ] = ""
     columns: ColumnsOption = ""
     sheet: SheetOption = ""
@@ -64,43 +62,42 @@ class TrainOptions:
         str,
         typer.Option(
             metavar="BUNDLE",
-            help="Train on translations of the training sources by this model, or by an ensemble, A,B.",
+            help="Train on this model's translations of the training sources; A,B is an ensemble.",
         ),
     ] = ""
     auto: Annotated[
         bool,
         typer.Option(
             "--auto",
-            help="Choose the settings that the recipe leaves out by what the pairs are like, as for a file of pairs.",
+            help="Choose the settings that the recipe leaves out from the pairs, as for a file of pairs.",
         ),
     ] = False
     minutes: Annotated[
         float | None,
         typer.Option(
             metavar="N",
-            help="A time budget: the whole run ends within N minutes, with the learning rate at zero; "
-            "the same as train.minutes=N.",
+            help="End the whole run within N minutes, with the learning rate at zero; the same as train.minutes=N.",
         ),
     ] = None
     film: Annotated[
         str,
         typer.Option(
             metavar="TEXT",
-            help="Film how the model learns to translate this text: its output and attention, from the first update "
-            "to the last, in the report.",
+            help="Film how the model learns to translate this text: the report plays its output and attention "
+            "from the first update to the last.",
         ),
     ] = ""
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the settings, the plan and the time of the run, and stop.")
+        bool, typer.Option("--dry-run", help="Print the settings, the plan and the expected time, and stop.")
     ] = False
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print every setting with its reason; log.txt has them in any case.")
+        bool, typer.Option("--explain", help="Print the reason for every automatic setting; log.txt always has them.")
     ] = False
     serve: Annotated[
         bool,
         typer.Option(
             "--serve",
-            help="Show the run on a page of this machine, which translates with the model as it learns, until Ctrl-C.",
+            help="Open a page that shows the run and translates with the model as it learns, until Ctrl-C.",
         ),
     ] = False
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run; start it if there is none.")] = (
@@ -113,17 +110,17 @@ class TrainOptions:
 def train(options: TrainOptions) -> None:
     """Train a model on text pairs, or as a recipe describes.
 
-    For a file of pairs, settings that are not given are chosen by what the pairs are like; log.txt in the folder of
-    the run has each with its reason, which --explain prints.
+    Given a file of pairs, train chooses every setting that you do not give. The reasons are in log.txt in the folder
+    of the run; --explain prints them.
 
     Shipped recipes: dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort,
     tatoeba-en-it; and every row of Table 3: base, A1, …, big (allyouneed paper).
 
-    With --minutes the run ends in time, however busy the machine is: the number of updates follows from their speed,
-    which is measured all the while. --resume continues with the rest of the time.
+    With --minutes the run ends in time, however busy the machine is: it measures its speed and adapts the number of
+    updates. --resume uses the rest of the time.
 
-    With --serve a page shows the curves and the time left, translates with the best model so far, and takes corrections
-    of its translations; when the run has ended, it serves the model until Ctrl-C.
+    With --serve you can watch the run on a web page, try the best model so far, and correct its translations. After
+    the run the page goes on serving the model until Ctrl-C.
 
     Ctrl-C (or SIGTERM) saves a checkpoint and exits with code 130 (143); --resume continues from it.
 

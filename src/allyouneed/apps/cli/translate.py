@@ -43,37 +43,39 @@ class TranslateOptions:
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|TEXT", help="Lines of text, a document, - for standard input, or a text.", show_default=False
+            metavar="FILE|TEXT",
+            help="A file of lines, a document, - for standard input, or a text.",
+            show_default=False,
         ),
     ] = "-"
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file to write; until complete, FILE.partial.")
+        Path | None, typer.Option("--output", "-o", help="File to write; FILE.partial until complete.")
     ] = None
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted output.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")] = False
     skip_refused: Annotated[
-        bool, typer.Option("--skip-refused", help="Leave out what is refused, and exit with 3.")
+        bool, typer.Option("--skip-refused", help="Skip what cannot be translated, and exit with 3.")
     ] = False
-    json: Annotated[bool, typer.Option("--json", help="Print an object a line.")] = False
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False
     align: Annotated[
         str | None,
-        typer.Option("--alignments", metavar="words|tokens", help="Add which are aligned, after a tab, as i-j."),
+        typer.Option("--alignments", metavar="words|tokens", help="Append the aligned words or tokens as i-j."),
     ] = None
-    stream: Annotated[bool, typer.Option("--stream", help="Show each word at once.")] = False
+    stream: Annotated[bool, typer.Option("--stream", help="Show each word as it is written.")] = False
     device: DeviceOption = "auto"
     precision: PrecisionOption = "auto"
     # Hidden until a GPU has shown that it pays (docs/measured/gpu.md).
     cuda_graphs: Annotated[
         bool, typer.Option("--cuda-graphs", help="Launch each step on a CUDA GPU at once.", hidden=True)
     ] = False
-    ray: Annotated[str, typer.Option(metavar="ADDRESS", help="On this Ray cluster; local: on one started here.")] = ""
+    ray: Annotated[str, typer.Option(metavar="ADDRESS", help="Use this Ray cluster; local: start one here.")] = ""
     glossary: GlossaryOption = None
     prefix: Annotated[str, typer.Option(help="The beginning of every translation.", rich_help_panel="Search")] = ""
     alternatives: Annotated[
         int,
         typer.Option(
             metavar="N",
-            help="Continuations of the prefix, separated by tabs.",
+            help="Print N continuations of the prefix.",
             min=0,
             show_default=False,
             rich_help_panel="Search",
@@ -85,7 +87,7 @@ class TranslateOptions:
 @with_options(documents.DocumentSettings, "about")
 @with_options(TranslateOptions, "options")
 def translate(options: TranslateOptions, about: documents.DocumentSettings, decode: SearchSettings) -> None:
-    """Translate text line by line, or a document whole, which keeps its structure.
+    """Translate text line by line, or a document with its structure kept.
 
     For example:
       allyouneed translate runs/dates 1845-01-05
@@ -98,7 +100,7 @@ def translate(options: TranslateOptions, about: documents.DocumentSettings, deco
     folders = named_folders(options.bundle)
     _check_files(folders, source, options, about)
     if options.output and options.resume and options.output.is_file():
-        console.print(f"{options.output} is whole already; there is nothing to go on with")
+        console.print(f"{options.output} is already complete; nothing to resume")
         return
     announce_pipes(options.glossary, options.output, *source.paths())
     terms = Glossary.read(options.glossary) if options.glossary else None
@@ -147,13 +149,13 @@ def _refuse_combinations(options: TranslateOptions, decode: SearchSettings) -> N
         why = "--stream shows one greedy translation as it is written"
         refuse_options(_lines_only(options, decode) | greedy, why)
     if options.resume and (options.output is None or options.overwrite):
-        raise ConfigError("--resume continues the file that --output names, and goes without --overwrite")
+        raise ConfigError("--resume needs --output FILE, and cannot be used with --overwrite")
 
 
 def _find_source(file: str, form: str | None) -> Source:
     """Tell a text from the name of a file."""
     if form is None and is_typed_text(file):
-        console.print(f"{file!r} is no file, so it is translated as a text")
+        console.print(f"there is no file {file!r}; translating it as a text")
         return Source("-", file)
     return Source(file)
 
@@ -164,9 +166,9 @@ def _find_kind(
     """Find the format of a document, None for lines, and refuse the options that are for the other."""
     kind = documents.document_kind(source.file, about.form)
     if kind is None:
-        refuse_options(about, "this is text, a sentence a line (see --format)", besides=["--format"])
+        refuse_options(about, "this is text, one sentence per line (see --format)", besides=["--format"])
     elif options.output is None:
-        raise ConfigError("a document is translated into a file: name it with --output")
+        raise ConfigError("a document needs --output FILE")
     else:
         others = {"--stream": options.stream, "--resume": options.resume}
         refuse_options(_lines_only(options, decode) | others, "a document is translated as a whole")

@@ -131,7 +131,7 @@ def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _refuse_unsafe_pickle(path: Path) -> None:
     """Refuse a file that is not an archive of PyTorch, is compressed, or whose pickle names more than tensors."""
     if not zipfile.is_zipfile(path):
-        raise CheckpointError(f"{path} is no archive of PyTorch 1.6 or later; save it again with a later version")
+        raise CheckpointError(f"{path} is not an archive of PyTorch 1.6 or later; save it again with a later version")
     with zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
@@ -281,7 +281,7 @@ def _array(content: bytes) -> NPZArray:
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
     if dtype.kind not in "fiu" or dtype.hasobject:
-        raise ValueError(f"an array has the type {dtype}, which is no number")
+        raise ValueError(f"an array has the type {dtype}, which is not a number")
     count = math.prod(shape)
     if min(shape, default=1) < 0 or count * dtype.itemsize != len(content) - file.tell():
         raise ValueError(f"an array of shape {shape} does not have the size of its file")

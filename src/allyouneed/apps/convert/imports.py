@@ -48,12 +48,12 @@ KINDS = {
 def recognize(folder: Path) -> str:
     """Name the kind of a folder. Refuses a folder of no known kind."""
     if not folder.is_dir():
-        raise CheckpointError(f"{folder} is no folder; name the folder of a checkpoint")
+        raise CheckpointError(f"{folder} is not a folder; name the folder of a checkpoint")
     for name, kind in KINDS.items():
         if kind.matches(folder):
             return name
     known = "; ".join(f"{kind.program}: {kind.looks_like}" for kind in KINDS.values())
-    raise CheckpointError(f"{folder} is no checkpoint of a known kind. Known are {known}")
+    raise CheckpointError(f"{folder} is not a checkpoint of a known kind. Known kinds are {known}")
 
 
 def import_checkpoint(
@@ -62,7 +62,7 @@ def import_checkpoint(
     """Write the checkpoint in `folder` as a new bundle, whole or not at all. Languages replace the checkpoint's."""
     folder, output = Path(folder), Path(output)
     if output.exists():  # before the checkpoint is read, which may take a while
-        raise OutputError(f"{output} exists already; name a new folder")
+        raise OutputError(f"{output} already exists; name a new folder")
     for name, tag in (("--source-language", source_language), ("--target-language", target_language)):
         if tag:
             require_language(name, tag)

@@ -57,7 +57,7 @@ def read_document(
     their sources have no option `numbers`.
     """
     if kind not in FORMATS:
-        raise DocumentError(f"{kind!r} is no format of documents; known are {', '.join(FORMATS)}")
+        raise DocumentError(f"{kind!r} is not a document format; known formats are {', '.join(FORMATS)}")
     if options and options.numbers and kind in _NUMBERS_ARE_COPIED:
         raise DocumentError(
             f"{name} is of the format {kind}, whose numbers are the same in every language; leave out --numbers"

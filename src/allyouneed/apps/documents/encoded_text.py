@@ -87,7 +87,7 @@ def decode_text(data: bytes, encoding: str = "") -> EncodedText:
         return EncodedText(data[len(mark) :].decode(name), name, mark)
     except LookupError:
         raise DocumentError(
-            f"cannot be read as {name!r}, which is no encoding known here; utf-8 and latin-1 are"
+            f"cannot be read as {name!r}, which is not a known encoding; utf-8 and latin-1 are"
         ) from None
     except UnicodeError as error:
         start = error.start if isinstance(error, UnicodeDecodeError) else 0

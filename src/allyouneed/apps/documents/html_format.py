@@ -130,7 +130,7 @@ def decode_page(data: bytes, encoding: str = "") -> tuple[str, str]:
             is_lossless = page.encode(name, "surrogateescape") == data
         except LookupError:
             says = "cannot be read as" if is_given else "names the encoding"
-            raise DocumentError(f"{says} {name!r}, which is no encoding known here; convert it to UTF-8") from None
+            raise DocumentError(f"{says} {name!r}, which is not a known encoding; convert it to UTF-8") from None
         except UnicodeError as error:
             says = "" if is_given else ", as it says it is"
             raise DocumentError(f"is not text in {name}{says}; convert it to UTF-8") from error

@@ -265,7 +265,7 @@ def read_po_document(data: bytes, options: DocumentOptions) -> Document:
     try:
         catalogue = read_catalogue(encoded.text)
     except ValueError as error:
-        raise DocumentError(f"is no gettext catalogue: {error}") from error
+        raise DocumentError(f"is not a gettext catalogue: {error}") from error
     rule = plural_rule(options.target_language or catalogue.metadata.get("Language", ""))
     plurals = parse_plural_forms(catalogue.metadata.get("Plural-Forms", "")) or parse_plural_forms(rule or "")
     lines = find_messages(encoded.text)
@@ -273,7 +273,7 @@ def read_po_document(data: bytes, options: DocumentOptions) -> Document:
     if header and len(lines) == len(catalogue) + 1:  # polib keeps it apart
         lines.remove(header)
     if len(lines) != len(catalogue):
-        raise DocumentError("is no gettext catalogue: a message begins inside another's lines")
+        raise DocumentError("is not a gettext catalogue: a message begins inside another's lines")
     messages = [
         _Message(where, tuple(_forms(entry, plurals)))
         for where, entry in zip(lines, catalogue, strict=True)

@@ -320,7 +320,7 @@ def read_srt_document(data: bytes, options: DocumentOptions) -> Document:
     text = encoded.text
     spans = list(find_cues(text))
     if text.strip() and not spans:
-        raise DocumentError('is no SubRip file: no line has times, such as "00:00:01,000 --> 00:00:02,500"')
+        raise DocumentError('is not a SubRip file: no line has times, such as "00:00:01,000 --> 00:00:02,500"')
     cues = []
     for time, start, end in spans:
         number = _NUMBER.search(text, start, end) if end < len(text) else None
@@ -341,7 +341,7 @@ def read_vtt_document(data: bytes, options: DocumentOptions) -> Document:
     encoded = decode_text(data, options.encoding)
     text = encoded.text
     if not re.match(r"WEBVTT(?![^\s])", text):
-        raise DocumentError("is no WebVTT file: it does not begin with WEBVTT")
+        raise DocumentError("is not a WebVTT file: it does not begin with WEBVTT")
     language = _HEADER_LANGUAGE.match(text) if options.target_language else None
     edit = Edit(*language.span(1), options.target_language) if language else None
     cues = []

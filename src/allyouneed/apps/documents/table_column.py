@@ -36,7 +36,7 @@ class TableStyle(NamedTuple):
             end = match.end() if match else position
             if match is None or text[end : end + 1] not in (self.delimiter, "\r", "\n", ""):
                 (line,) = line_numbers(text, [position])
-                raise DocumentError(f"is no table: line {line} has a quotation mark that does not end its cell")
+                raise DocumentError(f"is not a table: line {line} has a quotation mark that does not end its cell")
             row.append(match.span())
             if text[end : end + 1] == self.delimiter:
                 position = end + 1

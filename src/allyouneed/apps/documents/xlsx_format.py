@@ -59,7 +59,7 @@ def read_xlsx_document(data: bytes, options: DocumentOptions) -> Document:
     """
     archive = Archive(data)
     if WORKBOOK not in archive.names:
-        raise DocumentError("is no .xlsx file: it has no workbook")
+        raise DocumentError("is not an .xlsx file: it has no workbook")
     shared = archive.read_xml(_STRINGS).iterchildren("{*}si") if _STRINGS in archive.names else ()
     strings = list(map(_read_string, shared))
     parts = {name: part for name, part in sheet_parts(archive).items() if part in archive.names}

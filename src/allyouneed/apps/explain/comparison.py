@@ -19,7 +19,7 @@ def load_moment(path: Path) -> Bundle:
         return Bundle.load(path)
     if path.parent.name != "snapshots" or not path.is_file():
         raise ConfigError(
-            f"{path} is no snapshot of a run; name the folder of a model, or a file like "
+            f"{path} is not a snapshot of a run; name the folder of a model, or a file such as "
             "runs/mine/snapshots/00000200.safetensors: train.average_checkpoints is how many a run keeps"
         )
     bundle = Bundle.load(path.parents[1])

@@ -112,7 +112,7 @@ class RunRecord:
     def read(cls, folder: Path) -> Self:
         """Read the run in a folder. Refuses a folder without a run, and damaged files."""
         if not (folder / "recipe.toml").is_file():
-            raise ConfigError(f"{folder} has no recipe.toml and so is no training run; name the folder of a run")
+            raise ConfigError(f"{folder} is not a training run: it has no recipe.toml; name the folder of a run")
         try:
             return cls._read(folder)
         except (KeyError, TypeError, AttributeError, ValueError) as error:

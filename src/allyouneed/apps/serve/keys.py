@@ -79,7 +79,7 @@ def read_keys(path: Path) -> list[ApiKey]:
         keys = [ApiKey(**entry) for entry in parse_json(read_whole(path))["keys"]]
     except (ValueError, TypeError, KeyError) as error:
         raise ConfigError(
-            f"{path} is no file of API keys; make one with: "
+            f"{path} is not a file of API keys; make one with: "
             f"allyouneed keys add {shlex.quote(str(unused(path)))} --name NAME"
         ) from error
     for key in keys:
@@ -96,7 +96,7 @@ def add_key(path: Path, name: str, *, requests_per_minute: int = 0, characters_p
     with locked(path, what=str(path), wait=True):
         keys = read_keys(path) if path.exists() else []
         if any(other.name == name for other in keys):
-            raise ConfigError(f"{path} has a key named {name!r} already; remove it first, or choose another --name")
+            raise ConfigError(f"{path} already has a key named {name!r}; remove it first, or choose another --name")
         _write(path, [*keys, entry])
     return key
 

@@ -27,23 +27,23 @@ class ServeConfig(Checked):
     host: str = setting("127.0.0.1", "address to listen on; 0.0.0.0: any")
     port: int = setting(5000, "port to listen on; 0: any free one", Range(at_least=0, at_most=65_535))
 
-    max_loaded_memory: int = setting(0, "MiB of all weights; 0: no limit", COUNT_OR_NONE)
+    max_loaded_memory: int = setting(0, "MiB of weights; 0: no limit", COUNT_OR_NONE)
     device: str = setting("auto", "auto, cpu, cuda or mps")
     precision: str = setting("auto", "auto, float32, int8, or bfloat16 on a GPU")
-    workers: int = setting(0, "batches at once; 0: one a core", COUNT_OR_NONE)
+    workers: int = setting(0, "batches at once; 0: one per core", COUNT_OR_NONE)
 
     max_queue: int = setting(1000, "texts that wait; more are refused", COUNT)
     request_timeout: float = setting(60.0, "seconds for an answer", _SECONDS)
 
     keys: str = setting("", "file of API keys (allyouneed keys add FILE --name NAME)")
-    key_optional: bool = setting(False, "serve requests without a key too")
+    key_optional: bool = setting(False, "also serve requests without a key")
     requests_per_minute: int = setting(
         -1,
-        "of a client; 0: any; -1: 120, or any on the loopback",
+        "per client; 0: no limit; -1: 120, no limit on loopback",
         _COUNT_OR_AUTO,
     )
-    max_texts: int = setting(500, "texts of a request; 0: any", COUNT_OR_NONE)
-    max_characters: int = setting(50_000, "characters of a text; 0: any", COUNT_OR_NONE)
+    max_texts: int = setting(500, "texts per request; 0: no limit", COUNT_OR_NONE)
+    max_characters: int = setting(50_000, "characters per text; 0: no limit", COUNT_OR_NONE)
     max_file: int = setting(10 * 2**20, "bytes of a document; 0: none", COUNT_OR_NONE)
     suggestions: str = setting("", "file for corrections (JSON Lines)")
     glossaries: str = setting("", "file for glossaries (SQLite)")

@@ -68,7 +68,7 @@ def read_suggestions(path: Path) -> Iterator[Suggestion]:
         for row in read_json_lines(path):
             yield Suggestion(**row)
     except (ValueError, TypeError) as error:
-        raise DataError(f"{path} is no file of suggestions: {error}") from error
+        raise DataError(f"{path} is not a file of suggestions: {error}") from error
 
 
 def latest_suggestions(path: Path, source_language: str = "", target_language: str = "") -> list[Suggestion]:

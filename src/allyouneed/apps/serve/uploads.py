@@ -83,7 +83,7 @@ async def download_file(filename: str, server: Server) -> Response:
         raise Refusal(403, DISABLED)
     stored = await asyncio.to_thread(server.uploads.find, filename.partition(".")[0])
     if stored is None:
-        raise Refusal(404, "there is no such file, or its time is over; translate it again")
+        raise Refusal(404, "there is no such file, or it has expired; translate the document again")
     return attachment(stored)
 
 

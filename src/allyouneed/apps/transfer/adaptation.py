@@ -103,7 +103,7 @@ def adapt_bundle(
         with locked(output, what=str(output)):
             plan = _Plan(folder, output / "pairs", pairs, mix, tuple(sources))
             if has_run(output) and not plan.manifest.is_file():
-                raise ConfigError(f"{output} contains a run that is no adaptation; name another folder").mended_by(
+                raise ConfigError(f"{output} contains a run that is not an adaptation; name another folder").mended_by(
                     "--output", str(unused(output))
                 )
             if not resume:
