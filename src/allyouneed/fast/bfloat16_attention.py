@@ -6,6 +6,7 @@ kernel.
 """
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -14,27 +15,29 @@ from torch.autograd.function import once_differentiable
 
 from ..nn import MultiHeadAttention
 from ..younger.query_key_norm import EPS, QueryKeyNormAttention
-from ..younger.rotary import RotaryAttention, rotate
+from ..younger.rotary import RotaryAttention, turns
 from .bfloat16_linear import linear_of_rows, weight_gradients
+from .cast_weights import Weights
 
 REGISTER = 16  # float32 numbers in a register of AVX-512
 
 
 def attend(
     part: MultiHeadAttention,
+    weights: Weights,
     y: Tensor,
     memory: Tensor,
     mask: Tensor,
     shape: tuple[int, int, int],
 ) -> Tensor:
-    """Compute the attention `part` of the rows y to the rows of the memory.
+    """Compute the attention `part`, with its cast `weights`, of the rows y to the rows of the memory.
 
     `mask` is an attention bias that broadcasts to (B, H, T, S), `shape` is B, T and S. Shapes, with rows of all
     sentences and of padding: y (R, D), memory (M, D) → (R, D).
     """
-    maps = (part.query, part.key, part.value, part.output)
-    tensors = [tensor for linear in maps for tensor in (linear.weight, linear.bias)]
     memory_or_none = None if memory is y else memory
+    maps = [part.query, part.output] if memory is y else [part.query, part.key, part.output]
+    tensors = [tensor for linear in maps for tensor in weights[linear]]
     is_rotary = isinstance(part, RotaryAttention)
     if isinstance(part, QueryKeyNormAttention):
         tensors += [part.query_gain, part.key_gain]
@@ -46,7 +49,8 @@ def attend(
 class _Attention(torch.autograd.Function):
     """Multi-head attention of the rows y to the rows of the memory, or to themselves if the memory is None.
 
-    `shape` is B, T and S. `maps` are weight and bias of query, key, value and output, then the gains of query-key norm.
+    `shape` is B, T and S. `maps` are weight and bias of each product: of query, key and value, or with a memory of
+    query and then of key and value; of the output; last the gains of query-key norm, which self-attention may have.
     Scores, weights and their products with the values are float32.
     """
 
@@ -65,26 +69,27 @@ class _Attention(torch.autograd.Function):
         ctx.is_rotary = is_rotary
         ctx.shape = shape
         sentences, length, memory_length = shape
+        ctx.norm = None
+        weight, bias, *others = maps
         if memory is None:
-            (query, key, value), weight = _project(y, maps[:6], heads, sentences, length)
-            weights_of_maps = [weight]
+            output, output_bias, *gains = others
+            split = _split(linear_of_rows(y, weight, bias), 3, heads, sentences, length)
+            both, value = split[:2], split[2]
+            if gains:
+                both, *ctx.norm = _normalize(both, torch.stack(gains)[:, None, None])
+            query, key = _rotate(both) if is_rotary else both
+            of_memory = []
         else:
-            (query,), weight = _project(y, maps[:2], heads, sentences, length)
-            (key, value), memory_weight = _project(memory, maps[2:6], heads, sentences, memory_length)
-            weights_of_maps = [weight, memory, memory_weight]
-        ctx.has_gains = len(maps) > 8
-        if ctx.has_gains:
-            (query, *ctx.query_norm), (key, *ctx.key_norm) = _normalize(query, maps[8]), _normalize(key, maps[9])
-        if is_rotary:
-            query = rotate(query)
-            key = rotate(key)
+            memory_weight, memory_bias, output, output_bias = others
+            (query,) = _split(linear_of_rows(y, weight, bias), 1, heads, sentences, length)
+            key, value = _split(linear_of_rows(memory, memory_weight, memory_bias), 2, heads, sentences, memory_length)
+            of_memory = [memory, memory_weight]
         ctx.factor = 1 / math.sqrt(query.size(-1))
         scores = torch.bmm(query, key.mT).view(sentences, heads, length, memory_length)  # (B·H, T, S) → (B, H, T, S)
         weights = _softmax(torch.add(mask, scores, alpha=ctx.factor)).flatten(0, 1)
         attended = _join([torch.bmm(weights, value)], heads, like=y)  # (B·H, T, K) → (R, H·K)
-        output = maps[6].to(y.dtype)
-        ctx.save_for_backward(query, key, value, weights, attended, output, y, *weights_of_maps)
-        return linear_of_rows(attended, output, maps[7])
+        ctx.save_for_backward(query, key, value, weights, attended, output, y, weight, *of_memory)
+        return linear_of_rows(attended, output, output_bias)
 
     @staticmethod
     @once_differentiable
@@ -96,57 +101,76 @@ class _Attention(torch.autograd.Function):
         grad_value = torch.bmm(weights.mT, grad_attended)
         grad_scores = _softmax_backward(torch.bmm(grad_attended, value.mT), weights)
         grad_scores.mul_(ctx.factor)
-        grad_query = torch.bmm(grad_scores, key)
-        grad_key = torch.bmm(grad_scores.mT, query)
-        if ctx.is_rotary:
-            grad_query = rotate(grad_query, turn=-1)
-            grad_key = rotate(grad_key, turn=-1)
-        grad_gains = []
-        if ctx.has_gains:
-            grad_query, grad_query_gain = _normalize_backward(grad_query, *ctx.query_norm)
-            grad_key, grad_key_gain = _normalize_backward(grad_key, *ctx.key_norm)
-            grad_gains = [grad_query_gain, grad_key_gain]
         others = (None, None, None, None)
         if not of_memory:
-            grad_all = _join([grad_query, grad_key, grad_value], ctx.heads, like=y)
-            tensors = _alternating(weight_gradients(grad_all, y), 3)
-            return grad_all @ weight, None, *others, *tensors, *grad_maps, *grad_gains
+            both = torch.stack((torch.bmm(grad_scores, key), torch.bmm(grad_scores.mT, query)))
+            if ctx.is_rotary:
+                both = _rotate(both, turn=-1)
+            grad_gains: tuple[Tensor, ...] = ()
+            if ctx.norm:
+                both, grad_gains = _normalize_backward(both, *ctx.norm)
+            grad_all = _join([*both, grad_value], ctx.heads, like=y)
+            return grad_all @ weight, None, *others, *weight_gradients(grad_all, y), *grad_maps, *grad_gains
+        grad_query = torch.bmm(grad_scores, key)
+        grad_key = torch.bmm(grad_scores.mT, query)
         memory, memory_weight = of_memory
         grad_queries = _join([grad_query], ctx.heads, like=y)
         grad_both = _join([grad_key, grad_value], ctx.heads, like=memory)
-        tensors = [*weight_gradients(grad_queries, y), *_alternating(weight_gradients(grad_both, memory), 2)]
-        return grad_queries @ weight, grad_both @ memory_weight, *others, *tensors, *grad_maps
+        tensors = (*weight_gradients(grad_queries, y), *weight_gradients(grad_both, memory), *grad_maps)
+        return grad_queries @ weight, grad_both @ memory_weight, *others, *tensors
 
 
 def _softmax(scores: Tensor) -> Tensor:
-    """Compute the softmax of every row; PyTorch computes rows shorter than a register faster as columns."""
-    return scores.softmax(-1) if scores.size(-1) >= REGISTER else scores.mT.softmax(-2).mT
+    """Compute the softmax of every row, in the memory of `scores` if the rows are short.
+
+    PyTorch vectorizes a row, not rows: on rows shorter than a register its kernel takes 4 times as long as these lines.
+    """
+    if scores.size(-1) >= REGISTER:
+        return scores.softmax(-1)
+    exponentials = scores.sub_(scores.amax(-1, keepdim=True)).exp_()
+    return exponentials.div_(_sum_of_rows(exponentials))
 
 
 def _softmax_backward(gradient: Tensor, weights: Tensor) -> Tensor:
     if weights.size(-1) >= REGISTER:
         return torch._softmax_backward_data(gradient, weights, -1, weights.dtype)
-    return torch._softmax_backward_data(gradient.mT, weights.mT, -2, weights.dtype).mT
+    return gradient.sub_(_sum_of_rows(gradient * weights)).mul_(weights)
+
+
+def _sum_of_rows(x: Tensor) -> Tensor:
+    """Sum every row as a product with a vector of ones, faster than `sum` for short rows: (…, K) → (…, 1)."""
+    return (x @ x.new_ones(x.size(-1)))[..., None]
 
 
 def _normalize(x: Tensor, gain: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Scale vectors to a mean square of 1, times the gain; also return the tensors for the backward pass."""
-    scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + EPS)
+    scale = (_sum_of_rows(x.square()) / x.size(-1)).add_(EPS).rsqrt_()
     normalized = x * scale
     return normalized * gain, normalized, scale, gain
 
 
-def _normalize_backward(gradient: Tensor, normalized: Tensor, scale: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the gradients of x and of the gain."""
-    product = gradient * normalized
-    along = (product @ gain)[..., None] / gain.numel()
-    return (gradient * gain - normalized * along) * scale, product.sum((0, 1))
+def _normalize_backward(
+    gradient: Tensor, normalized: Tensor, scale: Tensor, gain: Tensor
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Compute the gradients of x and of the gains."""
+    grad_gains = (gradient * normalized).sum((1, 2)).unbind()
+    gradient = gradient * gain
+    along = _sum_of_rows(gradient * normalized) / gain.size(-1)
+    return gradient.addcmul_(normalized, along, value=-1).mul_(scale), grad_gains
 
 
-def _project(rows: Tensor, maps: tuple[Tensor, ...], heads: int, sentences: int, length: int) -> tuple[Tensor, Tensor]:
-    """Compute several linear maps of the same rows as one product, split into heads; also return its weight."""
-    weight, bias = (torch.cat([one.to(rows.dtype) for one in both]) for both in (maps[::2], maps[1::2]))
-    return _split(linear_of_rows(rows, weight, bias), len(maps) // 2, heads, sentences, length), weight
+def _rotate(x: Tensor, *, turn: float = 1.0) -> Tensor:
+    """Rotate as `younger.rotary.rotate` from position 0 on; a product lets partners change places, in half the time."""
+    cosines, sines = (table[: x.size(-2)] for table in turns(x.size(-2), x.size(-1), x.device))
+    return (x @ _partners(x.size(-1))).mul_(turn * sines).addcmul_(x, cosines)
+
+
+@lru_cache(maxsize=16)
+def _partners(width: int) -> Tensor:
+    """Make the matrix with which a product takes each number of a vector to the place of its partner: (K, K)."""
+    half = width // 2
+    order = [*range(half, 2 * half), *range(half), *range(2 * half, width)]
+    return torch.eye(width)[order].mT.contiguous()
 
 
 def _split(rows: Tensor, maps: int, heads: int, sentences: int, length: int) -> Tensor:
@@ -164,8 +188,3 @@ def _join(maps: list[Tensor], heads: int, *, like: Tensor) -> Tensor:
     for i, split in enumerate(maps):
         parts[:, :, i] = split.view(-1, heads, length, width).transpose(1, 2)
     return rows
-
-
-def _alternating(weight_and_bias: tuple[Tensor, Tensor], count: int) -> list[Tensor]:
-    """List the gradients of several maps in a row: weight, bias, weight, bias, …"""
-    return [tensor for pair in zip(*(both.chunk(count) for both in weight_and_bias), strict=True) for tensor in pair]

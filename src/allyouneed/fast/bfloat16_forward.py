@@ -26,6 +26,7 @@ from ..train.gradients import autocast_dtype
 from .attention import attention_bias
 from .bfloat16_attention import attend
 from .bfloat16_linear import linear_of_rows, weight_gradients
+from .cast_weights import Weights, cast_weights
 from .loss import loss_of_hidden_states, projected_loss, round_up
 
 LONGEST = 128  # tokens of a sentence: attention weights of longer sentences take too much memory
@@ -49,13 +50,14 @@ def is_supported(model: Transformer) -> bool:
 
 def through_model(model: Transformer, source: Tensor, target: Tensor, dtype: torch.dtype) -> Tensor:
     """Compute `model.hidden_states(source, target)` with products in `dtype`: (B, S), (B, T) → (B, T, D) in float32."""
+    weights = cast_weights(model, dtype)
     source_vectors, target_vectors = _embed(model, source, target)
     x = _as_rows(model.source_position(source_vectors), dtype)
     memory_mask = attention_bias(padding_mask(source, model.config.pad_id), torch.float32)
-    memory = _through_encoder(model.encoder, x, memory_mask, dtype)
+    memory = _through_encoder(model.encoder, weights, x, memory_mask, dtype)
     x = _as_rows(model.target_position(target_vectors), dtype)
     mask = attention_bias(causal_mask(target.size(1)), torch.float32)
-    x = _through_decoder(model.decoder, x, memory, memory_mask, mask, dtype)
+    x = _through_decoder(model.decoder, weights, x, memory, memory_mask, mask, dtype)
     return x[: target.numel()].view(*target.shape, -1)
 
 
@@ -74,18 +76,24 @@ def _as_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
     return F.pad(rows, (0, 0, 0, round_up(len(rows)) - len(rows))) if dtype == torch.bfloat16 else rows
 
 
-def _through_encoder(encoder: Encoder, x: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
+def _through_encoder(encoder: Encoder, weights: Weights, x: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
     y = x.to(dtype)
     shape = (mask.size(0), mask.size(-1), mask.size(-1))
     for layer in _blocks(encoder):
-        attended = attend(layer.attention, y, y, mask, shape)
+        attended = attend(layer.attention, weights, y, y, mask, shape)
         x, y = _add_and_norm(layer.attention_residual, x, attended, shape)
-        x, y = _add_and_norm(layer.feed_forward_residual, x, _feed_forward(layer.feed_forward, y), shape)
+        x, y = _add_and_norm(layer.feed_forward_residual, x, _feed_forward(layer.feed_forward, weights, y), shape)
     return y
 
 
 def _through_decoder(
-    decoder: Decoder, x: Tensor, memory: Tensor, memory_mask: Tensor, mask: Tensor, dtype: torch.dtype
+    decoder: Decoder,
+    weights: Weights,
+    x: Tensor,
+    memory: Tensor,
+    memory_mask: Tensor,
+    mask: Tensor,
+    dtype: torch.dtype,
 ) -> Tensor:
     y = x.to(dtype)
     sentences = memory_mask.size(0)
@@ -93,11 +101,11 @@ def _through_decoder(
     itself = (sentences, length, length)
     across = (sentences, length, memory_mask.size(-1))
     for layer in _blocks(decoder):
-        attended = attend(layer.self_attention, y, y, mask, itself)
+        attended = attend(layer.self_attention, weights, y, y, mask, itself)
         x, y = _add_and_norm(layer.self_attention_residual, x, attended, itself)
-        attended = attend(layer.cross_attention, y, memory, memory_mask, across)
+        attended = attend(layer.cross_attention, weights, y, memory, memory_mask, across)
         x, y = _add_and_norm(layer.cross_attention_residual, x, attended, across)
-        x, y = _add_and_norm(layer.feed_forward_residual, x, _feed_forward(layer.feed_forward, y), itself)
+        x, y = _add_and_norm(layer.feed_forward_residual, x, _feed_forward(layer.feed_forward, weights, y), itself)
     return x
 
 
@@ -105,10 +113,8 @@ def _blocks(stack: Encoder | Decoder) -> Iterable[Any]:
     return stack.layers
 
 
-def _feed_forward(part: FeedForward, y: Tensor) -> Tensor:
-    inner = part.inner
-    outer = part.outer
-    return _FeedForward.apply(y, inner.weight, inner.bias, outer.weight, outer.bias)  # type: ignore[no-any-return, no-untyped-call]
+def _feed_forward(part: FeedForward, weights: Weights, y: Tensor) -> Tensor:
+    return _FeedForward.apply(y, *weights[part.inner], *weights[part.outer])  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _add_and_norm(part: Residual, x: Tensor, z: Tensor, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
@@ -155,8 +161,6 @@ class _AddAndNorm(torch.autograd.Function):
 class _FeedForward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-        w1 = w1.to(y.dtype)
-        w2 = w2.to(y.dtype)
         hidden = linear_of_rows(y, w1, b1, relu=True)
         ctx.save_for_backward(y, hidden, w1, w2)
         return linear_of_rows(hidden, w2, b2)

@@ -10,7 +10,6 @@ HAS_ONEDNN = bool(torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_
 
 def linear_of_rows(rows: Tensor, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
     """Compute rows @ weight.T + bias, then ReLU if asked; in bfloat16 by oneDNN in one pass where it can."""
-    bias = bias.to(rows.dtype)
     if rows.dtype == torch.bfloat16 and HAS_ONEDNN:
         after = "relu" if relu else "none"
         return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, after, [], "")  # type: ignore[no-any-return]
@@ -19,8 +18,8 @@ def linear_of_rows(rows: Tensor, weight: Tensor, bias: Tensor, *, relu: bool = F
 
 
 def weight_gradients(grad_output: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the gradients of weight and bias, in float32."""
+    """Compute the gradients of weight and bias."""
     columns = grad_output.mT
     if grad_output.size(1) < rows.size(1):
         columns = columns.contiguous()  # less work than to transpose them inside the product
-    return (columns @ rows).float(), grad_output.sum(0).float()
+    return columns @ rows, grad_output.sum(0)

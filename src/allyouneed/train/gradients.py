@@ -19,7 +19,7 @@ from .loss import mean_loss, symmetric_kl
 
 BatchLoss = Callable[[Transformer, Batch, TrainConfig], Tensor]  # the mean loss of a batch, in nats per token
 
-WIDE = 128  # from this d_model on, products in bfloat16 gain more time than the conversions cost
+WIDE = 64  # from this d_model on, products in bfloat16 gain more time than the conversions cost
 
 
 class Gradients(Protocol):

@@ -54,32 +54,32 @@ class Muon(Optimizer):
             raise NotImplementedError("Muon does not call a closure; compute the gradients before step()")
         for group in self.param_groups:
             with_gradient = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if not with_gradient:
+                continue
             if group["update"] == "muon":
                 self._muon(with_gradient, group)
             else:
                 self._adam(with_gradient, group)
 
     def _muon(self, matrices: list[nn.Parameter], group: dict[str, Any]) -> None:
-        by_shape: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
         for matrix in matrices:
             if not self.state[matrix]:
                 self.state[matrix]["mean"] = torch.zeros_like(matrix)
-            by_shape[matrix.shape].append(matrix)
-        for shape, same_shape in by_shape.items():
-            weights: list[Tensor] = [*same_shape]
-            gradients = [matrix.grad for matrix in same_shape if matrix.grad is not None]
-            means = [self.state[matrix]["mean"] for matrix in same_shape]
-            before = None if self.found_inf is None else torch.stack([*weights, *means])
-            torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
-            ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
-            steps = self.orthogonalize(list(ahead))
-            scale = 0.2 * math.sqrt(max(shape))
-            if group["weight_decay"]:
-                torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(weights, steps, alpha=-group["lr"] * scale)
-            if self.found_inf is not None and before is not None:  # few kernels, however many matrices
-                kept = torch.where(self.found_inf.bool(), before, torch.stack([*weights, *means]))
-                torch._foreach_copy_([*weights, *means], list(kept))
+        weights: list[Tensor] = [*matrices]
+        gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
+        means = [self.state[matrix]["mean"] for matrix in matrices]
+        changed = _by_shape([*weights, *means])
+        before = [] if self.found_inf is None else [torch.stack(tensors) for tensors in changed]
+        torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
+        ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
+        steps = self.orthogonalize(list(ahead))
+        if group["weight_decay"]:
+            torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_mul_(steps, [0.2 * math.sqrt(max(weight.shape)) for weight in weights])
+        torch._foreach_add_(weights, steps, alpha=-group["lr"])
+        if self.found_inf is not None:
+            for tensors, old in zip(changed, before, strict=True):  # few kernels, however many matrices
+                torch._foreach_copy_(tensors, list(torch.where(self.found_inf.bool(), old, torch.stack(tensors))))
 
     def _adam(self, parameters: list[nn.Parameter], group: dict[str, Any]) -> None:
         for parameter in parameters:
@@ -110,11 +110,22 @@ class Muon(Optimizer):
 
 
 def orthogonalize(matrices: list[Tensor]) -> list[Tensor]:
-    """Make all singular values of each matrix about equal. The matrices have one shape."""
-    dtype = matrices[0].dtype
-    fast = torch.bfloat16 if has_fast_bfloat16(matrices[0].device) else dtype
-    stacked = torch.stack([matrix.to(fast) for matrix in matrices])
-    return list(newton_schulz(stacked).to(dtype).unbind())
+    """Make all singular values of each matrix about equal; matrices of one shape, tall or wide, go together."""
+    wide = [matrix if matrix.size(0) <= matrix.size(1) else matrix.mT for matrix in matrices]
+    fast = torch.bfloat16 if has_fast_bfloat16(matrices[0].device) else matrices[0].dtype
+    made: dict[int, Tensor] = {}
+    for same_shape in _by_shape(wide):
+        stacked = newton_schulz(torch.stack(same_shape).to(fast)).to(same_shape[0].dtype)
+        made.update(zip(map(id, same_shape), stacked, strict=True))
+    return [made[id(x)] if x is matrix else made[id(x)].mT for x, matrix in zip(wide, matrices, strict=True)]
+
+
+def _by_shape(matrices: list[Tensor]) -> list[list[Tensor]]:
+    """Group matrices by their shape."""
+    groups: dict[torch.Size, list[Tensor]] = defaultdict(list)
+    for matrix in matrices:
+        groups[matrix.shape].append(matrix)
+    return list(groups.values())
 
 
 def newton_schulz(matrices: Tensor, *, rounds: int = 5) -> Tensor:
