@@ -221,10 +221,8 @@ def test_formats_without_an_option_of_the_model_name_it() -> None:
     rotary, normed = (
         exportable(make_bundle(**sizes).model.config) for sizes in ({"positions": "rotary"}, {"query_key_norm": True})
     )
-    assert rotary["huggingface"] == (
-        'MarianMTModel has sinusoidal positions alone; this model has model.positions="rotary"'
-    )
-    assert normed["huggingface"] == "MarianMTModel has no query-key norm; this model has model.query_key_norm=true"
+    assert 'model.positions="rotary"' in rotary["huggingface"]
+    assert "model.query_key_norm=true" in normed["huggingface"]
     assert {limits[name] for limits in (rotary, normed) for name in ("onnx", "html")} == {""}
     assert rotary["ctranslate2"] == normed["ctranslate2"] == ""
     both = exportable(make_bundle(positions="sinusoidal-rotary").model.config)
@@ -234,9 +232,9 @@ def test_formats_without_an_option_of_the_model_name_it() -> None:
 
 def test_a_run_says_in_a_line_which_formats_are_possible() -> None:
     assert describe_exports(make_bundle().model.config) == "ctranslate2, onnx, huggingface, html"
-    assert describe_exports(make_bundle(norm="pre").model.config) == (
-        'ctranslate2, onnx, html; not huggingface: MarianMTModel is post-norm alone; this model has model.norm="pre"'
-    )
+    limited = describe_exports(make_bundle(norm="pre").model.config)
+    assert limited.startswith("ctranslate2, onnx, html; not huggingface: ")
+    assert limited.endswith('model.norm="pre"')
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_the_card_has_the_metadata_of_the_hub(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sizes", "reason"),
     [
-        ({"norm": "pre"}, "post-norm alone"),
+        ({"norm": "pre"}, "only post-norm"),
         ({"positions": "learned"}, "sinusoidal positions"),
         ({"d_k": 5}, "of width"),
         ({"target_vocab_size": 14, "tied_embeddings": "target"}, "vocabulary .*each"),

@@ -75,16 +75,16 @@ def usual_settings(settings: Sequence[str]) -> str:
 
 def _ctranslate2_limit(config: ModelConfig) -> str:
     if config.positions not in ("sinusoidal", "learned", "rotary"):
-        known = "sinusoidal, learned or rotary positions alone"
+        known = "only sinusoidal, learned or rotary positions"
         return f'CTranslate2 has {known}; this model has model.positions="{config.positions}"'
     return ""
 
 
 def _marian_limit(config: ModelConfig) -> str:
     if config.norm == "pre":
-        return 'MarianMTModel is post-norm alone; this model has model.norm="pre"'
+        return 'MarianMTModel has only post-norm; this model has model.norm="pre"'
     if config.positions != "sinusoidal":
-        return f'MarianMTModel has sinusoidal positions alone; this model has model.positions="{config.positions}"'
+        return f'MarianMTModel has only sinusoidal positions; this model has model.positions="{config.positions}"'
     if config.query_key_norm:
         return "MarianMTModel has no query-key norm; this model has model.query_key_norm=true"
     if config.target_vocab_size is not None and config.tied_embeddings != "all":
@@ -115,7 +115,7 @@ def _width_limit(config: ModelConfig, program: str) -> str:
     width = config.d_model // config.heads
     if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
         return (
-            f"{program} has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
+            f"{program} has only heads of width d_model / heads; this model has d_model={config.d_model}, "
             f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
         )
     return ""
