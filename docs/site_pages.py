@@ -105,9 +105,9 @@ def annotated(code: str, notes: Sequence[Sequence[nodes.Node]]) -> list[nodes.No
         pieces.append(pre(range(start, numbers[0] if numbers else end)))
         for line, after in pairwise([*numbers, end]):
             number = number_in(bare[line])
-            pieces.append(f'<div class="noted">{pre(range(line, line + 1), "line")}<div class="note" tabindex="0">')
+            pieces.append('<div class="noted"><div class="note" tabindex="0">')  # before its line, to float beside it
             pieces += [f"<b>{number}</b>", *notes[CIRCLED.index(number)], "</div>"]
-            pieces.append(f"{pre(range(line + 1, after))}</div>")
+            pieces.append(f"{pre(range(line, line + 1), 'line')}{pre(range(line + 1, after))}</div>")
     pieces.append("</div>")
     return [nodes.raw("", piece, format="html") if isinstance(piece, str) else piece.deepcopy() for piece in pieces]
 

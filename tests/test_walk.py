@@ -96,7 +96,7 @@ def test_attention_by_hand() -> None:
     scores = [sum(q * k for q, k in zip(five, key, strict=True)) / 2 for key in (one, dash, five)]
     whole = sum(map(math.exp, scores))
     weights, output = by_hand.attended()
-    assert weights[0, 2].tolist() == pytest.approx([math.exp(score) / whole for score in scores], abs=1e-5)
+    assert weights[2].tolist() == pytest.approx([math.exp(score) / whole for score in scores], abs=1e-5)
     mixed = sum(math.exp(s) / whole * v[0] for s, v in zip(scores, (one, dash, five), strict=True))
     assert output[2, 0].item() == pytest.approx(mixed, abs=1e-5)
 
@@ -112,6 +112,55 @@ def test_a_learned_query_by_hand_looks_for_the_dash() -> None:
     assert f"the dash gets {100 * weights[2, 1]:.0f} % of the weight" in text
     halves = f"{scores[0]:.2f}, {scores[1]:.2f} and {scores[2]:.2f}".replace("-", "−")
     assert f"half of them {halves}" in text
+
+
+def test_the_heads_by_hand_find_the_dash_and_the_month() -> None:
+    five = [math.sin(2), math.cos(2), 1 + math.sin(0.02), math.cos(0.02)]
+    dash = [math.sin(1), 1 + math.cos(1), math.sin(0.01), math.cos(0.01)]
+    one, key = [1.0, 1, 0, 1], by_hand.HEADS[0]["key"]
+
+    def times(x: list[float], matrix: list[list[float]]) -> list[float]:
+        return [sum(value * row[i] for value, row in zip(x, matrix, strict=True)) for i in (0, 1)]
+
+    query = times(five, by_hand.HEADS[0]["query"])
+    scores = [sum(a * b for a, b in zip(query, times(x, key), strict=True)) / math.sqrt(2) for x in (one, dash, five)]
+    shares = [math.exp(score) / sum(map(math.exp, scores)) for score in scores]
+    weights = by_hand.two_heads()["weights"][:, 2]
+    assert weights[0].tolist() == pytest.approx(shares, abs=1e-5)
+    text = (DOCS / "walk/4-heads.md").read_text(encoding="utf-8")
+    assert f"(weight {weights[0, 1]:.2f}) and the month in head 2 ({weights[1, 0]:.2f})" in text
+    assert f"({query[0]:.2f}, {query[1]:.2f})" in text
+    assert f"= {scores[1] * math.sqrt(2):.2f}, divided by √2" in text
+    assert f"{scores[1]:.2f}. The `1` has {scores[0]:.2f} and the `5` −{-scores[2]:.2f}; softmax" in text
+
+
+def test_the_second_block_knows_what_its_page_says() -> None:
+    second_layer = import_module("second_layer")
+    recorded = json.loads(second_layer.RESULT.read_text(encoding="utf-8"))
+    measured = second_layer.known_months(Bundle.load(DATE_MODEL))
+    assert list(measured) == list(recorded)
+    for name, shares in measured.items():
+        assert shares == pytest.approx(recorded[name], abs=2)  # processors round differently
+    text = (DOCS / "walk/8-encoder-and-decoder.md").read_text(encoding="utf-8")
+    dash = [f"{recorded[name][0]:.0f} %" for name in ("after block 1", "after block 2")]
+    assert f"its vector tells {dash[0]} of the months, after two {dash[1]}" in text
+
+
+def test_each_join_of_byte_pairs_is_of_the_most_frequent_neighbours() -> None:
+    for joins in range(8):
+        joined, pieces = story.byte_pairs(story.WORDS, joins)
+        assert ["".join(spelling) for spelling in pieces.values()] == list(story.WORDS)
+        counts: dict[str, int] = {}
+        for word, spelling in pieces.items():
+            for first, second in pairwise(spelling):
+                counts[first + second] = counts.get(first + second, 0) + story.WORDS[word]
+        following, _ = story.byte_pairs(story.WORDS, joins + 1)
+        assert following[:joins] == joined
+        name, times = following[joins]
+        assert counts[name] == times == max(counts.values())
+    assert f"*reads* is {', '.join(f'`{one}`' for one in story.byte_pairs(story.WORDS, 6)[1]['reads'])}" in (
+        DOCS / "walk/1-embedding.md"
+    ).read_text(encoding="utf-8")
 
 
 def test_the_loss_by_hand_is_that_of_training() -> None:
@@ -256,6 +305,14 @@ def test_the_plane_and_the_microscope_of_the_page_of_attention(tmp_path: Path, w
         assert weights() == pytest.approx(expected.flatten().tolist(), abs=1e-5)
         mixed = float(expected.flatten() @ torch.tensor([10.0, 20, 30, 40]))
         assert f"Output: {mixed:.1f} =" in browser.inner_text(".plane")
+        query_vector = torch.tensor(position("Query at"))
+        reach = keys @ query_vector / query_vector.norm()
+        drawn_feet = browser.locator(".plane .foot").evaluate_all(
+            "all => all.map(one => [one, one].map((it, i) => Number(it.getAttribute(['cx', 'cy'][i]))))"
+        )
+        feet = torch.tensor(drawn_feet) / 60 - 2.5
+        expected_feet = reach[:, None] * query_vector / query_vector.norm() * torch.tensor([1, -1])
+        torch.testing.assert_close(feet, expected_feet, atol=1e-4, rtol=0)
 
         drawn = browser.locator(".closely [data-part=attention] svg")
         drawn.click(position={"x": 90, "y": 60})
@@ -295,7 +352,7 @@ def test_the_film_shows_every_frame_as_python_recorded_it(
             [("without positions", "cross"), ("without the mask over the future", "self")]
         ):
             page.get_by_role("button", name=film.FILMED[name], exact=True).click()
-            page.get_by_role("button", name={"cross": "the text", "self": "its own output"}[side], exact=True).click()
+            page.get_by_role("button", name={"cross": "the text", "self": "what is before"}[side], exact=True).click()
             page.get_by_label("Text").select_option(str(text_number))
             slider = page.get_by_role("slider", name="Update")
             slider.focus()

@@ -1,7 +1,7 @@
 """The walk in four dimensions: the numbers of one short date that can be checked by hand, computed by our `nn/`.
 
-The source is a month and a day, `1-5`. All weights are chosen so that the numbers stay small: attention projects with
-identity matrices, and most other weights are 0 or 1. `DRAWINGS` has a picture for each page of the walk.
+The source is a month and a day, `1-5`. All weights are chosen so that the numbers stay small: the one attention
+projects with identity matrices, and most other weights are 0 or 1. `DRAWINGS` has a picture for each page of the walk.
 """
 
 import math
@@ -11,13 +11,27 @@ import torch
 from drawing import BLUE, CELL_HEIGHT, CELL_WIDTH, GREEN, ORANGE, PURPLE, Drawing
 from torch import Tensor
 
-from allyouneed.nn import Embedding, FeedForward, attention_weights, causal_mask, sinusoids
+from allyouneed.nn import Embedding, FeedForward, MultiHeadAttention, attention_weights, causal_mask, sinusoids
 
 DATE = ("1", "-", "5")
 TABLE = torch.tensor([[0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.0]])  # E: the rows of 1, - and 5
 QUERY = torch.tensor([[0.0, 0, 0, 0], [0, 0, 0, 0], [0, 4, 0, 0], [0, 0, 0, 0]])  # W_Q: a 5 looks for a dash
 INNER = torch.tensor([[1.0, 0, 0, 0, -1, 0], [0, 1, 0, 0, 0, -1], [0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0]])  # W₁, (4, 6)
 OUTER = torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]])  # W₂
+HEADS: tuple[
+    dict[str, list[list[float]]], ...
+] = (  # of each head W_Q, W_K and W_V, (4, 2): a 5 looks for a dash, and for a 1
+    {
+        "query": [[0, 0], [0, 0], [0, 3], [1, 0]],
+        "key": [[1, 0], [0, 1], [0, 0], [0, 0]],
+        "value": [[1, 0], [0, 0], [0, 2], [0, 1]],
+    },
+    {
+        "query": [[0, 0], [0, 0], [4, 0], [0, 1]],
+        "key": [[2, 0], [-1, 0], [-2, 0], [0, 1]],
+        "value": [[0, 1], [1, 0], [0, 0], [1, 0]],
+    },
+)
 LETTERS = ("J", "F", "M", "A")  # the vocabulary of the target: how months begin
 LETTER_TABLE = torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]])
 DECODED = torch.tensor([2.0, 0.0, 1.0, 0.0])  # the decoder's output at the first position
@@ -40,11 +54,25 @@ def with_positions() -> Tensor:
     return embedded() + sinusoids(3, 4)
 
 
-def attended(heads: int = 1, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return the weights (heads, 3, 3) and the output (3, 4) of self-attention whose four matrices are the identity."""
-    split = with_positions().view(1, 3, heads, 4 // heads).transpose(1, 2)
-    weights = attention_weights(split, split, mask)
-    return weights[0], (weights @ split).transpose(1, 2).flatten(2)[0]
+def attended(mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return the weights (3, 3) and the output (3, 4) of self-attention whose four matrices are the identity."""
+    x = with_positions()
+    weights = attention_weights(x[None, None], x[None, None], mask)[0, 0]
+    return weights, weights @ x
+
+
+@torch.inference_mode()
+def two_heads() -> dict[str, Tensor]:
+    """Compute for each head query, key and value (2, 3, 2), weights (2, 3, 3) and output (2, 3, 2)."""
+    attention = MultiHeadAttention(d_model=4, heads=2)
+    for name in ("query", "key", "value"):
+        linear = getattr(attention, name)
+        linear.weight.copy_(torch.cat([torch.tensor(head[name]).T for head in HEADS]))
+        linear.bias.zero_()
+    x = with_positions()[None]
+    query, key, value = (heads[0] for heads in attention.project(x, x, x))
+    weights = attention.weights(x, x)[0]
+    return {"query": query, "key": key, "value": value, "weights": weights, "output": weights @ value}
 
 
 def looking_for_the_dash() -> tuple[Tensor, Tensor]:
@@ -109,7 +137,7 @@ def draw_attention() -> Drawing:
     )
     picture.numbers(60, 30, [x[2].tolist()], names=["5"], title="query q", colour=ORANGE)
     right, middle = picture.numbers(60, 92, x.tolist(), names=DATE, title="keys k", colour=BLUE)
-    columns = (("q · k", scores), ("÷ √4", scores / 2), ("softmax", weights[0, 2]))
+    columns = (("q · k", scores), ("÷ √4", scores / 2), ("softmax", weights[2]))
     for title, values in columns:
         picture.arrow((right + 6, middle), (right + 28, middle))
         right, _ = picture.numbers(right + 34, 92, [[value] for value in values.tolist()], title=title, colour=ORANGE)
@@ -125,7 +153,7 @@ def draw_learned_query() -> Drawing:
     x, (queries, weights) = with_positions(), looking_for_the_dash()
     picture = Drawing(660, 254, "Through the identity the 5 attends to itself; through a learned map to the dash")
     for index, (name, query, row) in enumerate(
-        (("W_Q = identity", x[2], attended()[0][0, 2]), ("W_Q: third → second, × 4", queries[2], weights[2]))
+        (("W_Q = identity", x[2], attended()[0][2]), ("W_Q: third → second, × 4", queries[2], weights[2]))
     ):
         top = 40 + 118 * index
         right, middle = picture.numbers(50, top, [x[2].tolist()], names=["5"], title="x", colour=GREEN)
@@ -140,26 +168,32 @@ def draw_learned_query() -> Drawing:
 
 
 def draw_heads() -> Drawing:
-    """Draw two heads, each with half of the dimensions."""
-    x, (weights, output) = with_positions(), attended(heads=2)
+    """Draw two heads, each with matrices of its own, for the query of the 5."""
+    found = {name: tensor.tolist() for name, tensor in two_heads().items()}
     picture = Drawing(
-        700, 272, "Two heads of two dimensions each attend on their own; their outputs are put side by side"
+        652, 720, "Each head has matrices of its own; what the heads find for one query is put side by side"
     )
-    for head in (0, 1):
-        top, half = 40 + 130 * head, slice(2 * head, 2 * head + 2)
-        title = f"head {head + 1}: dimensions {2 * head + 1} and {2 * head + 2}"
-        right, middle = picture.numbers(
-            60, top, x[:, half].tolist(), names=DATE, title=title, colour=(BLUE, GREEN)[head]
-        )
-        picture.arrow((right + 10, middle), (right + 106, middle), label="scores of 5")
-        column = [[value] for value in weights[head, 2].tolist()]
-        right, _ = picture.numbers(right + 114, top, column, title="softmax", colour=ORANGE)
-        picture.arrow((right + 10, middle), (right + 60, middle), label="× v")
-        row = [output[2, half].tolist()]
-        right, _ = picture.numbers(right + 68, middle - CELL_HEIGHT / 2, row, colour=(BLUE, GREEN)[head])
-        end = middle + (49 if head == 0 else -55)
-        picture.arrow((right + 6, middle), (right + 30, middle), (right + 30, end))
-    picture.text(right + 30, 138, "Concat, then W_O", style="small")
+    picture.numbers(40, 34, with_positions().tolist(), names=DATE, title="x", colour=PURPLE)
+    columns = {"query": (40, ORANGE), "key": (176, BLUE), "value": (312, GREEN)}
+    for head, matrices in enumerate(HEADS):
+        top = 172 + 270 * head
+        picture.text(40, top - 36, f"head {head + 1}", anchor="start", bold=True)
+        for name, (x, colour) in columns.items():
+            title = f"W_{name[0].upper()}"
+            middle = x + CELL_WIDTH
+            picture.numbers(x, top, matrices[name], title=title, colour=colour, digits=0)
+            picture.arrow((middle, top + 4 * CELL_HEIGHT), (middle, top + 130))
+            picture.text(middle + 8, top + 117, f"x · {title} = {name[0]}", anchor="start", style="small")
+            rows = found[name][head][2:] if name == "query" else found[name][head]
+            names = ["5"] if name == "query" else DATE
+            picture.numbers(x, top + 132, rows, names=names, colour=colour)
+        weights = [[value] for value in found["weights"][head][2]]
+        right, centre = picture.numbers(452, top + 132, weights, title="weights", colour=ORANGE)
+        picture.text(right + 24, centre, "× v =", style="small")
+        picture.numbers(right + 48, centre - CELL_HEIGHT / 2, [found["output"][head][2]], colour=GREEN)
+    bottom = 172 + 2 * 270 - 26
+    picture.numbers(454, bottom, [found["output"][0][2] + found["output"][1][2]], colour=GREEN)
+    picture.text(442, bottom + CELL_HEIGHT / 2, "side by side, then × W_O:", anchor="end", style="small")
     return picture
 
 
@@ -177,7 +211,7 @@ def draw_masks() -> Drawing:
     picture.arrow((right + 10, middle), (right + 74, middle), label="mask")
     right, _ = picture.numbers(right + 84, 40, masked, title="masked", colour=PURPLE)
     picture.arrow((right + 10, middle), (right + 84, middle), label="softmax")
-    picture.numbers(right + 94, 40, attended(mask=allowed)[0][0].tolist(), title="weights", colour=ORANGE)
+    picture.numbers(right + 94, 40, attended(mask=allowed)[0].tolist(), title="weights", colour=ORANGE)
     return picture
 
 

@@ -45,7 +45,7 @@ def figure_1(here: str = "") -> Drawing:
         """Draw a box of three pages: many heads, in it one attention, and on it the mask."""
         picture.open_link("4-heads.html", PAGES["4-heads"])
         picture.box(x, y, WIDTH, 56, colour=COLOURS["4-heads"], strong=here == "4-heads")
-        picture.text(x + (112 if masked else WIDTH / 2), y + 15, "multi-head", bold=here == "4-heads")
+        picture.text(x + (118 if masked else WIDTH / 2), y + 15, "multi-head", bold=here == "4-heads")
         picture.close_link()
         box("3-attention", x + 25, y + 27, "attention", width=WIDTH - 50, height=24)
         if masked:

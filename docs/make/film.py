@@ -82,11 +82,12 @@ def film_texts(filmed: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "text": text,
+            "answer": answer,
             "films": [
                 {"name": FILMED[name], "frames": changes(of_a_date(filmed[name]["frames"], index))} for name in FILMED
             ],
         }
-        for index, text in enumerate(DATES)
+        for index, (text, answer) in enumerate(DATES.items())
     ]
 
 
@@ -122,13 +123,15 @@ def picture(filmed: Mapping[str, Any]) -> str:
         ground = f'width="{cell * len(columns)}" height="{cell * len(rows)}"'
         parts.append(f'<rect x="{left}" y="{top}" {ground} class="ground"/>')
         note = left + cell * len(columns) + 16
+        parts.append(f'<text x="{note}" y="{top + 200}">rows: right answer</text>')
         for number, moment in enumerate(moments):
             frame, is_last = frames[moment], number == len(moments) - 1
             loss = "" if frame["loss"] is None else f"loss {frame['loss']:.2f}"
             image = _png(frame["cross"], len(rows), len(columns))
             parts.append(
                 f'<g class="frame{" last" * is_last}" style="--n:{number}">'
-                f'<text x="{left}" y="52" class="output">{escape(frame["output"]) or "␣"}</text>'
+                f'<text x="{left}" y="40">writes on its own:</text>'
+                f'<text x="{left}" y="62" class="output">{escape(frame["output"]) or "␣"}</text>'
                 f'<image x="{left}" y="{top}" {ground} preserveAspectRatio="none" href="{image}"/>'
                 f'<text x="{note}" y="{top + 16}" class="title">update {frame["step"]}</text>'
                 f'<text x="{note}" y="{top + 38}">{loss}</text>'

@@ -111,6 +111,20 @@ def smoothing() -> Figure:
     return figure
 
 
+def products() -> Figure:
+    """Draw products of random queries and keys, narrow and wide; as they are, and divided."""
+    figure = new_figure(8.5, 3.0)
+    drawn = torch.Generator().manual_seed(1)
+    for axes, d_k in zip(figure.subplots(1, 2, sharey=True), (4, 64), strict=True):
+        query, key = torch.randn(2, 20_000, d_k, generator=drawn)
+        scores = (query * key).sum(-1)
+        for values, colour, name in ((scores, ORANGE, "q · k"), (scores / d_k**0.5, BLUE, "q · k / √d_k")):
+            axes.hist(values.tolist(), bins=60, range=(-30, 30), density=True, color=colour, alpha=0.6, label=name)
+        axes.set(title=f"d_k = {d_k}", xlabel="score", yticks=[])
+        axes.legend(frameon=False)
+    return figure
+
+
 def curves(names: list[str]) -> Figure:
     """Draw how the date task is learned with one part left out, next to the whole model."""
     measured = json.loads((HERE / "ablations.json").read_text())
@@ -161,7 +175,9 @@ OF_A_MODEL: dict[str, Callable[[Trace], Figure]] = FIGURES | {
     "logits": logits,
 }
 OF_RECORDS: dict[str, Callable[[], Figure]] = (
-    THEORY | {"smoothing": smoothing} | {name: lambda names=names: curves(names) for name, names in CURVES.items()}
+    THEORY
+    | {"smoothing": smoothing, "products": products}
+    | {name: lambda names=names: curves(names) for name, names in CURVES.items()}
 )
 BY_HAND: dict[str, Callable[[], Drawing]] = DRAWINGS | STORY | {"map": figure_1}
 

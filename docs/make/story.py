@@ -4,13 +4,19 @@ The date is `1845-01-05`, which becomes `January 5, 1845`; the sentence is `the 
 In both the first word of the output is the last or the middle one of the input. `STORY` has all pictures.
 """
 
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 
 from drawing import BLUE, GREEN, ORANGE, PURPLE, Drawing
 
 WIDTH = 420  # of a picture, so that a phone shows it whole
 SENTENCES = {"1845-01-05": "January 5, 1845", "the red house": "la casa rossa"}
+WORDS = {"house": 5, "houses": 2, "red": 3, "reads": 1}  # how often each occurs
+SECOND_LAYER = Path(__file__).with_name("second_layer.json")
 TABLES = {  # what is to be written → keys, values, and how well each key fits the query
     "the month": (("year", "month", "day"), ("1845", "01", "05"), "January", (0.0, 3.0, 1.0)),
     "the noun": (("the", "red", "house"), ("article", "red", "house"), "casa", (0.0, 1.0, 3.0)),
@@ -222,6 +228,97 @@ def draw_masks() -> Drawing:
     return picture
 
 
+def draw_shifted_right() -> Drawing:
+    """Draw what the decoder reads: in training the right answer, shifted by one; afterwards what it has written."""
+    picture = Drawing(
+        WIDTH, 356, "In training the decoder reads the right answer, shifted right; on its own, what it has written"
+    )
+    left, step, right = 106, 40, 106 + 40 * 7
+    answer, written, wrong = "January", "Manuary", "March 5"
+    cases = (
+        (40, "training: teacher forcing", (("right answer", answer, GREEN), ("it writes", written, ORANGE)), answer),
+        (236, "on its own", (("it writes", wrong, ORANGE),), wrong),
+    )
+    for top, title, rows, source in cases:
+        picture.text(4, top - 22, title, anchor="start", bold=True)
+        colour = rows[0][2]
+        for index, (name, letters, row_colour) in enumerate(rows):
+            letters_row(picture, left, top + 40 * index, name, letters, row_colour, wrong=answer)
+        below = top + 40 * len(rows)
+        for column in range(7):
+            x = left + step * (column + 0.5)
+            picture.arrow((x, below + 2), (x, below - 14))
+            picture.arrow((x, below + 44), (x, below + 30))
+        picture.box(left, below + 2, 7 * step, 28, "decoder", colour=BLUE)
+        letters_row(picture, left, below + 46, "it reads", ["start", *source[:6]], colour)
+        if len(rows) > 1:
+            picture.text(right - 4, top - 14, "shifted right", anchor="end", style="small")
+        picture.arrow((right, top + 13), (right + 20, top + 13), (right + 20, below + 59), (right + 2, below + 59))
+    return picture
+
+
+def letters_row(
+    picture: Drawing, x: float, y: float, name: str, letters: Sequence[str], colour: str, *, wrong: str = ""
+) -> None:
+    """Draw a row of letters with its name at the left; letters that differ from those of `wrong` stand out."""
+    picture.text(x - 8, y + 13, name, anchor="end", style="small")
+    for index, letter in enumerate(letters):
+        differs = index < len(wrong) and letter != wrong[index]
+        picture.box(x + 40 * index, y, 40, 26, letter.replace(" ", "␣"), colour=colour, strong=differs)
+
+
+def byte_pairs(words: Mapping[str, int], joins: int) -> tuple[list[tuple[str, int]], dict[str, list[str]]]:
+    """Join the most frequent pair of neighbours, again and again: byte-pair encoding by hand.
+
+    `words` says how often each word occurs. Returns what was joined and how often it occurred, and the words in pieces.
+    """
+    pieces = {word: list(word) for word in words}
+    joined = []
+    for _ in range(joins):
+        pairs = Counter[tuple[str, str]]()
+        for word, times in words.items():
+            for pair in pairwise(pieces[word]):
+                pairs[pair] += times
+        (first, second), times = pairs.most_common(1)[0]
+        joined.append((first + second, times))
+        for spelling in pieces.values():
+            for at in reversed(range(len(spelling) - 1)):
+                if spelling[at : at + 2] == [first, second]:
+                    spelling[at : at + 2] = [first + second]
+    return joined, pieces
+
+
+def draw_words() -> Drawing:
+    """Draw four words as characters, and after some joins of the most frequent pair."""
+    picture = Drawing(WIDTH, 250, "Byte-pair encoding joins the most frequent pair of neighbours, again and again")
+    columns = dict(zip(WORDS, (4, 116, 248, 322), strict=True))
+    for word, x in columns.items():
+        picture.text(x, 14, f"{word}, {WORDS[word]}×", anchor="start", style="small")
+    for index, joins in enumerate((0, 1, 4, 6)):
+        joined, pieces = byte_pairs(WORDS, joins)
+        top = 56 + 56 * index
+        title = f"{joins} joined, the last {joined[-1][0]} ({joined[-1][1]} times)" if joined else "characters"
+        picture.text(4, top - 22, title, anchor="start", bold=True)
+        for word, x in columns.items():
+            row(picture, x, top, " ".join(pieces[word]))
+    return picture
+
+
+def draw_second_layer() -> Drawing:
+    """Draw how often the vector of a character tells the month, before and after each block of the encoder."""
+    known = json.loads(SECOND_LAYER.read_text(encoding="utf-8"))
+    picture = Drawing(WIDTH, 190, "How many months, in %, the vectors of four characters tell, after each block")
+    picture.text(4, 14, "of 100 months, are told by the vector of the", anchor="start", style="small")
+    for column, character in enumerate(("dash", "0", "1", "dash")):
+        picture.text(206 + 54 * column, 42, character, style="code")
+    for index, (name, shares) in enumerate(known.items()):
+        picture.text(168, 73 + 36 * index, name, anchor="end", style="small")
+        for column, share in enumerate(shares):
+            picture.box(180 + 54 * column, 58 + 36 * index, 52, 30, f"{share:.0f}", colour=GREEN, strong=share > 60)
+    picture.text(4, 176, "a guess: 8", anchor="start", style="small")
+    return picture
+
+
 def draw_three_attentions() -> Drawing:
     """Figure 1, and where attention is in it."""
     picture = Drawing(WIDTH, 340, "Figure 1: attention is in three of its boxes")
@@ -261,4 +358,7 @@ STORY: dict[str, Callable[[], Drawing]] = {
     "why-heads": draw_heads,
     "why-masks": draw_masks,
     "why-figure-1": draw_three_attentions,
+    "shifted-right": draw_shifted_right,
+    "words": draw_words,
+    "second-layer": draw_second_layer,
 }

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from allyouneed.apps.explain import draw_attention
+from allyouneed.apps.explain.draw import attention_figure
 from allyouneed.errors import InputError
 
 
@@ -15,6 +16,17 @@ def test_a_picture_is_written(tmp_path: Path, heads: int) -> None:
     path = tmp_path / "picture.png"
     draw_attention(weights, source=list("abcde"), target=["x", "␣", "<eos>"], path=path, title="a → b")
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_long_title_is_whole_and_above_the_panels() -> None:
+    title = "1845-01-05 → January 5, 1845: rows are characters of the output, columns those of the source"
+    figure = attention_figure(torch.rand(1, 3, 5).softmax(-1), source=list("abcde"), target=list("xyz"), title=title)
+    figure.draw_without_rendering()
+    around = figure.texts[0].get_window_extent()
+    assert around.x0 >= 0
+    assert around.x1 <= figure.bbox.x1
+    assert around.y1 <= figure.bbox.y1
+    assert all(box.y1 <= around.y0 for axes in figure.axes if (box := axes.get_tightbbox()))
 
 
 def test_pieces_that_do_not_fit_are_refused(tmp_path: Path) -> None:

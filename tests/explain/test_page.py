@@ -412,6 +412,8 @@ def test_a_model_that_runs_in_the_page_feeds_the_same_views(
             cells = [float(cell) for cell in page.locator("[data-part=attention] td").all_inner_texts()]
             expected = trace.recording["encoder.layers.0.attention"].mean(0)
             torch.testing.assert_close(torch.tensor(cells).view_as(expected), expected, atol=6e-4, rtol=0)
+            ids = [int(one) for one in page.locator("[data-part=pieces] small").all_inner_texts()]
+            assert ids == [*trace.source_ids, *trace.target_ids[1:]]
             page.locator("[data-part=source] button").nth(1).click()
             assert lit(page) >= {"source", "pieces", "attention", "alignment"}
             page.keyboard.press("Escape")

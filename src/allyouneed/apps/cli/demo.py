@@ -103,7 +103,7 @@ def _draw(bundle: "Bundle", source: str, target: str, path: Path) -> None:
         source=tokenizer.pieces(read),
         target=tokenizer.pieces(written[1:]),
         path=path,
-        title=f"{source} → {target}: each row an output character, each column a source character",
+        title=f"{source} → {target}: rows are characters of the output, columns those of the source",
     )
 
 

@@ -137,7 +137,7 @@ def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence
         axes.set_yticks(range(rows), target, fontsize=9, family=MONOSPACE, parse_math=False)
     figure.colorbar(image, ax=panels, shrink=0.6, label="weight")
     if title:
-        figure.suptitle(title, fontsize=11, parse_math=False)
+        figure.suptitle(title, fontsize=11, parse_math=False, wrap=True)
     return figure
 
 

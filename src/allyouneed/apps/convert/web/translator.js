@@ -16,9 +16,9 @@
 // which ␣ stands for a blank:
 //   text              the translation
 //   flags             what translator/translation.py says of it
-//   source            pieces of the text, with <sos> and <eos>
+//   source            pieces of the text, with <sos> and <eos>; `sourceIds` are their ids
 //   hypotheses        the best first: { text, score, finished, steps }; `finished` is false where one was cut off
-//     steps           for each token { piece, probability, top: [{ piece, probability, chosen }], attention }, where `top`
+//     steps           for each token { id, piece, probability, top: [{ piece, probability, chosen }], attention }, where `top`
 //                     has the five likeliest tokens, and attention[layer][head][key] says what this step
 //                     attends to, and with `numbers` also numbers[layer].query, .key and .value: rows for all heads, of
 //                     the query that of this step; without the causal mask there are none
@@ -137,13 +137,14 @@ class Translator {
       total: best.total,
       tokens: tokensOf(best),
       source: source.map((id) => this.source.piece(id)),
+      sourceIds: source,
       encoderAttention,
       beam: beam.map((candidates) => candidates.map(({ token, ...rest }) => ({ piece: this.target.piece(token), ...rest }))),
       hypotheses: hypotheses.map((hypothesis) => ({
         text: this.writtenBy(hypothesis, text),
         score: hypothesis.score,
         finished: hypothesis.finished,
-        steps: hypothesis.steps.map((step) => ({ ...likely(step), attention: step.attention, numbers: step.numbers, top: step.top.map((one) => ({ ...likely(one), chosen: one.token === step.token })) })),
+        steps: hypothesis.steps.map((step) => ({ id: step.token, ...likely(step), attention: step.attention, numbers: step.numbers, top: step.top.map((one) => ({ ...likely(one), chosen: one.token === step.token })) })),
       })),
     };
   }
@@ -222,7 +223,7 @@ class Translator {
   }
 }
 
-const NOTHING = { text: "", flags: [], total: 0, tokens: 0, source: [], hypotheses: [], beam: [], encoderAttention: {} };
+const NOTHING = { text: "", flags: [], total: 0, tokens: 0, source: [], sourceIds: [], hypotheses: [], beam: [], encoderAttention: {} };
 
 // A byte order mark is not text.
 const withoutMark = (text) => text.replace(/^\ufeff/, "");

@@ -4,7 +4,7 @@
 //
 //   text, output      strings: what was given, and its translation
 //   model, notes      a line about the model; sentences that a reader must know
-//   source            tokens of the text, with <sos> and <eos>: [{ piece, id }]; `id` may be missing
+//   source            tokens of the text, with <sos> and <eos>: [{ piece, id }]
 //   target            tokens of the translation, with <eos>, and `inputs`, what the decoder reads: target[t] is what it
 //                     predicts after reading inputs[t]
 //   search            { kind: "greedy" | "beam" | "sample", beam, ending }; `ending` is a sentence

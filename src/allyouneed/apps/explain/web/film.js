@@ -1,6 +1,7 @@
 // A film of a training run, or of several beside each other: showFilm(root, texts) fills `root`.
 //
-//   texts    [{ text, films }]: for each text that can be chosen, the same films
+//   texts    [{ text, answer, films }]: for each text that can be chosen, the same films; `answer` is the right output if the
+//            decoder read it, as in training. Without it the decoder read its own output.
 //   films    [{ name, frames }]: the first is that of the whole model; any of the others can be shown beside it
 //   frames   [{ step, loss, output, source, inputs, target, cross, self }], as explain/film.py makes them, and `exact`, the
 //            share of right translations in % if it was measured. What is missing in a frame is as in the one before it.
@@ -57,10 +58,10 @@ function showFilm(root, texts) {
 
   // Everything that depends on the text, on what is beside the model, and on the drawing.
   function build() {
-    choice(sides, ["the text", "its own output"], ["cross", "self"].indexOf(state.side), (index) => { state.side = ["cross", "self"][index]; build(); });
+    choice(sides, ["the text", "what is before"], ["cross", "self"].indexOf(state.side), (index) => { state.side = ["cross", "self"][index]; build(); });
     if (names.length > 1) choice(breaks, ["nothing", ...names.slice(1)], state.beside, (index) => { state.beside = index; build(); });
     const films = shown(), width = Math.min(460, (root.clientWidth - 24 * (films.length - 1)) / films.length);
-    panels = films.map((film, index) => filmPanel(film, state.side, width, index ? `without ${film.name}` : film.name, (text) => (reading.textContent = text)));
+    panels = films.map((film, index) => filmPanel(film, texts[state.text].answer, state.side, width, index ? `without ${film.name}` : film.name, (text) => (reading.textContent = text)));
     stage.replaceChildren(...panels.map((panel) => panel.root));
     reading.textContent = "Point at a square, or move among them by the arrow keys, to read its weight.";
     const drawn = lossCurve(films, Math.max(240, curve.clientWidth || root.clientWidth));
@@ -79,17 +80,17 @@ function showFilm(root, texts) {
 }
 
 // One model at one moment: its translation, its loss, and one of its attentions.
-function filmPanel(film, side, width, title, say) {
+function filmPanel(film, answer, side, width, title, say) {
   const output = make("output", { class: "written", dir: "auto" }), facts = make("p", { class: "soft" }), place = make("div", {});
+  const rows = answer === undefined ? "Each row is a token that it writes." : "Each row is a token of the right answer, which it reads in training.";
   let drawn = null, before = "";
-  const right = (frame) => frame.output === frame.target.slice(0, -1).join("").replaceAll("␣", " ");
   return {
-    root: make("section", { "aria-label": title || film.name || "The model" }, ...(title ? [make("h3", {}, title)] : []), output, facts, place),
+    root: make("section", { "aria-label": title || film.name || "The model" }, ...(title ? [make("h3", {}, title)] : []), make("p", { class: "soft" }, "It writes on its own:"), output, facts, make("p", { class: "soft rows" }, rows), place),
     show(frame) {
       output.replaceChildren(isolated(frame.output.trim() ? frame.output : "␣".repeat(Math.max(1, frame.output.length))));
-      output.classList.toggle("right", right(frame));
+      output.classList.toggle("right", frame.output === answer);
       const exact = frame.exact === undefined ? [] : [`${number(Number(frame.exact.toFixed(1)))} % of dates right`];
-      facts.textContent = [frame.loss === null ? "not trained yet" : `loss ${number(frame.loss)}`, ...exact].join(" · ");
+      facts.textContent = [frame.loss === null ? "not trained yet" : `loss ${number(frame.loss)}, as good as choosing among ${Math.exp(frame.loss).toFixed(1)} tokens`, ...exact].join(" · ");
       const columns = side === "cross" ? frame.source : frame.inputs, rows = frame.target;
       const values = fromBytes(frame[side], rows.length, columns.length);
       const labels = JSON.stringify([rows, columns]);
@@ -99,7 +100,7 @@ function filmPanel(film, side, width, title, say) {
         const left = 14 + Math.max(...rows.map((piece) => textWidth(short(piece).label)));
         drawn = heatmap({ rows: rows.map(short), columns: columns.map(short), values, reach: 1,
           size: Math.max(9, Math.min(18, Math.floor((width - left) / columns.length))),
-          label: `${title || "The model"}: from what it writes, in rows, to what it reads`,
+          label: `${title || "The model"}: from ${answer === undefined ? "what it writes" : "the right answer"}, in rows, to what it reads`,
           onRead: (r, c) => say(`${title ? `${title}: ` : ""}before it writes “${rows[r]}”, “${columns[c]}” has ${percent(drawn.values[r][c])} of its attention`) });
         place.replaceChildren(wide(drawn, title || "Attention"));
         before = labels;

@@ -8,8 +8,8 @@
 
 function traceOfTranslation(text, result, layers, { causal = true, scaling = true } = {}) {
   const [best] = result.hypotheses;
-  const target = best.steps.map(({ piece }) => ({ piece }));
-  const source = result.source.map((piece) => ({ piece }));
+  const target = best.steps.map(({ piece, id }) => ({ piece, id }));
+  const source = result.source.map((piece, i) => ({ piece, id: result.sourceIds[i] }));
   const padded = (row, length) => [...row, ...Array(Math.max(0, length - row.length)).fill(0)];
   const attention = layers.map(({ name, title, heads }) => {
     const isEncoder = name.startsWith("encoder"), reads = name.endsWith("self_attention");
@@ -23,7 +23,7 @@ function traceOfTranslation(text, result, layers, { causal = true, scaling = tru
   const beam = Math.max(1, ...result.beam.map((candidates) => candidates.filter(({ fate }) => fate === "kept").length));
   return {
     text, output: best.text, source, target, attention,
-    inputs: [{ piece: result.source[0] }, ...target.slice(0, -1)],
+    inputs: [source[0], ...target.slice(0, -1)],
     search: { kind: beam > 1 ? "beam" : "greedy", beam, ending: best.finished ? "" : "The translation was cut off at its longest." },
     steps: best.steps.map(({ top, piece, probability }) => (top.some(({ chosen }) => chosen) ? top : [...top, { piece, probability, chosen: true }])),
     tree: treeOfBeam(result.beam, target),

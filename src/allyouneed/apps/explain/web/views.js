@@ -9,7 +9,7 @@ const side = {
 
 function piecesView(part, trace) {
   const row = (name, tokens, kind) => make("p", {}, make("span", { class: "soft" }, name), " ", ...tokens.map((token, index) =>
-    make("span", { class: "token", "data-token": `${kind}:${index}` }, token.piece, ...(token.id === undefined ? [] : [make("small", {}, String(token.id))]))));
+    make("span", { class: "token", "data-token": `${kind}:${index}` }, token.piece, make("small", {}, String(token.id)))));
   part.replaceChildren(row("text", trace.source, "source"), row("translation", trace.target, "target"));
 }
 
