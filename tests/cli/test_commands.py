@@ -76,7 +76,7 @@ def test_train_translate_evaluate(tmp_path: Path) -> None:
     assert trained.returncode == 0, trained.stderr.decode()
     screen = trained.stderr.decode()
     assert "200 pairs to train on, 20 to validate, vocabulary of 68" in screen
-    assert re.search(r"update +loss +valid loss +perplexity +right % +bleu +chrf +exact +seconds", screen)
+    assert re.search(r"update +loss +valid loss +choosing among +right % +bleu +chrf +exact +seconds", screen)
     assert trained.stdout == b""
 
     text = tmp_path / "days.txt"

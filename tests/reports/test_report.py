@@ -1,4 +1,5 @@
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from allyouneed import Recipe, fit
 from allyouneed.apps.reports.report import NO_OUTPUTS, write_report
 from allyouneed.errors import ConfigError, DataError
+from allyouneed.evaluation.baselines import nearest_training_pairs
 from allyouneed.run import Evaluation, Sample, SilentCallback, Validation
 from allyouneed.run.log import pick_samples, read_jsonl_lines
 from runs import TINY
@@ -43,6 +45,26 @@ def test_a_page_that_needs_nothing_else(tmp_path: Path, monkeypatch: pytest.Monk
     best, worst = page.split("Worst outputs")
     assert re.search(r"<dd dir='auto'[^>]*>output 39</dd>", best)  # a text of either direction
     assert "output 0<" in worst
+
+
+def test_a_loss_is_next_to_that_of_a_guess_and_in_words(tmp_path: Path) -> None:
+    bundle = fit(TINY, tmp_path / "run", evaluate=None)
+    page = (tmp_path / "run/report.html").read_text()
+    tokens = len(bundle.target_tokenizer)
+    loss = read_jsonl_lines(tmp_path / "run/metrics.jsonl")[-1]["valid_loss"]
+    assert f"{math.log(tokens):.2f})</dt>" in page
+    assert f"{math.exp(loss):,.2f} of {tokens} tokens</dd>" in page
+    assert f"among {tokens} tokens, a loss of {math.log(tokens):.2f}" in (tmp_path / "run/log.txt").read_text()
+
+
+def test_under_a_wrong_output_are_the_nearest_training_pairs(tmp_path: Path) -> None:
+    samples = [Sample("1845-01-05", "January 5, 1845", "May 5", 1.0), Sample("1845-01-06", "right", "right", 100.0)]
+    fit(TINY, tmp_path / "run", evaluate=lambda *_: Evaluation({"chrf": 1.0}, samples))
+    best, worst = (tmp_path / "run/report.html").read_text().split("Worst outputs")
+    pairs = nearest_training_pairs(tmp_path / "run", ["1845-01-05"])["1845-01-05"]
+    assert len(pairs) == 2
+    assert all(f"{pair.source} → {pair.target}</dd>" in worst for pair in pairs)
+    assert not any(f"{pair.source} → {pair.target}</dd>" in best for pair in pairs)
 
 
 def test_a_run_that_has_only_begun_has_a_page_too(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_it_can_be_switched_off(tmp_path: Path) -> None:
 def test_a_log_says_what_was_told(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "run")
     log = (tmp_path / "run/log.txt").read_text().splitlines()
-    topics = ["data", "pair", "pair", "tokens", "tokens", "model", "exports", "program"]
+    topics = ["data", "pair", "pair", "tokens", "tokens", "model", "loss", "exports", "program"]
     assert [line.split()[2] for line in log] == topics
 
 

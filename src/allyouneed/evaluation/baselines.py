@@ -1,11 +1,18 @@
-"""The target of the nearest training pair: a translation without a model, which every model should surpass."""
+"""The training pairs nearest to a text: what a model could have learned of it, and a translation without a model."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.pairs import Side
+from ..config import Recipe
+from ..data.pairs import Pair, Side
+from ..data.prepared import open_training_ids
+from ..errors import InputError
+from ..text.tokenizer import Tokenizer
+from ..text.vocabulary import Vocabulary
+from .held_out import find_prepared
 
 COMPARISONS_PER_SECOND = 50_000_000  # of a query with a training source; a fast core makes twice as many
 SEARCHED_AT_ONCE = 20_000  # training sources that are searched at a time, so that the numbers fit into a cache
@@ -14,28 +21,81 @@ _BITS = 21  # of an id; a feature of two ids has 42, and the number of a sentenc
 Integers = NDArray[np.int64]
 
 
-def find_nearest(queries: Sequence[Sequence[int]], sources: Side, *, searched: int | None = None) -> Integers:
-    """Find for each query the number of the most similar training source, the first of several equal ones.
+def nearest_training_pairs(
+    run: Path, texts: Sequence[str], *, count: int = 2, seconds: float = 3.0
+) -> dict[str, list[Pair]]:
+    """Find for each text the training pairs of a run whose sources are most similar to it, the best first.
+
+    Equal pairs count once. Searches as many training pairs as the time allows. Empty for a folder without training
+    pairs.
+    """
+    known = None
+    if texts and (run / "recipe.toml").is_file():
+        known = open_training_ids(find_prepared(run, Recipe.read(run / "recipe.toml")))
+    if not known:
+        return {}
+    vocabulary = Vocabulary.load(run, joint=not (run / "tokenizer.target.json").exists())
+    queries = [encode_known(vocabulary.source, text) for text in texts]
+    searched = affordable_pairs(len(texts), len(known), seconds=seconds)
+    nearest = find_nearest(queries, known.source, searched=searched, count=2 * count)  # some are equal
+    found = {}
+    for text, query, rows in zip(texts, queries, nearest, strict=True):
+        alike = [row for row in rows if {*query[1:-1]} & {*known.source[row][1:-1]}]
+        sources, targets = vocabulary.source, vocabulary.target
+        pairs = (Pair(sources.decode(known.source[row]), targets.decode(known.target[row])) for row in alike)
+        found[text] = list(dict.fromkeys(pairs))[:count]
+    return found
+
+
+def encode_known(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Return the ids of a text; none if it has a character that no training text has."""
+    try:
+        return tokenizer.encode(text)
+    except InputError:
+        return []
+
+
+def find_nearest(
+    queries: Sequence[Sequence[int]], sources: Side, *, searched: int | None = None, count: int = 1
+) -> Integers:
+    """Find for each query the training sources most similar to it, the best first; of equals the first.
 
     The similarity of two sentences of ids is the Dice coefficient of their ids and pairs of neighbouring ids, each
-    counted once: twice the number that both have, divided by the sum of both numbers. `searched` limits
-    the search to as many evenly spaced sources. Refuses an empty corpus. Returns shape (queries,).
+    counted once: twice the number that both have, divided by the sum of both numbers. `searched` limits the search to
+    as many evenly spaced sources. Refuses an empty corpus. Returns their numbers, (queries, count) or fewer columns.
     """
     assert len(sources)
     features = [_distinct(_features(np.array(query, np.int64), np.zeros(len(query), np.int64))[1]) for query in queries]
     known = _distinct(np.concatenate([*features, np.zeros(0, np.int64)]))
     columns = [np.searchsorted(known, one) for one in features]
-    best, nearest = np.full(len(queries), -1.0), np.zeros(len(queries), np.int64)
-    for rows in _chunks(len(sources), min(len(sources), searched or len(sources))):
+    searched = min(len(sources), searched or len(sources))
+    best = np.full((len(queries), 0), -1.0)
+    nearest = np.zeros((len(queries), 0), np.int64)
+    for rows in _chunks(len(sources), searched):
         sizes, postings, ends = _index(sources, rows, known)
-        for number, own_columns in enumerate(columns):
+        similarities = []
+        for own_columns in columns:
             shared = [postings[ends[column] : ends[column + 1]] for column in own_columns]
             counts = np.bincount(np.concatenate([*shared, postings[:0]]), minlength=len(rows))
-            similarity = 2 * counts / (sizes + len(own_columns))
-            row = int(similarity.argmax())
-            if similarity[row] > best[number]:
-                best[number], nearest[number] = similarity[row], rows[row]
+            similarities.append(_first_highest(2 * counts / (sizes + len(own_columns)), count))
+        of_chunk = np.array([order for order, _ in similarities], np.int64).reshape(len(queries), min(count, len(rows)))
+        values = np.array([highest for _, highest in similarities]).reshape(of_chunk.shape)
+        best = np.concatenate([best, values], 1)
+        nearest = np.concatenate([nearest, rows[of_chunk]], 1)
+        order = np.argsort(-best, 1, kind="stable")[:, :count]
+        best, nearest = np.take_along_axis(best, order, 1), np.take_along_axis(nearest, order, 1)
     return nearest
+
+
+def _first_highest(values: NDArray[np.float64], count: int) -> tuple[Integers, NDArray[np.float64]]:
+    """Return the positions of the `count` highest values, of equal ones the first, and these values."""
+    if count == 1:
+        order = np.array([values.argmax()])
+    else:
+        lowest = np.partition(values, -count)[-count] if len(values) > count else -np.inf
+        candidates = np.flatnonzero(values >= lowest)
+        order = candidates[np.argsort(-values[candidates], kind="stable")[:count]]
+    return order, values[order]
 
 
 def affordable_pairs(queries: int, pairs: int, *, seconds: float) -> int:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from math import exp
+from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -104,10 +104,21 @@ class RunLog:
 
 def metrics_line(validation: Validation) -> dict[str, Any]:
     """Make a line of metrics.jsonl from a validation."""
-    perplexity = None if validation.valid_loss is None else exp(min(validation.valid_loss, 700))
+    perplexity = None if validation.valid_loss is None else choices(validation.valid_loss)
     line = asdict(validation) | {"perplexity": perplexity}
     del line["samples"]
     return line
+
+
+def choices(loss: float) -> float:
+    """Return among how many equally likely tokens a model of this loss chooses, e^loss: its perplexity."""
+    return exp(min(loss, 700))
+
+
+def describe_guessing(tokens: int) -> str:
+    """Say what a loss means, and what that of guessing is."""
+    guess = f"a guess is among {tokens:,} tokens, a loss of {log(tokens):.2f}"
+    return f"e^loss says among how many tokens the model chooses; {guess}"
 
 
 def pick_samples(samples: Sequence[Sample]) -> Sequence[Sample]:

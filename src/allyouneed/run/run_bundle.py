@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from math import ceil, exp
+from math import ceil
 from pathlib import Path
 
 from ..bundle import Bundle, require_one_vocabulary, split_card
@@ -21,6 +21,7 @@ from ..train.averaging import average_weights
 from ..translator.repetition import longest_repetition
 from ..younger import build_model
 from .callback import Validation, telling_scores
+from .log import choices
 from .state import MIN_UPDATES
 
 CARD_USAGE = ("from allyouneed import Translator", 'Translator.load("this/folder")("…")')  # in every card
@@ -70,7 +71,7 @@ def model_card(
     if validation.valid_loss is not None:
         lines.append(
             f"Validation loss {validation.valid_loss:.4f} nats per token "
-            f"(perplexity {exp(min(validation.valid_loss, 700)):.3f}), "
+            f"(it chooses among {choices(validation.valid_loss):,.3f} tokens), "
             f"{validation.accuracy:.2f} % of tokens correct."
         )
     lines += [

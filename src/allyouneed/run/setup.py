@@ -24,7 +24,7 @@ from ..younger import build_model as build_known_model
 from ..younger.muon import build_optimizer
 from .budget import Stopwatch
 from .callback import WITHOUT_TRANSLATIONS, Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
-from .log import FrameMaker
+from .log import FrameMaker, describe_guessing
 from .preparation import find_languages
 from .run_bundle import describe_model
 from .run_plan import RunPlan
@@ -107,6 +107,7 @@ def set_up(
     messages = [*plan.messages]
     messages += [("languages", guess)] if guess else []
     messages += [("model", f"{describe_model(model)}, products in {dtype}")]
+    messages += [("loss", describe_guessing(len(data.vocabulary.target)))]
     messages += [("exports", describe_exports(model.config, (data.vocabulary.source, data.vocabulary.target)))]
     messages += [("program", versions())]
     messages += [("workers", cores.reason)] if cores.reason else []

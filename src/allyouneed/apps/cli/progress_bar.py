@@ -103,17 +103,19 @@ class ProgressBar:
         self._since = time.monotonic()
 
     def _row(self, validation: "Validation") -> None:
-        from ...run import telling_scores  # imports PyTorch, as who calls this has
+        from ...run import telling_scores
+        from ...run.log import choices  # imports PyTorch, as who calls this has
 
         if not self._header_shown:
             names = "".join(f"{name:>{_width(name)}}" for name in validation.scores)
-            head = f"\n{'update':>7}{'loss':>8}{'valid loss':>11}{'perplexity':>11}{'right %':>8}{names}{'seconds':>9}"
+            head = (
+                f"\n{'update':>7}{'loss':>8}{'valid loss':>11}{'choosing among':>15}{'right %':>8}{names}{'seconds':>9}"
+            )
             console.print(head)
             self._header_shown = True
-        valid = " " * 30
+        valid = " " * 34
         if validation.valid_loss is not None:
-            perplexity = math.exp(min(validation.valid_loss, 700))
-            valid = f"{validation.valid_loss:>11.4f}{perplexity:>11.3f}{validation.accuracy:>8.2f}"
+            valid = f"{validation.valid_loss:>11.4f}{choices(validation.valid_loss):>15,.3f}{validation.accuracy:>8.2f}"
         scores = "".join(
             f"{'–' if value is None else f'{value:.2f}':>{_width(name)}}"
             for name, value in telling_scores(validation.scores).items()

@@ -11,11 +11,10 @@ from ...config import Recipe
 from ...data.pairs import Pair, Side
 from ...data.prepared import open_training_ids
 from ...errors import InputError
-from ...evaluation.baselines import affordable_pairs, find_nearest
+from ...evaluation.baselines import affordable_pairs, encode_known, find_nearest
 from ...evaluation.held_out import find_prepared, held_out_pairs
 from ...evaluation.model_scores import ScoredSet, TranslatedSet
 from ...metrics import QUICK_METRICS, can_rise, make_metrics
-from ...text.tokenizer import Tokenizer
 from ...translator import Translator
 from .advice import Evidence, advise
 from .record import COPY, MODEL, NEAREST, HeldOutResult, RunRecord
@@ -93,21 +92,14 @@ def translate_within(
 def _nearest_targets(
     bundle: Bundle, pairs: Sequence[Pair], sources: Side, targets: Side, *, searched: int
 ) -> tuple[list[str], Evidence]:
-    queries = [_encode(bundle.source_tokenizer, pair.source) for pair in pairs]
-    nearest = find_nearest(queries, sources, searched=searched)
+    queries = [encode_known(bundle.source_tokenizer, pair.source) for pair in pairs]
+    nearest = find_nearest(queries, sources, searched=searched)[:, 0]
     outputs = bundle.target_tokenizer.decode_all([targets[row] for row in nearest])
     seen = [sources[row] == query for row, query in zip(nearest, queries, strict=True)]
     contradicted = sum(
         is_seen and output != pair.target for is_seen, output, pair in zip(seen, outputs, pairs, strict=True)
     )
     return outputs, Evidence(seen=sum(seen), contradicted=contradicted)
-
-
-def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
-    try:
-        return tokenizer.encode(text)
-    except InputError:  # a character that no training source has
-        return []
 
 
 def _score(

@@ -3,14 +3,17 @@
 It is made only from the files of the run.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from ...data.pairs import Pair
 from ...data.report import REASONS, DataReport, PartReport, SourceCount
 from ...errors import AllYouNeedError
+from ...evaluation.baselines import nearest_training_pairs
 from ...machine.files import to_json, write_whole
 from ...run.callback import telling_scores
 from ...run.log import FILM_FILE, read_jsonl_lines
@@ -32,6 +35,7 @@ from .report_page import (
 )
 
 BEST_AND_WORST = 8
+Nearest = Mapping[str, Sequence[Pair]]  # source → the training pairs nearest to it
 NO_OUTPUTS = "The run has kept no scored translations of validation pairs."
 
 
@@ -45,7 +49,8 @@ def write_report(folder: Path, *, running: bool = False, path: Path | None = Non
     run = RunRecord.read(folder)
     try:
         film = _film(folder)
-        page = build_report_page(run.name, _sections(run, film), running=running, moving=film)
+        nearest = {} if running else nearest_training_pairs(folder, _shown_wrong(run))
+        page = build_report_page(run.name, _sections(run, film, nearest), running=running, moving=film)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise damaged(folder, error) from error
     write_whole(path or folder / "report.html", page)
@@ -59,16 +64,22 @@ def try_to_write_report(folder: Path, message: Callable[[str, str], None], *, ru
         message("warning", f"the report was not written: {error}")
 
 
-def _sections(run: RunRecord, film: PagePart) -> Iterator[str]:
+def _shown_wrong(run: RunRecord) -> list[str]:
+    """Return the sources whose wrong outputs are on the page."""
+    samples = [*worst_outputs(run.outputs), *(map(asdict, run.test.samples) if run.test else ())]
+    return list(dict.fromkeys(sample["source"] for sample in samples if sample["output"] != sample["reference"]))
+
+
+def _sections(run: RunRecord, film: PagePart, nearest: Nearest) -> Iterator[str]:
     yield f"<h1>{escape(run.name)}</h1>"
     yield film.html
-    yield _summary(run.validations)
-    yield _held_out(run.test)
+    yield _summary(run.validations, run.data)
+    yield _held_out(run.test, nearest)
     yield AXES if run.validations else paragraph("The first validation is still to come.")
     yield f'<div class="curves">{"".join(_curves(run))}</div>'
     yield _loss_note(run)
     yield _validations(run)
-    yield from _best_and_worst(run.outputs)
+    yield from _best_and_worst(run.outputs, nearest)
     yield _translations(run.samples)
     yield _data(run.data)
     yield _environment(run)
@@ -91,15 +102,17 @@ def _film(run: Path) -> PagePart:
     return PagePart(html, explanation_style(), f"{{ {film_script()} {play} }}")
 
 
-def _summary(validations: Lines) -> str:
+def _summary(validations: Lines, data: DataReport | None) -> str:
     if not validations:
         return ""
     last = validations[-1]
     pairs = [("updates", f"{last['step']:,}"), ("minutes", f"{last['seconds'] / 60:,.1f}")]
     if last["valid_loss"] is not None:
+        tokens = data.vocabulary[-1] if data and data.vocabulary else 0
+        guess, of_all = (f" (a guess: {math.log(tokens):.2f})", f" of {tokens:,}") if tokens else ("", "")
         pairs += [
-            ("validation loss", f"{last['valid_loss']:.4f}"),
-            ("perplexity", f"{last['perplexity']:,.3f}"),
+            (f"validation loss{guess}", f"{last['valid_loss']:.4f}"),
+            ("e^loss: it chooses among", f"{last['perplexity']:,.2f}{of_all} tokens"),
             ("tokens correct", f"{last['accuracy']:.2f} %"),
         ]
     scores = {name: score for name, score in telling_scores(last["scores"]).items() if score is not None}
@@ -119,7 +132,7 @@ def _summary(validations: Lines) -> str:
     return facts(pairs) + best
 
 
-def _held_out(test: HeldOutResult | None) -> str:
+def _held_out(test: HeldOutResult | None, nearest: Nearest) -> str:
     """Write the scores on test pairs next to the baselines, what to try next, and some translations."""
     if test is None:
         return ""
@@ -133,7 +146,7 @@ def _held_out(test: HeldOutResult | None) -> str:
         wide_table("Test pairs", test.header(), test.rows()),
         *(paragraph(f"{note}.") for note in test.notes),
         *([f"<h3>What to try next</h3><ul class='advice'>{advice}</ul>"] if advice else []),
-        details(f"{len(samples)} translations of test pairs", _output_list(samples)),
+        details(f"{len(samples)} translations of test pairs", _output_list(samples, nearest)),
     )
 
 
@@ -202,7 +215,7 @@ def _validations(run: RunRecord) -> str:
     if not run.validations:
         return ""
     names = run.score_names()
-    header = ["update", "training loss", "validation loss", "perplexity", "correct, %", *names]
+    header = ["update", "training loss", "validation loss", "choosing among", "correct, %", *names]
     header += ["learning rate", "gradient norm", "tokens/s", "minutes"]
 
     def row(line: dict[str, Any]) -> list[str]:
@@ -222,12 +235,12 @@ def worst_outputs(samples: Lines) -> Lines:
     return [sample for sample in outputs[::-1][: _half(outputs)] if sample["score"] < outputs[0]["score"]]
 
 
-def _best_and_worst(samples: Lines) -> Iterator[str]:
+def _best_and_worst(samples: Lines, nearest: Nearest) -> Iterator[str]:
     outputs = _by_score(samples)
-    yield _outputs("Best outputs", outputs[: _half(outputs) or 1], NO_OUTPUTS)
+    yield _outputs("Best outputs", outputs[: _half(outputs) or 1], NO_OUTPUTS, {})
     top = outputs[0]["score"] if outputs else 0.0
     same = f"None: all {len(outputs):,} translated validation pairs have the same score, {top:g}."
-    yield _outputs("Worst outputs", worst_outputs(samples), same if outputs else NO_OUTPUTS)
+    yield _outputs("Worst outputs", worst_outputs(samples), same if outputs else NO_OUTPUTS, nearest)
 
 
 def _by_score(samples: Lines) -> Lines:
@@ -240,18 +253,25 @@ def _half(outputs: Lines) -> int:
     return min(BEST_AND_WORST, len(outputs) // 2)
 
 
-def _outputs(title: str, samples: Sequence[dict[str, Any]], none: str) -> str:
+def _outputs(title: str, samples: Sequence[dict[str, Any]], none: str, nearest: Nearest) -> str:
     if not samples:
         return section(title, paragraph(none))
-    return section(title, paragraph("Validation pairs, by sentence score."), _output_list(samples))
+    return section(title, paragraph("Validation pairs, by sentence score."), _output_list(samples, nearest))
 
 
-def _output_list(samples: Sequence[dict[str, Any]]) -> str:
+def _output_list(samples: Sequence[dict[str, Any]], nearest: Nearest) -> str:
+    """Write samples, and under a wrong one the training pairs nearest to its source."""
+
+    def known(sample: dict[str, Any]) -> str:
+        pairs = nearest.get(sample["source"], []) if sample["output"] != sample["reference"] else []
+        shown = (f"<dd dir='auto'>{escape(pair.source)} → {escape(pair.target)}</dd>" for pair in pairs)
+        return f"<dt>nearest in training</dt>{''.join(shown)}" if pairs else ""
+
     items = "".join(
         f"<li><b>{sample['score']:.1f}</b><dl>"
         f"<dt>source</dt><dd dir='auto'>{escape(sample['source'])}</dd>"
         f"<dt>output</dt><dd dir='auto' class='output'>{escape(sample['output']) or '<i>nothing</i>'}</dd>"
-        f"<dt>reference</dt><dd dir='auto'>{escape(sample['reference'])}</dd></dl></li>"
+        f"<dt>reference</dt><dd dir='auto'>{escape(sample['reference'])}</dd>{known(sample)}</dl></li>"
         for sample in samples
     )
     return f"<ul class='outputs'>{items}</ul>"
