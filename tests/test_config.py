@@ -249,6 +249,15 @@ def test_a_refusal_of_two_settings_states_both_and_which_is_a_default() -> None:
         DecodeConfig(nbest=9, beam=7)
 
 
+def test_more_translations_widen_the_beam_unless_it_is_given() -> None:
+    greedy = DecodeConfig(beam=1)
+    assert greedy.with_changes({"nbest": 3}).beam == 3
+    assert greedy.with_changes({"nbest": 3, "sample": True}).beam == 1
+    assert DecodeConfig(beam=5).with_changes({"nbest": 3}).beam == 5
+    with pytest.raises(ConfigError, match=r"got nbest=3, beam=2$"):
+        greedy.with_changes({"nbest": 3, "beam": 2})
+
+
 @pytest.mark.parametrize("value", ["1\n[model]", "1\nsteps = 3", "1\n[[data.corpus]]"])
 def test_an_override_cannot_set_more_than_one_value(tmp_path: Path, value: str) -> None:
     with pytest.raises(ConfigError, match=r"'train\.learning_rate=1"):

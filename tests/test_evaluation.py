@@ -8,6 +8,7 @@ import polars
 import pytest
 
 from allyouneed import (
+    AllYouNeedError,
     Bundle,
     ConfigError,
     DataError,
@@ -69,19 +70,27 @@ def test_a_bundle_is_evaluated_by_its_path(bundle: Bundle, tmp_path: Path, path:
     assert evaluate(path(tmp_path), pairs) == evaluate(bundle, pairs)
 
 
+@pytest.mark.parametrize("path", [str, Path])
+def test_the_pairs_may_be_a_file(bundle: Bundle, tmp_path: Path, path: type) -> None:
+    pairs = [("cab", "abc"), ("bac", "cab")]
+    file = tmp_path / "test.tsv"
+    file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    assert evaluate(bundle, path(file)) == evaluate(bundle, pairs)
+
+
 def test_what_is_no_bundle_or_no_pair_is_refused_in_one_line(bundle: Bundle) -> None:
     wrong: Any = 3
     with pytest.raises(ConfigError, match=r'Translator\.load\("runs/mine"\).*3'):
         evaluate(wrong, [("abc", "cba")])
     for pairs, message in (
-        ("pairs.tsv", "pairs must be a list, .* got the one string 'pairs.tsv'"),
-        (Path("pairs.tsv"), r"pairs must be a list, .* got PosixPath\('pairs.tsv'\)"),
         ([("abc", "cba"), "ab"], "a pair must be a source and its reference translation, .* got 'ab'"),
         ([("abc", [])], r"or a list of these; got \('abc', \[\]\)"),
         ([("abc", ["cba", None])], "or a list of these; got "),
     ):
         with pytest.raises(InputError, match=message):
             evaluate(bundle, pairs)  # type: ignore[arg-type]
+    with pytest.raises(AllYouNeedError, match="nowhere.tsv"):
+        evaluate(bundle, "nowhere.tsv")
 
 
 def test_nothing_to_evaluate_is_refused(bundle: Bundle) -> None:

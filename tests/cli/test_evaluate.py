@@ -46,6 +46,9 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
 
     scored = run_here("evaluate", tmp_path / "run")
     assert f"{len(test_pairs)} test pairs that {tmp_path / 'run'} held out" in scored.stderr.decode()
+    (wrong,) = json.loads(run_here("evaluate", tmp_path / "run", "--wrong", "1", "--json").stdout)["wrong"]
+    near = {f"{source} → {target}" for source, target in ((f"a {i} dog", f"ein {i} Hund") for i in range(300))}
+    assert {wrong["training 1"], wrong["training 2"]} < near
     rows = [f"{json.dumps({'de': target, 'no': i, 'en': source})}\n" for i, (source, target) in enumerate(test_pairs)]
     (tmp_path / "test.jsonl").write_text("".join(rows))
     named = run_here("evaluate", tmp_path / "run", "--pairs", tmp_path / "test.jsonl", "--columns", "en,de")

@@ -48,6 +48,15 @@ def test_two_runs_are_compared(runs: Path, tmp_path: Path, options: list[str], p
     assert "train.seed" in path.read_text()
 
 
+def test_three_runs_are_a_table_of_seeds(runs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    words = [str(runs / name) for name in ("run1", "run2", "untested")]
+    result = CliRunner().invoke(app, ["report", *words, "--output", str(path)])
+    assert result.exit_code == 0, result.output
+    assert f"{words[0]}, 2 seeds" in result.stderr
+    assert "±" in path.read_text()
+
+
 def test_a_call_that_makes_no_sense_is_refused(runs: Path, tmp_path: Path) -> None:
     assert isinstance(CliRunner().invoke(app, ["report", str(runs / "run1"), "--test"]).exception, InputError)
     assert isinstance(CliRunner().invoke(app, ["report", str(tmp_path)]).exception, ConfigError)

@@ -114,7 +114,8 @@ def test_the_scores_are_printed_even_if_the_translations_cannot_be_written(model
 
 def test_what_cannot_be_compared_is_refused(models: tuple[Path, Path, Path]) -> None:
     first, second, pairs = models
-    assert "models; got 3" in refusal("evaluate", first, second, first, pairs)
+    for option in (["--no-worse"], ["--wrong", "3"]):
+        assert "models; got 3" in refusal("evaluate", first, second, first, pairs, *option)
     assert "cannot both" in refusal("evaluate", first, pairs, "--pairs", pairs)
     assert "--no-worse compares two" in refusal("evaluate", first, pairs, "--no-worse")
     assert "nowhere does" in refusal("evaluate", first, "nowhere")

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from allyouneed import Recipe
 from shell import ENVIRONMENT, TINY_DATES, refusal, run_here
 from waiting import PATIENCE, wait_until
 
@@ -224,3 +225,15 @@ def test_a_folder_that_cannot_be_written_gets_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("a\tb\n" * 9)
     line = refusal("train", "pairs.tsv", "-o", "/proc/x", cwd=tmp_path)
     assert line.endswith("could not be written: No such file or directory; name a path in a folder where you may write")
+
+
+def test_each_seed_is_a_run_and_their_scores_are_a_row(tmp_path: Path) -> None:
+    trained = run_here("train", "dates", *TINY_DATES, "--seeds", "3,5", "-o", tmp_path / "run")
+    assert trained.returncode == 0, trained.stderr.decode()
+    assert f"{tmp_path / 'run-3'}, 2 seeds" in trained.stderr.decode()
+    assert Recipe.read(tmp_path / "run-5/recipe.toml").train.seed == 5
+    scored = run_here("evaluate", *(tmp_path / name for name in ("run-3", "run-5", "run-3")), "--json")
+    rows = json.loads(scored.stdout)["by_seed"]
+    assert [len(row["systems"]) for row in rows] == [3]
+    for wrong in ("3", "3,3", "3,x"):
+        assert "--seeds" in refusal("train", "dates", "--seeds", wrong, "-o", tmp_path / "other")

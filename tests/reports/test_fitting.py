@@ -1,6 +1,7 @@
 """What `fit` takes besides a recipe, and what stands on the screen while it trains."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import allyouneed
 from allyouneed import Bundle, ConfigError, ProgressBar, Recipe, Translator, export_bundle, fit
 from allyouneed.errors import OutputError
+from runs import TINY, StopAt
 
 TABLES = {
     "data": {"vocab_size": 270},
@@ -58,3 +60,18 @@ def test_a_bundle_is_exported_by_its_path(base: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     proof = export_bundle(base, tmp_path / "onnx", to="onnx", sentences=2)
     assert (proof.precision, proof.passed) == ("float32", True)
+
+
+def test_a_run_is_overwritten_only_if_asked_and_only_by_one_that_has_ended(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    fit(TINY, run, evaluate=None)
+    before = (run / "weights.safetensors").read_bytes()
+    other = replace(TINY, train=replace(TINY.train, seed=2))
+    with pytest.raises(OutputError):
+        fit(other, run, evaluate=None)
+    with pytest.raises(KeyboardInterrupt):
+        fit(other, run, evaluate=None, callback=StopAt(10), overwrite=True)
+    assert (run / "weights.safetensors").read_bytes() == before
+    fit(other, run, evaluate=None, overwrite=True)
+    assert (run / "weights.safetensors").read_bytes() != before
+    assert Recipe.read(run / "recipe.toml").train.seed == 2

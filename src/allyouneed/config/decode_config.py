@@ -128,6 +128,12 @@ class DecodeConfig(Checked):
             )
 
     def with_changes(self, changes: Mapping[str, Any]) -> "DecodeConfig":
-        """Return a copy with other values; None leaves a setting as it is. Refuses unknown names and values."""
+        """Return a copy with other values; None leaves a setting as it is. Refuses unknown names and values.
+
+        More translations than the beam holds widen it, unless the beam is given, too.
+        """
         chosen = {name: value for name, value in changes.items() if value is not None}
+        nbest = chosen.get("nbest")
+        if isinstance(nbest, int) and "beam" not in chosen and not chosen.get("sample", self.sample):
+            chosen["beam"] = max(self.beam, nbest)
         return build_settings(DecodeConfig, {**asdict(self), **chosen}, where="the settings of the search,")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..bundle import Bundle
 from ..data.pairs import Pair
+from ..data.readers import read_pairs
 from ..errors import ConfigError, TrainingError
 from ..machine.device import pick_device
 from ..metrics import (
@@ -31,7 +32,7 @@ from ..run.callback import WITHOUT_TRANSLATIONS
 from ..translator import Translator
 from ..translator.texts import checked_references
 
-SourceReferences = Iterable[tuple[str, str | Sequence[str]]]
+SourceReferences = Iterable[tuple[str, str | Sequence[str]]] | str | Path  # the latter is a file of pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def translate_set(
     if isinstance(model, str | Path):
         model = Bundle.load(model, device=pick_device())
     translator = model if isinstance(model, Translator) else Translator(model)
-    rows = list(checked_references(pairs))
+    rows = list(checked_references(read_pairs(str(pairs)) if isinstance(pairs, str | Path) else pairs))
     outputs = translator.translate([source for source, _ in rows], on_progress=on_progress)
     # A letter and its accent may be one character or two, and would count as different words.
     references = [[translator.bundle.normalization(target) for target in targets] for _, targets in rows]
@@ -115,7 +116,7 @@ def evaluate(
     intervals: bool = True,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Evaluation:
-    """Translate the sources of some pairs and compare with their targets.
+    """Translate the sources of some pairs, which may be a file, and compare with their targets.
 
     The scores are BLEU, chrF2, chrF++, TER, character error rate and exact match, in percent, each with its 95 %
     interval; `metrics` names some of them, or "wer", the word error rate, and `intervals=False` saves the bootstrap

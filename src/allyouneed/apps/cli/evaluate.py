@@ -1,4 +1,4 @@
-"""`allyouneed evaluate`: scores of a model on a test set, or of two models and the significance of their difference."""
+"""`allyouneed evaluate`: scores of a model on a test set, or of several and the significance of their differences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class EvaluateOptions:
     bundle: BundleFolders
     more: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[BUNDLE|PAIRS]", help="A second model to compare; a file of pairs."),
+        typer.Argument(metavar="[BUNDLE|PAIRS]", help="More models to compare; a file of pairs."),
     ] = None
     source: Annotated[Path | None, typer.Option(help="Text to translate, one sentence per line.")] = None
     target: Annotated[Path | None, typer.Option(help="Reference translations, one sentence per line.")] = None
@@ -52,8 +52,9 @@ class EvaluateOptions:
 def evaluate_command(options: EvaluateOptions, scoring: Scoring, decode: SearchSettings) -> None:
     """Translate a test set and score the result: BLEU, chrF2, chrF++, TER, character error rate and exact match.
 
-    Every score has a 95 % interval; two models are compared by a paired bootstrap test. Without a test set, evaluate
-    uses the test pairs that the run held out, or that both runs did.
+    Every score has a 95 % interval; two models are compared by a paired bootstrap test. With three or more, each is
+    compared with the first, and runs that differ only in train.seed are one row: mean and deviation. Without a test
+    set, evaluate uses the test pairs that the run, or every run, held out.
 
     For example:
       allyouneed evaluate runs/mine
@@ -65,8 +66,10 @@ def evaluate_command(options: EvaluateOptions, scoring: Scoring, decode: SearchS
     models, pairs = _split_arguments(options.bundle, options.more or [], options.pairs)
     if chosen and not pairs:
         raise ConfigError(f"--columns names two columns of --pairs; got {options.columns!r} without --pairs")
-    if scoring.no_worse and len(models) == 1:
-        raise ConfigError("--no-worse compares two models; name a second one")
+    if scoring.no_worse and len(models) != 2:
+        raise ConfigError(f"--no-worse compares two models; got {len(models)}")
+    if scoring.wrong and len(models) > 2:
+        raise ConfigError(f"--wrong lists the translations of one or two models; got {len(models)}")
     source, target, output = options.source, options.target, options.output
     if output:
         inputs = filter(None, (source, target, pairs))
@@ -76,10 +79,10 @@ def evaluate_command(options: EvaluateOptions, scoring: Scoring, decode: SearchS
     test = read_test_set([named_folders(model) for model in models], source, target, pairs, chosen)
     metrics, limits = scoring.prepare(test.sources, test.references)
     if not (source or pairs):
-        both = " both" * (len(models) - 1)
+        both = {1: "", 2: " both"}.get(len(models), " all")
         console.print(f"{len(test.sources):,} test pairs that {' and '.join(models)}{both} held out")
     translated = _translate_with_all(models, test, options, decode)
-    scoring.show(translated, metrics, limits, output)
+    scoring.show(translated, metrics, limits, output, runs=[named_folders(model)[0] for model in models])
 
 
 def _translate_with_all(
@@ -92,7 +95,7 @@ def _translate_with_all(
 
     retain_freed_memory()
     translated = []
-    names = models if len(set(models)) == len(models) else [models[0], f"{models[1]} again"]
+    names = [model + " again" * models[:number].count(model) for number, model in enumerate(models)]
     for model, name in zip(models, names, strict=True):
         folders = named_folders(model)
         translator = Translator.load(*folders, device=options.device, precision=options.precision, **decode)
@@ -106,15 +109,13 @@ def _translate_with_all(
 
 
 def _split_arguments(bundle: str, more: Sequence[str], pairs: Path | None) -> tuple[list[str], Path | None]:
-    """Return the models, one or two, and the file of pairs that the arguments name."""
+    """Return the models, and the file of pairs that the arguments name."""
     models, files = [bundle], [pairs] if pairs else []
     for word in more:
         if all(folder.is_dir() for folder in named_folders(word)):
             models.append(word)
         else:
             files.append(Path(word))
-    if len(models) > 2:
-        raise ConfigError(f"evaluate compares two models; got {len(models)}: {', '.join(models)}")
     if len(files) > 1:
         raise ConfigError(
             f"{files[0]} and {files[1]} cannot both be the file of pairs; a model is the folder of a bundle"

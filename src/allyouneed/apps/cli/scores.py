@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from ...evaluation import ScoredSet, TranslatedSet
+    from ...evaluation.seeds import SeedScores
     from ...metrics import Metric, PairedScore, References
     from ...run import Sample
 
@@ -135,8 +136,12 @@ class Scoring:
         metrics: "Mapping[str, Metric]",
         limits: Sequence[ScoreLimit],
         output: Path | None = None,
+        runs: Sequence[Path] = (),
     ) -> None:
-        """Score one system, or compare two, print the scores, write `output`, and exit with 1 if a limit is missed."""
+        """Score one system, or compare several, print the scores, write `output`, and exit with 1 if a limit is missed.
+
+        `runs` are the folders of the systems. What is listed as wrong is next to the most similar training pairs.
+        """
         from ...evaluation import ScoredSet
         from ...metrics import FEWEST
         from .screen import console
@@ -146,8 +151,11 @@ class Scoring:
             systems = [ScoredSet.count(one, metrics) for one in translated]
             comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
         rows = list(_wrong_rows(systems)) if self.wrong else []
+        rows = rows[: int(self.wrong)] if self.wrong.isdecimal() else rows
+        rows = _with_nearest_pairs(rows, runs[-1]) if runs else rows
         missed = self._missed(systems[-1], comparison, limits)
-        self._print(systems, comparison, rows, missed)
+        table = _compared_by_seed(systems, runs) if len(systems) > 2 else []
+        self._print(systems, comparison, rows, missed, table)
         if pairs < FEWEST:
             verdict = ", and none is called better" if comparison else ""
             console.print(f"Fewer than {FEWEST} pairs ({pairs}): the intervals are too narrow{verdict}.")
@@ -176,17 +184,18 @@ class Scoring:
         comparison: "Mapping[str, PairedScore]",
         rows: Sequence[Mapping[str, str]],
         missed: Sequence[str],
+        by_seed: "Sequence[SeedScores]",
     ) -> None:
-        """Print the scores and the worst of the wrong translations `rows`."""
+        """Print the scores, and the wrong translations `rows` if their number is given."""
         from ...machine.files import to_json
 
         lists_wrong = self.wrong.isdecimal()
-        worst = rows[: int(self.wrong)] if lists_wrong else []
+        worst = rows if lists_wrong else []
         if self.as_json:
-            table = {**_as_table(systems, comparison), "missed": missed}
+            table = {**_as_table(systems, comparison), **_seeds_as_table(by_seed), "missed": missed}
             print(to_json(table | {"wrong": worst} if lists_wrong else table))
             return
-        print(*_lines(systems, comparison), sep="\n")
+        print(*(_seed_lines(systems, by_seed) if by_seed else _lines(systems, comparison)), sep="\n")
         width = max((len(name) for row in rows[:1] for name in row), default=0) + 2
         for row in worst:
             print("\n" + "\n".join(f"{name:<{width}}{value}" for name, value in row.items() if value))
@@ -208,6 +217,34 @@ def _lines(systems: "Sequence[ScoredSet]", comparison: "Mapping[str, PairedScore
             f"{score.name:<12}{score.first:>{first}.2f}{score.second:>{second}.2f}"
             f"{score.second - score.first:>+12.2f}{score.p_value:>8.3f}{finding}"
         )
+
+
+def _compared_by_seed(systems: "Sequence[ScoredSet]", runs: Sequence[Path]) -> "list[SeedScores]":
+    from ...evaluation.seeds import compare_by_seed, group_by_seed, judging_metric
+
+    groups = group_by_seed(runs) if runs else [[number] for number in range(len(systems))]
+    judge = judging_metric(runs[0], systems[0]) if runs else systems[0].telling_metrics()[0]
+    return compare_by_seed(systems, groups, judge)
+
+
+def _seed_lines(systems: "Sequence[ScoredSet]", compared: "Sequence[SeedScores]") -> Iterator[str]:
+    from ...evaluation.seeds import align_table, seed_table
+
+    titles = {name: metric.title for name, metric in systems[0].metrics.items()}
+    yield from align_table(list(seed_table(compared, titles)))
+
+
+def _seeds_as_table(compared: "Sequence[SeedScores]") -> dict[str, Any]:
+    rows = [
+        {
+            "systems": one.names,
+            "scores": one.scores,
+            "p_value": one.against_first.p_value if one.against_first else None,
+            "finding": one.finding(),
+        }
+        for one in compared
+    ]
+    return {"by_seed": rows} if rows else {}
 
 
 def _as_table(systems: "Sequence[ScoredSet]", comparison: "Mapping[str, PairedScore]") -> dict[str, Any]:
@@ -255,6 +292,20 @@ def _wrong_rows(systems: "Sequence[ScoredSet]") -> Iterator[dict[str, str]]:
                 "source": before.source, names[0]: before.output, names[1]: after.output,
                 "reference": after.reference, "chrF2": f"{before.score:.1f} to {after.score:.1f}",
             }  # fmt: skip
+
+
+def _with_nearest_pairs(rows: Sequence[Mapping[str, str]], run: Path) -> list[dict[str, str]]:
+    """Add to each row the training pairs of the run whose sources are most similar to its own."""
+    from ...evaluation.baselines import nearest_training_pairs
+
+    nearest = nearest_training_pairs(run, [row["source"] for row in rows])
+    width = max(map(len, nearest.values()), default=0)
+    found = []
+    for row in rows:
+        pairs = [f"{pair.source} → {pair.target}" for pair in nearest.get(row["source"], [])]
+        cells = pairs + [""] * (width - len(pairs))
+        found.append({**row, **{f"training {number}": cell for number, cell in enumerate(cells, start=1)}})
+    return found
 
 
 def _change(samples: "tuple[Sample, Sample]") -> float:

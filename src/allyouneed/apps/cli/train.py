@@ -5,7 +5,7 @@ import time
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,6 +79,13 @@ class TrainOptions:
             help="End the whole run within N minutes, with the learning rate at zero; the same as train.minutes=N.",
         ),
     ] = None
+    seeds: Annotated[
+        str,
+        typer.Option(
+            metavar="1,2,3",
+            help="Train a run for each of these seeds, in OUTPUT-1, OUTPUT-2, …, and print the mean of their scores.",
+        ),
+    ] = ""
     film: Annotated[
         str,
         typer.Option(
@@ -132,15 +139,47 @@ def train(options: TrainOptions) -> None:
       allyouneed train export.xlsx --columns English,Italian --output runs/mine
       allyouneed train train.en train.de --output runs/mine train.steps=2000
       allyouneed train dates train.seed=2
+      allyouneed train dates --seeds 1,2,3
       allyouneed train dates --film 1845-01-05
       allyouneed train my.toml --output runs/mine --resume
       allyouneed train special.tsv --init-from runs/mine --output runs/special
       allyouneed train pairs.tsv --tokenizer tokenizer.json --output runs/mine
       allyouneed train pairs.tsv --teacher runs/large -o runs/small
     """
+    if options.seeds:
+        _train_seeds(options)
+    else:
+        _train(options)
+
+
+def _train(options: TrainOptions) -> None:
     begun = time.monotonic()  # the imports below take seconds
     path, recipe = _read_task(options)
     _start(recipe, path, options, begun)
+
+
+def _train_seeds(options: TrainOptions) -> None:
+    """Train a run for each seed, and print their scores as a table."""
+    from ...errors import ConfigError
+    from ...machine.files import followed
+    from .screen import console
+
+    seeds = options.seeds.replace(" ", "").split(",")
+    if len(set(seeds)) < 2 or not all(seed.isdecimal() for seed in seeds):
+        raise ConfigError(f"--seeds takes two whole numbers or more, such as 1,2,3; got {options.seeds!r}")
+    if options.serve or options.dry_run:
+        raise ConfigError("--seeds trains several runs; leave out --serve and --dry-run")
+    output = followed(options.output or default_output(options.what))
+    runs = []
+    for seed in dict.fromkeys(seeds):
+        runs.append(output.with_name(f"{output.name}-{seed}"))
+        console.print(f"seed {seed}: {runs[-1]}")
+        _train(replace(options, seeds="", output=runs[-1], more=[*(options.more or []), f"train.seed={seed}"]))
+    from ..reports.many_runs import compare_many_runs
+
+    console.print("")
+    for line in compare_many_runs(runs).lines():
+        console.print(line)
 
 
 def _read_task(options: TrainOptions) -> "tuple[Path, Recipe | Draft]":

@@ -57,9 +57,7 @@ class Comparison:
         return [f"{len(self.pairs):,} {self.what}, paired bootstrap:", *lines]
 
 
-def compare_runs(
-    first: Path, second: Path, *, translations: tuple[Sequence[Sample], Sequence[Sample]] | None = None
-) -> Comparison:
+def compare_runs(first: Path, second: Path, *, translations: Sequence[Sequence[Sample]] | None = None) -> Comparison:
     """Compare the runs in two folders by `translations` of test pairs, or else of the validation pairs they kept.
 
     Only pairs that both have translated are compared. Refuses a folder without a run, and damaged files.

@@ -11,7 +11,7 @@ from ...config import Recipe
 from ...config.language_tags import parse_pair
 from ...errors import ConfigError
 from ...evaluation.model_scores import UserMetric, evaluate_greedily, with_stopping_metric
-from ...run import Draft, Evaluator, TrainingCallback, run_training
+from ...run import Draft, Evaluator, TrainingCallback, replaced, run_training, source_paths
 from ...run.budget import Stopwatch
 from ...run.log import FrameMaker
 from ...run.preparation import with_pairs
@@ -37,6 +37,7 @@ def fit(
     optimizer: OptimizerFactory = build_optimizer,
     build_model: ModelBuilder | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     stopwatch: Stopwatch | None = None,
 ) -> Bundle:
     """Train what `recipe` describes, leave it in the folder `output`, and return its bundle.
@@ -58,19 +59,18 @@ def fit(
 
     With `train.minutes` the whole run ends within this time by `stopwatch`; a resumed run has the rest of it. With
     `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
-    leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
-    pairs, and a folder in which another process trains. SIGINT and SIGTERM save the run and raise `Interrupted`.
+    leave a finished run as it is. With `overwrite`, replace the run in `output` at the end. Otherwise refuses one that
+    exists. Refuses other settings or pairs, and a folder in which another process trains. SIGINT and SIGTERM save the
+    run and raise `Interrupted`.
     """
     recipe = _with_settings(_as_tables(recipe), _named_settings(minutes, languages, init_from))
-    stopping = preliminary_recipe(recipe).train.early_stopping_metric
-    evaluate = with_stopping_metric(evaluate, metrics or {}, stopping)
+    evaluate = with_stopping_metric(evaluate, metrics or {}, preliminary_recipe(recipe).train.early_stopping_metric)
     parts = {name: part for name, part in (("train", train), ("valid", valid), ("test", test)) if part is not None}
-    if parts:
-        recipe = with_pairs(recipe, Path(output), parts, resume=resume)
-    with callback if isinstance(callback, AbstractContextManager) else nullcontext():
+    making = replaced(Path(output), sources=source_paths(recipe), resume=resume) if overwrite else nullcontext(output)
+    with making as folder, callback if isinstance(callback, AbstractContextManager) else nullcontext():
         return run_training(
-            recipe,
-            output,
+            with_pairs(recipe, Path(folder), parts, resume=resume) if parts else recipe,
+            folder,
             callback=callback,
             evaluate=evaluate,
             film=film,
