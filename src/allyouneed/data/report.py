@@ -101,9 +101,9 @@ class DataReport:
 
     `columns` are lines that say which columns of tables make the pairs. `sources` are the training corpora.
     `skipped_rules` are rules that would have dropped too many pairs and so were not applied, with the share that they
-    would have dropped. `repeated_targets` is the share of the training pairs whose target occurs in other pairs too;
+    would have dropped. `repeated_targets` is the share of the training pairs whose target also occurs in other pairs;
     if it is large, a target shared with validation or test pairs is not an overlap. `vocabulary` has the size of each
-    vocabulary. `fingerprint` is that of a run's prepared pairs.
+    vocabulary. `fingerprint` is the prepared pairs' fingerprint.
     """
 
     train: PartReport = field(default_factory=PartReport)

@@ -20,7 +20,7 @@ class InterruptRequest:
 
 @contextmanager
 def catch_interrupts() -> Iterator[InterruptRequest]:
-    """Only record the first signal inside this block; a second one has its usual effect.
+    """Record the first signal inside this block without acting on it; a second one has its usual effect.
 
     Python delivers signals to the main thread only; in another thread the block changes nothing.
     """

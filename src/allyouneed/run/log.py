@@ -116,7 +116,7 @@ def choices(loss: float) -> float:
 
 
 def describe_guessing(tokens: int) -> str:
-    """Say what a loss means, and what that of guessing is."""
+    """Explain a loss, and say how large the loss of a guess is."""
     guess = f"a guess is among {tokens:,} tokens, a loss of {log(tokens):.2f}"
     return f"e^loss says among how many tokens the model chooses; {guess}"
 

@@ -190,7 +190,7 @@ def is_windows_text(sample: bytes) -> bool:
 
 
 def is_utf8(sample: bytes) -> bool:
-    """Return True if a line at the beginning of a file is UTF-8 beyond ASCII, or none is beyond it."""
+    """Return True if the beginning of a file is ASCII, or has a line with other characters that is UTF-8."""
     lines = lines_beyond_ascii(sample)
     return not lines or any(map(_decodes, lines))
 

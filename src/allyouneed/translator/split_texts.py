@@ -149,7 +149,7 @@ def split_texts(
 
 
 def with_tag(sentence: str, tag: str) -> str:
-    """Return a sentence with the language tag of its text, which the first has."""
+    """Put the language tag of a text before a sentence; the first sentence already has it."""
     return sentence if sentence.startswith(tag) else f"{tag} {sentence}"
 
 

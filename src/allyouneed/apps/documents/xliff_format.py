@@ -257,7 +257,7 @@ _DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?(?:<\?xml[^>]*\?>\s*)?")
 
 
 def read_xliff_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read the segments of an XLIFF file, except those that are not to be translated.
+    """Read the segments of an XLIFF file, except segments that are not to be translated.
 
     A segment that is approved, reviewed, final or has a translation is kept. A target that is new and equal to its
     source counts as no translation. Inline elements are marks. Refuses files other than XLIFF 1.2 or 2.0.

@@ -40,26 +40,26 @@ def fit(
     overwrite: bool = False,
     stopwatch: Stopwatch | None = None,
 ) -> Bundle:
-    """Train what `recipe` describes, leave it in the folder `output`, and return its bundle.
+    """Train the model of `recipe`, leave it in the folder `output`, and return its bundle.
 
     `recipe` is a `Recipe`; a `Draft` or its tables, which may leave out settings; a file of pairs, or a list of two
-    aligned ones; or the TOML file of a recipe. Settings that are left out are chosen from the pairs, as the command
+    aligned files; or the TOML file of a recipe. Settings that are left out are chosen from the pairs, as the command
     does. The pairs are in the files that `recipe` names, or come from memory and are stored in `output`/pairs: `train`,
     `valid` and `test` are an iterable of (source, target) pairs or of rows, a polars or pandas frame, or a data set of
     Hugging Face, whose two columns `data.columns` names.
-    `minutes` is the time budget, `languages` are those of the model, such as "en-it", and `init_from` is the folder of
+    `minutes` is the time budget, `languages` are the model's, such as "en-it", and `init_from` is the folder of
     a bundle to start from; they are train.minutes, data.source_language and data.target_language, and train.init_from.
     `callback` is informed of the progress; it may be a context manager, as `ProgressBar()` is, which is then entered.
     `evaluate` scores the model on validation pairs at every validation, by default BLEU, chrF and exact match of greedy
     translations; with None only the loss is measured. `metrics` are functions of the translations and their references
     that return a score, higher for the better; each is recorded under its name, which `train.early_stopping_metric` may
     be. A recipe names such a function as "module:function".
-    `film` is called with the bundle between updates, ever more seldom; what it returns is a frame of film.jsonl.
+    `film` is called with the bundle between updates, ever more seldom; its result is a frame of film.jsonl.
     `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule, `build_model` the model.
 
     With `train.minutes` the whole run ends within this time by `stopwatch`; a resumed run has the rest of it. With
     `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
-    leave a finished run as it is. With `overwrite`, replace the run in `output` at the end. Otherwise refuses one that
+    leave a finished run as it is. With `overwrite`, replace the run in `output` at the end. Otherwise refuses it if it
     exists. Refuses other settings or pairs, and a folder in which another process trains. SIGINT and SIGTERM save the
     run and raise `Interrupted`.
     """

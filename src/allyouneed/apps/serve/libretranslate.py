@@ -102,7 +102,7 @@ async def suggest_translation(request: Request, server: Server) -> JSONResponse:
 
 
 async def _is_unedited(server: ServerState, key: ModelKey, text: str, suggestion: str) -> bool:
-    """Return True if a suggestion is what the model writes: learning it would only confirm the model's errors."""
+    """Return True if a suggestion equals the model's translation: learning it would only confirm errors."""
     try:
         (answer,) = await translate_each(server, [text], [key.source], key.target, TranslationOptions())
     except InputError:

@@ -100,7 +100,7 @@ def _pairs_of_run(folder: Path, *, count: int, seed: int) -> Parts:
 
 
 def _training_pairs(data: PreparedData, *, count: int, seed: int) -> list[Pair]:
-    """Return training pairs that ids spell: without pairs that have unknown tokens."""
+    """Decode training pairs from their ids, without pairs that have unknown tokens."""
     total = len(data.train)
     indices = sorted(random.Random(seed).sample(range(total), min(count, total)))
     sides = []
