@@ -145,7 +145,7 @@ def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterabl
     if not is_stream(path):
         folder = followed(path).parent
         if not folder.is_dir():
-            raise OutputError(f"{path} cannot be written: there is not a folder {folder}")
+            raise OutputError(f"{path} cannot be written: there is no folder {folder}")
         if not os.access(folder, os.W_OK):
             raise OutputError(f"{path} cannot be written: writing in {folder} is not permitted")
         for file in inputs:
