@@ -33,7 +33,7 @@ _CHUNK = 1 << 20
 
 
 def read_rows(path: str, sheet: str) -> Iterator[tuple[int, list[str] | str, str]]:
-    """Yield the rows of a sheet, or of the first one, with their numbers; then why cells far out are left out."""
+    """Yield the rows of a sheet, or of the first sheet, with their numbers; then why cells far out are left out."""
     source: str | BytesIO = path
     far_out: list[str] = []
     if zipfile.is_zipfile(path):

@@ -37,7 +37,7 @@ class Checksums:
             self._refuse(name)
 
     def read(self, name: str) -> bytes:
-        """Read a file whose SHA-256 is listed. Refuses others; the bytes returned are the ones that were compared."""
+        """Read a file whose SHA-256 is listed. Refuses others; the bytes returned are the bytes that were compared."""
         content = read_whole(self.folder / name)
         if self.present and (sha256(content).hexdigest(), name) not in (self._lines or ()):
             self._refuse(name)

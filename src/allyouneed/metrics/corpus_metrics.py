@@ -178,7 +178,7 @@ def _corpus_score(name: str, translations: Sequence[str], references: References
 def _count(make: Callable[[], Any], translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
     """Count a metric of sacrebleu, by the methods that its own significance tests use."""
     metric = make()
-    # sacrebleu expects all first references, then all second ones; None if a sentence has no more.
+    # sacrebleu expects all first references, then all second references; None if a sentence has no more.
     streams = [list(stream) for stream in zip_longest(*references)]
     rows = np.array(metric._extract_corpus_statistics(list(translations), streams), dtype=np.float64)
     return SentenceCounts(

@@ -1,4 +1,4 @@
-"""A check that the definition, `nn/`, is still the one that the engine was compared with.
+"""A check that nobody has edited the definition, `nn/`, since the engine was compared with it.
 
 The tests compare the engine with every part of `nn/` and `younger/`, and note the digest of these files. As long as
 these have it, a process that only translates need not import PyTorch to compare again. After the tests of tests/native

@@ -189,7 +189,7 @@ class Budget:
         self._is_unmeasured = False
 
     def plan(self, state: TrainState) -> UpdatePlan:
-        """Plan the updates that fit into the rest of the budget, after the finished ones."""
+        """Plan the updates that fit into the rest of the budget."""
         config = self._config
         earlier = state.plan
         if earlier is None:

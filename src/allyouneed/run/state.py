@@ -140,7 +140,7 @@ class TrainState:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensors}
 
     def count_outcomes(self, *, later: int = 0) -> None:
-        """Count the finished updates, except the last `later` ones; no more than five skipped ones in a row."""
+        """Count the finished updates, except the last `later`; no more than five skipped updates in a row."""
         while len(self.outcomes) > later:
             is_finite = self.outcomes.pop(0).read()
             self.skipped += not is_finite

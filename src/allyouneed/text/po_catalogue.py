@@ -1,8 +1,8 @@
 r"""The messages of a gettext catalogue (.po). polib reads them, and this file mends its mistakes.
 
 polib keeps C's octal and hexadecimal escapes and `\a` as they are written, and ends a line where Python's `str` does,
-at U+2028 for example. So these characters are private ones until it has read the catalogue. A string that is not closed
-it would leave out.
+at U+2028 for example. So private characters replace these until it has read the catalogue. It would also leave out a
+string that is not closed.
 """
 
 import re

@@ -1,7 +1,8 @@
 """Compare the native engine with `nn/`, for a model in memory that somebody may have edited.
 
 Edits of the files of `nn/`, subclasses, hooks and replaced functions are seen alike: whatever makes the forward pass
-compute other log-probabilities. The sentences have up to 70 tokens: an edit that acts only on longer ones is not seen.
+compute other log-probabilities. The sentences have up to 70 tokens: an edit that acts only on longer sentences is not
+seen.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class TranslationGenerator:
         return [min(max(1, *pair), self.limit) for pair in zip(longest, needs, strict=True)]
 
     def _length(self, request: GenerationRequest) -> int:
-        """Count the tokens of a source without special ones."""
+        """Count the tokens of a source without special tokens."""
         return len(request.source) - self._source_specials
 
     def target(self, hypothesis: Hypothesis) -> list[int]:

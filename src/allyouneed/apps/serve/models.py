@@ -193,7 +193,7 @@ class ModelStore:
             self._loaded.pop(key, None)
             self._loaded[key] = model
             limit = self._config.max_loaded_memory * MEBIBYTE or math.inf
-            # Forget the models used longest ago until the rest is within the limit; the last one always stays.
+            # Forget the models used longest ago until the rest is within the limit; the last model always stays.
             while len(self._loaded) > 1 and sum(one.bytes for one in self._loaded.values()) > limit:
                 del self._loaded[next(iter(self._loaded))]
         return model
