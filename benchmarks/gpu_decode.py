@@ -31,7 +31,7 @@ def engines(model: Transformer) -> Iterator[tuple[str, DefinitionEngine]]:
     on_gpu = next(model.parameters()).is_cuda
     for precision in ("float32", "bfloat16") if on_gpu else ("float32",):
         yield precision, DefinitionEngine(model, precision)
-        yield f"{precision}, {'graphs' if on_gpu else 'static'}", StaticEngine(model, precision, captures=on_gpu)
+        yield f"{precision}, {'graphs' if on_gpu else 'static'}", StaticEngine(model, precision)
 
 
 def search(engine: DefinitionEngine, sources: list[list[int]], beam: int, length: int) -> list[list[int]]:

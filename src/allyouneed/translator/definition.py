@@ -165,19 +165,14 @@ class DefinitionStep:
         exact = torch.float32 if self._device.type == "mps" else torch.float64
         continued = self._put(torch.tensor(before, dtype=exact))
         with self._threads():
-            best, places = top_continuations(continued, log_probabilities.view(len(asked), width, -1), count)
-        size = log_probabilities.size(-1)
-        return [
-            sorted(
-                (
-                    Continuation(total, group[int(place) // size], int(place) % size)
-                    for total, place in zip(found, where, strict=True)
-                    if total > -math.inf
-                ),
-                key=lambda one: (-one.total, one.hypothesis, one.token),
+            best, *where = top_continuations(continued, log_probabilities.view(len(asked), width, -1), count)
+        found = []
+        for group, totals_of_group, which, tokens in zip(asked.values(), best, *where, strict=True):
+            possible = totals_of_group[: len(totals_of_group) - totals_of_group.count(-math.inf)]
+            found.append(
+                [Continuation(total, group[i], k) for total, i, k in zip(possible, which, tokens, strict=False)]
             )
-            for group, found, where in zip(asked.values(), best, places, strict=True)
-        ]
+        return found
 
     def log_probability(self, hypothesis: int, token: int) -> float:
         """As in `Step`."""
@@ -232,8 +227,10 @@ class DefinitionStep:
 
 def top_continuations(
     before: Tensor, log_probabilities: Tensor, count: int
-) -> tuple[list[list[float]], list[list[float]]]:
-    """Find the best of all continuations: their totals, and their places in (N · V), `count` for each sentence.
+) -> tuple[list[list[float]], list[list[int]], list[list[int]]]:
+    """Find the best of all continuations, `count` for each sentence: totals, hypotheses and tokens.
+
+    The best are first; of equal ones, those of the first hypothesis, and of it the smallest token.
 
     Each number of a long vocabulary is read once: the row of each hypothesis is folded into 16 short rows, and only
     columns whose highest number is among the best can hold the best of all. Shapes: totals before (B, N), in float64
@@ -253,8 +250,12 @@ def top_continuations(
         gains = log_probabilities.flatten(1).gather(1, indices)
         best, which = (gains + before.gather(1, indices // vocabulary)).topk(count)
         where = indices.gather(1, which)
-    both: list[list[list[float]]] = torch.stack((best, where.to(best.dtype))).tolist()  # one copy from the device
-    return both[0], both[1]
+    where, order = where.sort(1)
+    best, order = best.gather(1, order).sort(dim=1, descending=True, stable=True)
+    where = where.gather(1, order)
+    together = torch.stack((best, (where // vocabulary).to(best.dtype), (where % vocabulary).to(best.dtype)))
+    totals, numbers, tokens = together.cpu().numpy()  # one copy from the device
+    return totals.tolist(), numbers.astype(int).tolist(), tokens.astype(int).tolist()
 
 
 @lru_cache(8)

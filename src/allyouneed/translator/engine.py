@@ -58,20 +58,18 @@ class Engine(Protocol):
         ...
 
 
-def make_engine(
-    models: Sequence[Bundle | Transformer], precision: str = "auto", *, cuda_graphs: bool = False
-) -> Engine:
+def make_engine(models: Sequence[Bundle | Transformer], precision: str = "auto") -> Engine:
     """Prepare a model, or several as an ensemble, for translating.
 
-    On a CPU the engine in C translates, on a GPU `nn/` does. `precision` is the type of the weights; "auto" is int8 for
-    a large vocabulary on a CPU, bfloat16 on a GPU that computes with it, else float32. If the engine differs from
-    `nn/`, because somebody has edited `nn/`, then `nn/` itself translates, and a warning says so. With `cuda_graphs` a
-    CUDA GPU replays each step of `nn/` as a graph; this has never run on a GPU.
+    On a CPU the engine in C translates, on a GPU `nn/` does, and a CUDA GPU replays its steps as graphs. `precision`
+    is the type of the weights; "auto" is int8 for a large vocabulary on a CPU, bfloat16 on a GPU that computes with it,
+    else float32. If an engine differs from `nn/`, because somebody has edited `nn/`, then `nn/` itself translates, and
+    a warning says so.
     """
     if precision not in ("auto", *get_args(Precision)):
         known = ", ".join(f'"{name}"' for name in ("auto", *get_args(Precision)))
         raise ConfigError(f"precision must be one of {known}; got {precision!r}")
-    engines = [_make_one(model, precision, cuda_graphs) for model in models]
+    engines = [_make_one(model, precision) for model in models]
     if len(engines) == 1:
         return engines[0]
     from .ensemble import EnsembleEngine
@@ -92,13 +90,13 @@ def pick_precision(config: ModelConfig) -> Literal["float32", "int8"]:
     return "int8" if is_large and fits_int8(config) else "float32"
 
 
-def _make_one(model: Bundle | Transformer, precision: str, cuda_graphs: bool) -> Engine:
+def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
     from ..bundle import Bundle
     from .unread_bundle import UnreadBundle
 
     on_cpu = isinstance(model, UnreadBundle) or _is_on_cpu(model)
     is_own = isinstance(model, Bundle) and bool(model.builder)  # a function of the user's made it, not in C
-    if on_cpu and precision != "bfloat16" and not is_own and not cuda_graphs and load_library() is not None:
+    if on_cpu and precision != "bfloat16" and not is_own and load_library() is not None:
         chosen = pick_precision(model.config) if precision == "auto" else cast(NativePrecision, precision)
         if isinstance(model, UnreadBundle) and is_as_compared():
             return NativeEngine(model.config, model.weights(), chosen)
@@ -111,14 +109,15 @@ def _make_one(model: Bundle | Transformer, precision: str, cuda_graphs: bool) ->
         missing = "a model of your own has no engine in C" if is_own else missing
         warnings.warn(f"{missing}; nn/ translates in float32, more slowly", SlowerEngineWarning, stacklevel=3)
     definition = model.model if isinstance(model, Bundle) else model
-    return _definition_engine(definition, "float32" if precision == "int8" else precision, cuda_graphs)
+    return _definition_engine(definition, "float32" if precision == "int8" else precision)
 
 
-def _definition_engine(model: Transformer, precision: str, cuda_graphs: bool) -> Engine:
-    """Return `nn/` as an engine, with graphs if they compute the same."""
+def _definition_engine(model: Transformer, precision: str) -> Engine:
+    """Return `nn/` as an engine; on a CUDA GPU with graphs, if they compute the same."""
+    from ..machine.device import runs_ahead
     from .definition import DefinitionEngine
 
-    if cuda_graphs:
+    if runs_ahead(next(model.parameters()).device):
         from ..fast.comparison import describe_change
         from .static_step import StaticEngine, find_difference
 

@@ -1,4 +1,4 @@
-"""`nn/` as an engine whose steps a CUDA GPU replays as a graph; it has never run on a GPU, so it is off by default.
+"""`nn/` as an engine whose steps a CUDA GPU replays as a graph.
 
 A step is about a hundred kernels, which Python launches more slowly than a GPU computes them; a graph is one launch.
 It needs a step that always has the same shapes and the same memory. So the KV caches are as long as they may become,
@@ -17,9 +17,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..errors import AllYouNeedError, ConfigError
+from ..errors import AllYouNeedError
 from ..fast.comparison import varied_ids
 from ..fast.packed import embed_tokens
+from ..machine.device import runs_ahead
 from ..nn import DecoderCache, KVCache, Memory, Transformer
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.position import refuse_long
@@ -27,6 +28,7 @@ from .definition import DefinitionEngine, DefinitionStep
 
 LEAST_PLACES = 16  # of a cache
 MOST_KEPT = 8  # decoders that no search uses
+_CAPTURE_LOCK = Lock()  # PyTorch records all graphs on one stream
 TOLERANCES = {"float32": 1e-3, "bfloat16": 0.05}  # root mean square, of the deviation of log-probabilities
 
 
@@ -149,12 +151,9 @@ def _places(cache: KVCache, rows: int, length: int) -> tuple[Tensor, Tensor]:
 class StaticEngine(DefinitionEngine):
     """A `DefinitionEngine` with `StaticDecoder`s, which it keeps for the next searches of their shapes."""
 
-    def __init__(self, model: Transformer, precision: str = "auto", *, captures: bool = True) -> None:
-        """Prepare the model; `captures` makes graphs, which needs a CUDA GPU."""
+    def __init__(self, model: Transformer, precision: str = "auto") -> None:
         super().__init__(model, precision)
-        if captures and self.device.type != "cuda":
-            raise ConfigError(f"CUDA graphs need a CUDA GPU; the model is on {self.device}")
-        self._captures = captures
+        self._captures = runs_ahead(self.device)  # elsewhere the same steps are computed without graphs
         self._lock = Lock()
         self._free: list[StaticDecoder] = []
 
@@ -173,7 +172,8 @@ class StaticEngine(DefinitionEngine):
                 return decoder
         decoder = StaticDecoder(self.model, like, shape)
         if self._captures:
-            decoder.capture()
+            with _CAPTURE_LOCK:
+                decoder.capture()
         return decoder
 
     def give_back(self, decoder: StaticDecoder) -> None:

@@ -58,11 +58,9 @@ class Translator:
         *others: Bundle,
         decode: DecodeConfig | None = None,
         precision: str = "auto",
-        cuda_graphs: bool = False,
     ) -> None:
         """Prepare the engine. `precision` of the weights: "float32", "int8", "bfloat16", or "auto" (see `make_engine`).
 
-        `cuda_graphs` lets a CUDA GPU launch each step of a search at once; it has never been tried on a GPU.
         Refuses `others` with another vocabulary or other languages.
         """
         self.bundle = bundle
@@ -77,7 +75,7 @@ class Translator:
         self.target_tokenizer = bundle.target_tokenizer
         self.decode = decode or bundle.decode
         warn_of_another_definition(self.bundles)
-        self.engine: Engine = make_engine(self.bundles, precision, cuda_graphs=cuda_graphs)
+        self.engine: Engine = make_engine(self.bundles, precision)
         # An unread bundle has no model that could be trained on.
         read = [one for one in self.bundles if not isinstance(one, UnreadBundle)]
         self._weight_versions = [WeightVersions(one.model) for one in read]
@@ -133,7 +131,6 @@ class Translator:
         *others: str | Path,
         device: str = "auto",
         precision: str = "auto",
-        cuda_graphs: bool = False,
         glossary: Terms | None = None,
         build_model: ModelBuilder | None = None,
         **decode: SearchSetting,
@@ -150,7 +147,7 @@ class Translator:
             where = pick_device(device)
             bundles = [Bundle.load(Path(one), device=where, build_model=build_model) for one in folders]
         require_one_vocabulary(bundles, [str(one) for one in folders])
-        return cls(*bundles, precision=precision, cuda_graphs=cuda_graphs).using(glossary=glossary, **decode)
+        return cls(*bundles, precision=precision).using(glossary=glossary, **decode)
 
     def using(self, *, glossary: Terms | None = None, **decode: SearchSetting) -> Self:
         """Return the same model with other settings of the search: `translator.using(beam=8, nbest=3)`.

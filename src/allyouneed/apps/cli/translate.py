@@ -64,10 +64,6 @@ class TranslateOptions:
     stream: Annotated[bool, typer.Option("--stream", help="Show each word as it is written.")] = False
     device: DeviceOption = "auto"
     precision: PrecisionOption = "auto"
-    # Hidden until a GPU has shown that it pays (docs/measured/gpu.md).
-    cuda_graphs: Annotated[
-        bool, typer.Option("--cuda-graphs", help="Launch each step on a CUDA GPU at once.", hidden=True)
-    ] = False
     ray: Annotated[str, typer.Option(metavar="ADDRESS", help="Use this Ray cluster; local: start one here.")] = ""
     glossary: GlossaryOption = None
     prefix: Annotated[str, typer.Option(help="The beginning of every translation.", rich_help_panel="Search")] = ""
@@ -202,7 +198,6 @@ def _make_loader(
         *(folder.resolve() for folder in folders),
         device=options.device,
         precision=options.precision,
-        cuda_graphs=options.cuda_graphs,
         glossary=terms,
         **decode,
     )
