@@ -308,7 +308,7 @@ def draw_second_layer() -> Drawing:
     """Draw how often the vector of a character tells the month, before and after each block of the encoder."""
     known = json.loads(SECOND_LAYER.read_text(encoding="utf-8"))
     picture = Drawing(WIDTH, 190, "How many months, in %, the vectors of four characters tell, after each block")
-    picture.text(4, 14, "of 100 months, are told by the vector of the", anchor="start", style="small")
+    picture.text(4, 14, "months that the vector of each tells, in %", anchor="start", style="small")
     for column, character in enumerate(("dash", "0", "1", "dash")):
         picture.text(206 + 54 * column, 42, character, style="code")
     for index, (name, shares) in enumerate(known.items()):
