@@ -166,14 +166,14 @@ def test_the_tag_of_a_language_reaches_every_sentence_through_every_door(tmp_pat
     train_spm([" ".join(TEXTS)], tmp_path / "a.spm", 60)
     pieces = SentencePieceModel.load(tmp_path / "a.spm")
     symbols = ["<eos>", "<unk>", ">>ita<<", *(piece for piece, _ in pieces.pieces[3:]), "<pad>"]
-    tokenizers = [make_tokenizer(pieces, symbols, start=start) for start in (None, "<pad>")]
+    source, target = (make_tokenizer(pieces, symbols, start=start) for start in (None, "<pad>"))
     torch.manual_seed(1)
     sizes = ModelConfig(
         vocab_size=len(symbols), target_vocab_size=len(symbols), pad_id=len(symbols) - 1, d_model=16, d_ff=16, heads=2,
         encoder_layers=1, decoder_layers=1, max_length=200, dropout=0.0,
     )  # fmt: skip
     bundle = Bundle(
-        Transformer(sizes).eval(), *tokenizers, DecodeConfig(beam=1, extra_length=4), languages=("en", "it")
+        Transformer(sizes).eval(), source, target, DecodeConfig(beam=1, extra_length=4), languages=("en", "it")
     )
     bundle.save(tmp_path / "en-it")
     translator = Translator(bundle)
