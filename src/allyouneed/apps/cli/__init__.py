@@ -24,7 +24,8 @@ from .standard import drop_output, open_closed_streams, set_encodings
 COMMANDS = {
     "demo": ("demo", "demo"), "train": ("train", "train"), "prepare": ("prepare", "prepare_command"),
     "adapt": ("adapt", "adapt"), "translate": ("translate", "translate"), "serve": ("serve", "serve"),
-    "evaluate": ("evaluate", "evaluate_command"), "score": ("score", "score"), "info": ("info", "info"),
+    "curve": ("curve", "curve"), "evaluate": ("evaluate", "evaluate_command"), "score": ("score", "score"),
+    "info": ("info", "info"),
     "explain": ("explain", "explain_command"), "check": ("check", "check"), "config": ("config", "config"),
     "paper": ("paper", "paper"), "export": ("export", "export"), "import": ("export", "import_command"),
     "average": ("export", "average"), "report": ("report", "report"), "try": ("demo", "try_command"),
