@@ -109,9 +109,8 @@ def test_a_learned_query_by_hand_looks_for_the_dash() -> None:
     assert weights[2].tolist() == pytest.approx([math.exp(s) / sum(map(math.exp, scores)) for s in scores], abs=1e-5)
     text = (DOCS / "walk/3-attention.md").read_text(encoding="utf-8")
     assert f"(0, {second:.2f}, 0, 0)" in text
-    assert f"the dash gets {100 * weights[2, 1]:.0f} % of the weight" in text
-    halves = f"{scores[0]:.2f}, {scores[1]:.2f} and {scores[2]:.2f}".replace("-", "−")
-    assert f"half of them {halves}" in text
+    assert f" {100 * weights[2, 1]:.0f} % of the weight" in text
+    assert f"{scores[0]:.2f}, {scores[1]:.2f} and {scores[2]:.2f}".replace("-", "−") in text
 
 
 def test_the_heads_by_hand_find_the_dash_and_the_month() -> None:
@@ -128,10 +127,10 @@ def test_the_heads_by_hand_find_the_dash_and_the_month() -> None:
     weights = by_hand.two_heads()["weights"][:, 2]
     assert weights[0].tolist() == pytest.approx(shares, abs=1e-5)
     text = (DOCS / "walk/4-heads.md").read_text(encoding="utf-8")
-    assert f"(weight {weights[0, 1]:.2f}) and the month in head 2 ({weights[1, 0]:.2f})" in text
+    assert f"({weights[0, 1]:.2f}) and the month in head 2 ({weights[1, 0]:.2f})" in text
     assert f"({query[0]:.2f}, {query[1]:.2f})" in text
-    assert f"= {scores[1] * math.sqrt(2):.2f}, divided by √2" in text
-    assert f"{scores[1]:.2f}. The `1` has {scores[0]:.2f} and the `5` −{-scores[2]:.2f}; softmax" in text
+    assert f" = {scores[1] * math.sqrt(2):.2f}" in text
+    assert all(number in text for number in (f"{scores[1]:.2f}", f"{scores[0]:.2f}", f"−{-scores[2]:.2f}"))
 
 
 def test_the_second_block_knows_what_its_page_says() -> None:
@@ -142,8 +141,8 @@ def test_the_second_block_knows_what_its_page_says() -> None:
     for name, shares in measured.items():
         assert shares == pytest.approx(recorded[name], abs=2)  # processors round differently
     text = (DOCS / "walk/8-encoder-and-decoder.md").read_text(encoding="utf-8")
-    dash = [f"{recorded[name][0]:.0f} %" for name in ("after block 1", "after block 2")]
-    assert f"its vector tells {dash[0]} of the months, after two {dash[1]}" in text
+    dash = [f" {recorded[name][0]:.0f} %" for name in ("after block 1", "after block 2")]
+    assert all(share in text for share in dash)
 
 
 def test_each_join_of_byte_pairs_is_of_the_most_frequent_neighbours() -> None:
