@@ -123,9 +123,17 @@ def test_the_reference_has_every_public_name() -> None:
     assert set(allyouneed.__all__) <= listed.union(*(dir(import_module(module)) for module in modules))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/house.md"])
-def test_the_map_names_every_room_once(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8").partition("rooms of the")[2]
+def test_the_readme_counts_the_lines_that_matter() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    counted = re.search(r"is (\d+) lines of Python.* training is (\d+), and searching (\d+)", text)
+    assert counted
+    for room, lines in zip(("nn", "train", "decode"), map(int, counted.groups()), strict=True):
+        exact = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (HOUSE / room).glob("*.py"))
+        assert lines == pytest.approx(exact, rel=0.05), (room, exact)
+
+
+def test_the_map_names_every_room_once() -> None:
+    text = (ROOT / "docs/house.md").read_text(encoding="utf-8").partition("rooms of the")[2]
     named = [
         room for line in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for room in re.findall(r"`([a-z]+)/?`", line)
     ]

@@ -1,7 +1,9 @@
-"""The pictures of docs/serving.md: python docs/make/screenshots.py URL TEXT
+"""Take the pictures of the server's page: python docs/make/screenshots.py URL TEXT [NAME]
 
-`URL` is that of a running server (`allyouneed serve`), `TEXT` what is typed into its page. Writes
-docs/pictures/web-page-*.png: the page 1280 pixels wide and light, with other words for one, and 390 wide and dark.
+`URL` is a running server's, `TEXT` what is typed into its page. Writes docs/pictures/web-page-*.png of docs/serving.md:
+the page 1280 pixels wide and light, with other words for one, and 390 wide and dark. With `NAME`, writes NAME.png, the
+page with the run below the text: train-page.png of README.md is `allyouneed train parts.csv --minutes 2 --serve` with
+1,000 pairs of `parts` in benchmarks/auto_tasks.py.
 """
 
 import shutil
@@ -27,7 +29,9 @@ def picture(browser: Browser, url: str, text: str, *, width: int, height: int, d
     page.fill("#source", text)
     page.wait_for_selector("#output .word")
     page.wait_for_selector('#target[aria-busy="false"]')
-    if not dark:
+    if height > 900:
+        page.wait_for_selector("#training-curves svg")
+    elif not dark:
         page.locator("#output .word").nth(WORD).click()
         page.wait_for_selector("#choices button")
     image = Image.open(BytesIO(page.screenshot())).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
@@ -39,13 +43,14 @@ def picture(browser: Browser, url: str, text: str, *, width: int, height: int, d
 
 def main(arguments: list[str]) -> None:
     """Write both pictures."""
-    url, text = arguments
+    url, text, *names = arguments
+    kinds = [("web-page-light", 1280, 560, False), ("web-page-dark", 390, 700, True)]
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        for name, width, height, dark in (("light", 1280, 560, False), ("dark", 390, 700, True)):
+        for name, width, height, dark in [(name, 1000, 1010, False) for name in names] or kinds:
             content = picture(browser, url, text, width=width, height=height, dark=dark)
-            (PICTURES / f"web-page-{name}.png").write_bytes(content)
+            (PICTURES / f"{name}.png").write_bytes(content)
         browser.close()
 
 

@@ -157,3 +157,11 @@ def test_a_row_that_is_written_unlike_all_below_is_a_heading(columns: tuple[str,
     assert find_columns(heading, columns, Path("a.csv"), *rows).heading == tuple(heading)
     for first in (rows[0], ["Is it?", "È qui?"], ["Term A", "è qui."]):
         assert not find_columns(first, columns, Path("a.csv"), *rows).heading
+
+
+@pytest.mark.parametrize("columns", [(), ("A", "B")])
+@pytest.mark.parametrize(("first", "is_heading"), [("order", True), ("M2 nut", False)])
+def test_a_row_without_digits_above_codes_is_a_heading(columns: tuple[str, ...], first: str, is_heading: bool) -> None:
+    rows = [[f"M{n} black bolt {n}", f"BLT-{n:03}"] for n in range(3, 9)]
+    found = find_columns([first, "part number"], columns, Path("a.csv"), *rows)
+    assert bool(found.heading) == is_heading

@@ -7,7 +7,7 @@ import pytest
 
 from allyouneed.data.tasks import date_pairs
 from allyouneed.text import spans
-from allyouneed.text.spans import CopyStatistics, find_spans, foreign_runs, untranslatable
+from allyouneed.text.spans import VALUES, CopyStatistics, find_spans, foreign_runs, untranslatable
 
 
 def test_spans_of_every_kind_are_found_in_their_order() -> None:
@@ -223,3 +223,10 @@ def test_a_sign_in_fewer_than_one_of_a_thousand_sources_is_foreign() -> None:
 )
 def test_signs_that_nobody_counted_are_those_of_the_language(language: str, text: str, runs: list[str]) -> None:
     assert foreign_runs(text, CopyStatistics().known_signs(language)) == runs
+
+
+def test_pairs_that_write_numbers_otherwise_speak_against_checking_them() -> None:
+    kept = [(f"It costs {n},50 euros.", f"Costa {n}.50 euro.") for n in range(20)]
+    rewritten = [(f"M{n}x1,25 bolt", f"BLT-M{n:03}-125") for n in range(20)]
+    assert CopyStatistics.from_pairs(kept).is_copied_inside(VALUES)
+    assert not CopyStatistics.from_pairs(rewritten).is_copied_inside(VALUES)

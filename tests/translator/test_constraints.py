@@ -14,7 +14,7 @@ from allyouneed.errors import InputError
 from allyouneed.nn import Transformer
 from allyouneed.text.backends import bpe_backend, codes_backend, word_backend
 from allyouneed.text.glossary import Glossary
-from allyouneed.text.spans import CopyCount, CopyStatistics
+from allyouneed.text.spans import CopyCount, CopyStatistics, numbers_are_lost
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from allyouneed.translator.constraints import (
@@ -22,7 +22,6 @@ from allyouneed.translator.constraints import (
     codes_differ,
     copied_kinds,
     extra_spans,
-    numbers_are_lost,
     spans_differ,
 )
 from untrained import loud, without_copies

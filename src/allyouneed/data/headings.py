@@ -155,8 +155,8 @@ class _Head:
         return False
 
     def stands_apart(self, row: int, places: Sequence[int]) -> bool:
-        """Return True if two cells of a row are written like names, unlike all below: these are in small letters, or
-        sentences.
+        """Return True if two cells of a row are written like names, unlike all below: these are in small letters, have
+        digits, or are sentences.
         """
         below = [self.cells(other) for other in range(row + 1, len(self.rows))]
         columns = [[cells[place] for cells in below if cells[place : place + 1] not in ((), ("",))] for place in places]
@@ -277,11 +277,16 @@ def _has_letter(text: str) -> bool:
     return any(map(str.isalpha, text))
 
 
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
+
+
 def _stands_apart(name: str, values: Iterable[str]) -> bool:
     if not name or _NO_NAME.search(name) or _SENTENCE.search(name):
         return False
     are_small = all(value[0].islower() for value in values)
-    return all(map(_SENTENCE.search, values)) or (name[0].isupper() and are_small)
+    are_numbered = all(map(_has_digit, values)) and not _has_digit(name)
+    return all(map(_SENTENCE.search, values)) or (name[0].isupper() and are_small) or are_numbered
 
 
 def _text_length(cells: Iterable[str]) -> int:

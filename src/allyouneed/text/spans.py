@@ -144,6 +144,23 @@ def _reader(kinds: frozenset[str]) -> tuple[re.Pattern[str], list[tuple[str, re.
     return anywhere, [(kind, re.compile(pattern)) for kind, pattern in patterns]
 
 
+def numbers_are_lost(source: str, target: str) -> bool:
+    """Return True if `target` lacks a number of `source`, however it may be written: 1,234.5, 1.234,5 or 1 234,5."""
+    if not any(map(str.isdigit, source)):
+        return False
+    numbers = _numbers(source)
+    target_numbers = _numbers(target)
+    joined, target_joined = (Counter("".join(number) for number in some) for some in (numbers, target_numbers))
+    parts, target_parts = (Counter(part for number in some for part in number) for some in (numbers, target_numbers))
+    return bool(joined - target_joined) and bool(parts - target_parts)
+
+
+def _numbers(text: str) -> list[list[str]]:
+    """Find the numbers outside other spans, as ASCII digits, each in the parts between its signs."""
+    numbers = [span for kind, span in find_spans(text) if kind == "numbers"]
+    return [["".join(str(int(figure)) for figure in part) for part in re.findall(r"\d+", one)] for one in numbers]
+
+
 Untranslatable = Literal["urls", "emails", "numbers", "signs"]
 
 
@@ -205,13 +222,15 @@ NEARLY_ALWAYS = 0.9  # share of whole sources from which on a kind is copied
 OFTEN = 1 / 3  # the same of words inside sources; "2 dogs" is often "zwei Hunde"
 AROUND = ".,;:!?()\"'"  # punctuation around a word
 _MARKED_KINDS = ("tags", "placeholders", "emoji")
+VALUES = "values"  # the numbers of a source, however a target writes them
 
 
 @dataclass(frozen=True, slots=True)
 class CopyStatistics:
     """How often training pairs copy text that needs no translation, by kind: as a whole source, or as a word in it.
 
-    `inside` also has the placeholders, tags and emoji in a source. `signs` are the signs in at least one of 1,000
+    `inside` also has the placeholders, tags and emoji in a source, and as `VALUES` the sources of whose numbers none is
+    lost. `signs` are the signs in at least one of 1,000
     sources, in their order; empty if they were not counted.
     """
 
@@ -237,6 +256,8 @@ class CopyStatistics:
                         statistics.inside.setdefault(kind, CopyCount()).note(bare in target)
                 for name, span in find_spans(source, _MARKED_KINDS):
                     statistics.inside.setdefault(name, CopyCount()).note(span in target)
+                if any(map(str.isdigit, source)):
+                    statistics.inside.setdefault(VALUES, CopyCount()).note(not numbers_are_lost(source, target))
         known = (one for one, count in characters.items() if is_sign(one) and 1000 * count >= sources)
         return replace(statistics, signs="".join(sorted(known)))
 
@@ -260,7 +281,7 @@ class CopyStatistics:
         kind = untranslatable(text)
         if kind is None:
             return False
-        everything = [*self.alone.values(), *self.inside.values()]
+        everything = [*self.alone.values(), *(part for name, part in self.inside.items() if name != VALUES)]
         together = CopyCount(sum(part.seen for part in everything), sum(part.same for part in everything))
         for part, share in ((self.alone.get(kind), NEARLY_ALWAYS), (self.inside.get(kind), OFTEN), (together, OFTEN)):
             if part and part.seen >= ENOUGH:

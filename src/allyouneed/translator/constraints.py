@@ -10,7 +10,7 @@ from functools import cached_property
 from ..decode import Limit, Order
 from ..errors import InputError
 from ..text.glossary import Glossary
-from ..text.spans import AROUND, CopyStatistics, SpanMatch, blanked, find_spans, iter_spans
+from ..text.spans import AROUND, CopyStatistics, SpanMatch, blanked, find_spans, iter_spans, numbers_are_lost
 from ..text.tokenizer import Tokenizer
 from .constraint_state import PhraseConstraint
 from .placeholders import signed_runs
@@ -48,23 +48,6 @@ def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterab
     (arguments, tags), (arguments_here, tags_here) = ordered_spans(source, kinds), ordered_spans(target, kinds)
     wrong_tags = not _is_nested(tags_here) if _is_nested(tags) else tags != tags_here
     return arguments != arguments_here or wrong_tags
-
-
-def numbers_are_lost(source: str, target: str) -> bool:
-    """Return True if `target` lacks a number of `source`, however it may be written: 1,234.5, 1.234,5 or 1 234,5."""
-    if not any(map(str.isdigit, source)):
-        return False
-    numbers = _numbers(source)
-    target_numbers = _numbers(target)
-    joined, target_joined = (Counter("".join(number) for number in some) for some in (numbers, target_numbers))
-    parts, target_parts = (Counter(part for number in some for part in number) for some in (numbers, target_numbers))
-    return bool(joined - target_joined) and bool(parts - target_parts)
-
-
-def _numbers(text: str) -> list[list[str]]:
-    """Find the numbers outside other spans, as ASCII digits, each in the parts between its signs."""
-    numbers = [span for kind, span in find_spans(text) if kind == "numbers"]
-    return [["".join(str(int(figure)) for figure in part) for part in re.findall(r"\d+", one)] for one in numbers]
 
 
 def codes_differ(source: str, target: str) -> bool:

@@ -17,7 +17,7 @@ from ..errors import ConfigError, InputError
 from ..machine.device import may_have_gpu, pick_device
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
-from ..text.spans import find_spans
+from ..text.spans import VALUES, find_spans
 from .alignment import Aligner, Unit
 from .engine import Engine, Precision, make_engine
 from .generation import TranslationGenerator
@@ -110,6 +110,14 @@ class Translator:
         language = bundle.languages[0] if cls.splits_sentences_of(bundle) else None
         return bundle.copy_statistics.known_signs(language)
 
+    @classmethod
+    def checks_codes_of(cls, bundle: Bundle) -> bool:
+        """Return True if translations are flagged that lack a code or a number.
+
+        A model of strings may write them otherwise, and so does one whose training pairs do (1,25 becomes 125-ZN).
+        """
+        return cls.splits_sentences_of(bundle) and bundle.copy_statistics.is_copied_inside(VALUES)
+
     def language_tag(self, text: str) -> str:
         """Return the tag of the target language that a text begins with, such as `>>ita<<`; "" if there is none."""
         return self.source_tokenizer.language_tag(text)
@@ -189,7 +197,7 @@ class Translator:
             longest_source=self._splitter.longest_source,
             unknown=self.source_tokenizer.unk_id,
             known_signs=self.known_signs_of(self.bundle),
-            checks_codes=self.splits_sentences,  # a model of strings may write them otherwise
+            checks_codes=self.checks_codes_of(self.bundle),
         )
 
     def _refuse_changed_weights(self) -> None:

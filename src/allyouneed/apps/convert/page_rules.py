@@ -98,7 +98,12 @@ def bundle_rules(bundle: Bundle) -> dict[str, Any]:
         "longestRepetition": bundle.longest_repetition,
         "copied": decode.copy_spans or constraints.copied_kinds(copies),
         "mustCopy": bool(decode.copy_spans),
-        "copies": asdict(copies) | {"signs": Translator.known_signs_of(bundle)},
+        "checksCodes": Translator.checks_codes_of(bundle),
+        "copies": {
+            "alone": {kind: asdict(count) for kind, count in copies.alone.items()},
+            "inside": {kind: asdict(count) for kind, count in copies.inside.items() if kind != spans.VALUES},
+            "signs": Translator.known_signs_of(bundle),
+        },
         "capitals": asdict(bundle.case_statistics),
         "copyUntranslatable": decode.copy_untranslatable,
         "recase": decode.recase,

@@ -55,7 +55,7 @@ def draw_curves(title: str, curves: Sequence[Curve], *, y_title: str, log: bool 
         return ""
     legend = "".join(
         f'<span class="c{curve.number}{" dashed" * curve.dashed}">{escape(curve.name)} '
-        f"<b>{curve.points[-1][1]:.4g}</b></span>"
+        f"<b>{round(curve.points[-1][1], 4):.4g}</b></span>"
         for curve in curves
     )
     drawings = [

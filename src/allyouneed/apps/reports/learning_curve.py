@@ -102,7 +102,7 @@ def describe_curve(points: Sequence[CurvePoint]) -> str:
     metric = points[-1].metric
     scores = [point.scores[metric] for point in points]
     if expect_of_twice(scores) <= scores[-1] < 100:
-        return "the score does not rise with the pairs: in so little time they are not learned; give more --minutes"
+        return "the score does not rise with the pairs: they are enough, or too many for so few --minutes"
     text = f"twice the pairs: about {expect_of_twice(scores):.0f} % {TITLES[metric]} instead of {scores[-1]:.0f}"
     return f"{text} (so foretold from half of them, all would have {expect_of_twice(scores[:-1]):.0f})"
 

@@ -125,7 +125,7 @@ class Translator {
     const isLost = runsAreLost(this.copies.foreignRuns(untagged), untagged, translation);
     const flags = {
       repeats,
-      wrong_spans: isLost || this.constraints.differ(text, translation) || (this.rules.splitting.split && codesDiffer(untagged, translation)),
+      wrong_spans: isLost || this.constraints.differ(text, translation) || (this.rules.checksCodes && codesDiffer(untagged, translation)),
       unfinished: !best.finished,
       long: source.length > this.rules.longestSource,
       unknown: this.source.unk !== undefined && source.includes(this.source.unk),

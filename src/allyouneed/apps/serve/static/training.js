@@ -19,7 +19,7 @@ function showState(run) {
     training: [`${count(run.step)} of ${count(run.steps)} updates`, run.seconds_left == null ? "" : `${minutes(run.seconds_left)} left`],
     finished: [`The training has ended after ${count(run.step || run.steps)} updates.`, "The model stays here until the program ends."],
   }[run.state] ?? [];
-  if (run.valid_loss != null) lines.push(`It chooses among ${Math.exp(run.valid_loss).toLocaleString(undefined, { maximumFractionDigits: 1 })} tokens (e^loss).`);
+  if (run.valid_loss != null) lines.push(`It chooses among ${Math.exp(run.valid_loss).toLocaleString(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 })} tokens (e^loss).`);
   $("training-title").firstChild.data = `${run.name ?? "The run"} `;
   $("training-state").textContent = run.state === "finished" ? "trained" : "learns";
   $("training-lines").replaceChildren(...[...lines, ...run.warnings ?? []].filter(Boolean).map((line) => make("span", {}, line)));
