@@ -181,7 +181,7 @@ def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str
 
 
 def choose_metric(corpus: Corpus, d_model: int) -> tuple[str, str]:
-    """Choose the metric by which the best model of text is kept, and say why."""
+    """Choose the metric that selects the best model of text, and say why."""
     epochs = expected_epochs(corpus, d_model)
     if epochs < SOME_EPOCHS:
         return (

@@ -71,7 +71,7 @@ def _plain(name: str) -> str:
 
 
 def find_language(text: str) -> str:
-    """Find a common language by its tag, its English name or its own name, in any capitals; return its tag, or ""."""
+    """Find a common language by its tag, its English name or its own name, ignoring case; return its tag, or ""."""
     text = text.strip()
     code, mark, region = text.replace("_", "-").partition("-")
     if code.lower() in LANGUAGE_NAMES and (not mark or re.fullmatch(r"[A-Za-z]{4}|[A-Za-z]{2}|\d{3}", region)):

@@ -50,7 +50,7 @@ class SettingInfo(NamedTuple):
         return f"{self.section}.{self.key}"
 
     def describe(self) -> str:
-        """Write its meaning, allowed values and the paper's value as sentences."""
+        """Describe a setting: its meaning, its allowed values and the paper's value, as sentences."""
         paper = f" In the paper: {self.paper}." if self.paper else ""
         return f"{_sentence(self.meaning)} {_sentence(self.values)}{paper}"
 

@@ -90,7 +90,8 @@ def _hold_out(
 ) -> list[Mask]:
     """Choose the pairs to validate with and, if there are two `parts`, the pairs to test with.
 
-    They leave `keep`, and so do the others of their parts, which are `dropped`. Refuses parts that are too small.
+    The chosen pairs are removed from `keep`; the other pairs of these parts are removed too, and counted as `dropped`.
+    Refuses parts that are too small.
     """
     if train.ends and all(corpus.is_synthetic for corpus in train.ends):
         raise DataError(

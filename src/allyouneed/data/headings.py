@@ -105,10 +105,10 @@ class _Head:
         return [sum(map(bool, self.cells(row))) for row in range(len(self.rows))]
 
     def sides(self, row: int, places: Sequence[int] = ()) -> tuple[str, str] | None:
-        """Return the names of source and target in a row that could be a heading, or in two of its `places`.
+        """Return the names of source and target in a row that could be a heading, or at two `places` in it.
 
-        A heading has more text than each row above, which are then titles; or as much, if it is near the top and spells
-        the names out, which no pair does.
+        A heading has more filled cells than every row above it, which are then titles; or equally many, if it is near
+        the top and spells out the names, as no pair does.
         """
         filled = self.filled()
         cells = self.cells(row)

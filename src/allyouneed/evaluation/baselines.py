@@ -137,7 +137,7 @@ def _features(ids: Integers, sentences: Integers) -> tuple[Integers, Integers]:
 
 
 def _distinct(numbers: Integers) -> Integers:
-    """Return the different numbers in order; np.unique hashes, which is many times slower here."""
+    """Return the distinct numbers, sorted; np.unique hashes, which is many times slower here."""
     ordered = np.sort(numbers)
     different: Integers = ordered[np.append(np.full(min(1, len(ordered)), True), ordered[1:] != ordered[:-1])]
     return different

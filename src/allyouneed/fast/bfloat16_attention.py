@@ -167,7 +167,7 @@ def _rotate(x: Tensor, *, turn: float = 1.0) -> Tensor:
 
 @lru_cache(maxsize=16)
 def _partners(width: int) -> Tensor:
-    """Make the matrix with which a product takes each number of a vector to the place of its partner: (K, K)."""
+    """Build the permutation matrix (K, K) that swaps each number of a vector with its partner."""
     half = width // 2
     order = [*range(half, 2 * half), *range(half), *range(2 * half, width)]
     return torch.eye(width)[order].mT.contiguous()

@@ -71,7 +71,7 @@ def _embed(model: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, 
 
 
 def _as_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Flatten (B, L, D) to rows (R, D), in bfloat16 with zeros at the end."""
+    """Flatten (B, L, D) to rows (R, D), in bfloat16, padded with rows of zeros."""
     rows = x.flatten(0, 1)
     return F.pad(rows, (0, 0, 0, round_up(len(rows)) - len(rows))) if dtype == torch.bfloat16 else rows
 
@@ -118,7 +118,7 @@ def _feed_forward(part: FeedForward, weights: Weights, y: Tensor) -> Tensor:
 
 
 def _add_and_norm(part: Residual, x: Tensor, z: Tensor, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
-    """Compute Norm(x + Dropout(z)) in float32, and in the dtype of z for the products of the next sublayer."""
+    """Compute Norm(x + Dropout(z)) in float32, and return it in the dtype of z, too, for the next products."""
     norm = part.norm
     p = part.dropout.p if part.dropout.training else 0.0
     factors = None

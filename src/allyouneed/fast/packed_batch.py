@@ -79,7 +79,7 @@ class PackedBatch:
 
 
 class PackedAhead(Batch):
-    """A batch whose pairs are also there without padding, twice if `twice`."""
+    """A batch that also holds its pairs without padding, twice if `twice`."""
 
     def __init__(self, batch: Batch, packed: PackedBatch) -> None:
         super().__init__(batch.source, batch.target)

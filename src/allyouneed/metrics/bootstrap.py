@@ -82,7 +82,8 @@ def paired_bootstrap(
 def compare_counts(metric: Metric, first: SentenceCounts, second: SentenceCounts) -> PairedScore:
     """Compute the scores of two models and the p-value of their difference.
 
-    The p-value is the share of bootstrap samples in which the difference is as far from its mean over the samples.
+    The p-value is the share of bootstrap samples whose difference is at least as far from the mean of all samples
+    as the difference found is from 0.
     """
     difference = abs(second.score - first.score)
     differences = np.abs(resampled_scores(second) - resampled_scores(first))

@@ -189,7 +189,7 @@ def _count(make: Callable[[], Any], translations: Sequence[str], references: Seq
 def _count_errors(
     cut: Callable[[str], Sequence[str]], unit: str, translations: Sequence[str], references: Sequence[Sequence[str]]
 ) -> SentenceCounts:
-    """Count edits to the nearest reference and the references' mean length, as TER does, in units that `cut` makes."""
+    """Count the edits to the nearest reference and average the references' lengths, as TER does, in units of `cut`."""
     rows = []
     for output, some in zip(translations, references, strict=True):
         written, expected = cut(output), list(map(cut, some))

@@ -116,7 +116,7 @@ class MultiHeadAttention(Module):
         attn_mask: Tensor | None = None,
         cache: KVCache | None = None,
     ) -> Tensor:
-        """Attend in every head. `attn_mask` broadcasts to (B, H, T, S), True = may attend; `cache` comes first in S."""
+        """Attend in every head. `attn_mask` broadcasts to (B, H, T, S), True = may attend; S begins with `cache`."""
         queries, keys, values = self.project(query, key, value, cache)
         dropout = self.dropout if self.training else 0.0
         attended = self.attention(queries, keys, values, attn_mask, dropout=dropout)

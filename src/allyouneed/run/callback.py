@@ -100,7 +100,7 @@ class TrainingCallback(Protocol):
         """Report that training starts, or resumes after update `step`; its last update is number `steps`."""
 
     def on_update(self, update: Update, steps: int) -> None:
-        """Report that an update is done, of `steps` as planned now.
+        """Report that an update is done; `steps` is the total planned at present.
 
         `update.loss` is still on the device: `float(update.loss)` makes a GPU wait.
         """

@@ -59,11 +59,11 @@ def run_training(
 
     With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
     leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
-    other data, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
+    other data, and refuses a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
     `Interrupted`.
 
     With `train.minutes` the whole run ends within this time, measured by `stopwatch` (a new one, if None). A resumed
-    run has the rest of it.
+    run gets the time that is left.
 
     Under torchrun every process calls this; the first one directs the run, and the others return its bundle.
     """
@@ -214,7 +214,7 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
 
 
 def _first_state(setup: Setup, stage: Stage) -> TrainState:
-    """Return the state with which a run begins here; load the model and the optimizer from its checkpoint."""
+    """Return the state to start from; if there is a checkpoint, load the model and the optimizer from it."""
     if not stage.has_checkpoint:
         return TrainState(ema=copy_weights(setup.model) if setup.recipe.train.ema_decay else {})
     _refuse_another_builder(setup)

@@ -114,7 +114,7 @@ class RunPairs:
 def prepare_pairs(plan: Recipe, output: Path, *, stage: Stage, progress: ProgressCallback, ray: str = "") -> RunPairs:
     """Prepare the pairs of a run in `output`/data or `data.cache_dir`, or open them if they are there already.
 
-    `ray` is the address of a cluster whose processes help.
+    `ray` is the address of a Ray cluster that shares the work.
     """
     starts_from = plan.train.init_from if not stage.has_checkpoint else ""
     vocabulary, notes = _existing_vocabulary(plan, output, starts_from)

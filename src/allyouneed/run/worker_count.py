@@ -148,7 +148,7 @@ class CoreChoice:
         self._updates = self._updates + 1
 
     def choose(self, state: TrainState, updates_left: int) -> int:
-        """Choose the cores with which the run goes on after a window, and note them in `state`; 0: no change."""
+        """Choose how many cores the run uses after a window of measuring, and note it in `state`; 0: no change."""
         window = state.step // self._window
         speed = self._tokens / max(self._seconds, 1e-9)
         seconds_left = updates_left * self._seconds / max(1, self._updates)
@@ -240,7 +240,7 @@ class CoreChoice:
 
 
 def _later_trial(window: int) -> int:
-    """Return the window of a trial without a gain before it: the first after `window` of FIRST, FIRST · SPACING, …"""
+    """Return the next trial's window if none has gained yet: the first of FIRST, FIRST · SPACING, … after `window`."""
     later = FIRST
     while later <= window:
         later *= SPACING

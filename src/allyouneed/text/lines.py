@@ -104,7 +104,7 @@ def require_line_feeds(first: bytes, name: str | Path) -> None:
 def raw_lines(path: str | Path) -> Iterator[bytes]:
     """Yield the lines of a file without their ends and without a byte order mark; only a line feed ends a line.
 
-    Refuses, by its number, a line over `LONGEST_LINE`; and UTF-16, most of whose lines look like UTF-8.
+    Refuses a line over `LONGEST_LINE`, naming its number, and UTF-16, most of whose lines would pass as UTF-8.
     """
     with opened(path) as stream:
         for number, line in enumerate(bounded_lines(stream, path), start=1):
@@ -180,8 +180,8 @@ def _decoded(line: bytes, name: str, number: int) -> str:
 def is_windows_text(sample: bytes) -> bool:
     """Return True if the beginning of a file is in Windows-1252, as spreadsheets of Western Europe save text.
 
-    Then no line with characters beyond ASCII is UTF-8, and all of these are common in Western texts. Another code
-    page shows by characters that no word has, or by words without an ASCII letter.
+    That is so if no line with characters beyond ASCII is valid UTF-8, and all these characters are common in Western
+    texts. Another code page gives itself away by characters that no word has, or by words without an ASCII letter.
     """
     text = b"\n".join(lines_beyond_ascii(sample)).decode("cp1252", errors="replace")
     letters = [letter for letter in text if letter.isalpha()]

@@ -95,7 +95,7 @@ class SentencePieceModel:
         return cls(pieces, tuple(piece for piece, _, _ in stored), character_map, name, kind)
 
     def backend(self) -> Backend:
-        """Make the same model in the tokenizers library: its tokens are the pieces, and unknown text stays as it is."""
+        """Build the same model with the tokenizers library; unknown text stays as it is."""
         backend = Backend(self._bpe() if self.kind == BPE else self._unigram())
         blanks = [normalizers.Replace(Regex(EDGE_BLANKS), ""), normalizers.Replace(Regex(REPEATED_BLANKS), " ")]
         mapped = [normalizers.Precompiled(self.character_map)] if self.character_map else []

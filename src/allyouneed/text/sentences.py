@@ -80,7 +80,7 @@ def _votes_against(text: str, end: int) -> int:
 
 @lru_cache(maxsize=2**16)
 def _count_votes(word: str, following: str) -> int:
-    """Count the languages that see no end of a sentence between two words."""
+    """Count the languages whose rules find no sentence boundary between two words."""
     return sum(len(segment(voter, f"{word} {following}")) < 2 for voter in VOTERS)
 
 

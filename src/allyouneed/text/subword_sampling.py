@@ -81,7 +81,7 @@ def segment_unigram(
 
 
 class SubwordSampler:
-    """Segments texts at random into the subwords of a tokenizer: the object of the library, and the JSON it saves."""
+    """Segments texts at random into a tokenizer's subwords; holds the library's object and the JSON it is saved as."""
 
     def __init__(self, backend: Any, table: dict[str, Any], *, strength: float, seed: int) -> None:
         self._backend = backend

@@ -215,7 +215,7 @@ def _refuse_damaged_map(part: dict[str, Any]) -> None:
 
 
 def _flat(part: Any) -> Iterator[dict[str, Any]]:
-    """Yield a part, and the parts of a sequence."""
+    """Yield the component itself or, if it is a sequence, each of its components."""
     if part is None:
         return
     if not isinstance(part, dict):

@@ -74,7 +74,7 @@ class Vocabulary:
         return " + ".join(side.fingerprint() for side in dict.fromkeys((self.source, self.target)))
 
     def first_difference(self, other: Vocabulary) -> str:
-        """Return the first token, in the order of the ids, that differs in `other`; empty if all ids are the same."""
+        """Return the first token, by id, that differs from `other`; empty if all ids are the same."""
         for side in ("source", "target"):
             names = getattr(self, side).names()
             others = getattr(other, side).names()

@@ -157,7 +157,7 @@ def _rank_tokens(
 
 
 def _first_allowed(ranked: Sequence[Continuation], excluded: Sequence[Collection[int]]) -> list[Continuation]:
-    """Return the best continuation outside each set of tokens; fewer, if there is none."""
+    """Return for each set of tokens the best continuation outside it; a set without one is skipped."""
     firsts = (next((one for one in ranked if one.token not in tokens), None) for tokens in excluded)
     return [one for one in firsts if one]
 

@@ -39,7 +39,7 @@ from .scoring import score_targets
 
 
 def find_word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
-    """Find the word boundaries of a vocabulary: special tokens neither begin nor end in a word."""
+    """Find which tokens of a vocabulary begin or end a word; special tokens do neither."""
     special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.unk_id}
     pieces = enumerate(tokenizer.pieces(range(len(tokenizer))))
     words = [(i, piece) for i, piece in pieces if piece and i not in special]
@@ -88,7 +88,7 @@ class TranslationGenerator:
         source_specials: int,
         normal_repetition: int = 0,
     ) -> None:
-        """Keep the settings. `source_specials` is the number of special tokens around a source.
+        """Store the settings. `source_specials` is the number of special tokens around a source.
 
         `normal_repetition` is the length, in tokens, of the longest repetition in the training targets.
         """

@@ -33,7 +33,7 @@ def separate_placeholders(source: str, text: str) -> str:
 
 
 def touching(text: str) -> Counter[tuple[str, bool, bool]]:
-    """Count the placeholders with no blank next to them: each with the sides where that is so."""
+    """Count the placeholders that lack a blank beside them, by placeholder and side."""
     found = Counter[tuple[str, bool, bool]]()
     before = 0
     for span in iter_spans(text, KINDS):

@@ -101,7 +101,7 @@ class StaticDecoder:
                 places.zero_()[:, :, :length] = values
 
     def as_cache(self, past: int, source_length: int) -> DecoderCache:
-        """Return a cache of `nn/` with the same tokens, in the same memory."""
+        """Return the same tokens as a cache of the kind that `nn/` uses; they share memory."""
         cache = DecoderCache(len(self.cache.blocks))
         for block, other in zip(cache.blocks, self.cache.blocks, strict=True):
             keys, values = keys_and_values(other.tokens)

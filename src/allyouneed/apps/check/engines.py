@@ -28,7 +28,7 @@ MOST_ROWS = 256  # of attention weights, which are this number squared
 
 
 class ForkedSearch(NamedTuple):
-    """A search whose hypotheses fork at random: each of its T steps, and the right answer.
+    """A search with randomly forking hypotheses, recorded as its T steps and what is expected of each.
 
     `steps` are the arguments of `Step`; `expected` are the log-probabilities of `Transformer.forward`, (N, V) each.
     """

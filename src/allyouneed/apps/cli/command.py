@@ -19,9 +19,9 @@ from ...machine.interpreter import versions
 
 
 class PlainValues:
-    """Typer's conversion of the value of a parameter, left out for texts, paths and defaults.
+    """Typer's conversion of parameter values, skipped for texts, paths and defaults.
 
-    It imports Pydantic, which takes as long as half of a short translation.
+    The conversion imports Pydantic, which takes half as long as a short translation.
     """
 
     def __init__(self, make_conversion: Callable[[], Any]) -> None:

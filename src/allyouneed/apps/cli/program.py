@@ -28,7 +28,7 @@ def shell_command(*words: object) -> str:
 
 
 def command_with_extra(*words: object) -> str:
-    """Write the same, preceded by the command that installs the extra that it needs, if that is missing."""
+    """Write the command, preceded by the one that installs its extra if that is missing."""
     extra = words[words.index("--to") + 1] if "--to" in words else words[0]
     is_there = all(map(is_installed, LIBRARIES.get(str(extra), ())))
     return shell_command(*words) if is_there else f"{install_command(str(extra))} && {shell_command(*words)}"

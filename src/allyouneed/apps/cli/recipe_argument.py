@@ -106,7 +106,7 @@ def parse_columns(text: str | None) -> tuple[str, ...]:
 
 
 def default_output(what: str) -> Path:
-    """Choose the folder of a run by its argument: `runs/NAME`, with the name of a file or data set without endings."""
+    """Choose the folder of a run: `runs/NAME`, where NAME is that of the file or data set without its extensions."""
     from ...errors import ConfigError
 
     data_set = re.match(r"hf://datasets/[^/]+/([^/@]+)", what)

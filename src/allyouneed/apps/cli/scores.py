@@ -89,7 +89,7 @@ class Scoring:
     ] = None
 
     def check(self, *, others: Iterable[Path | None]) -> None:
-        """Refuse an unknown tokenizer, a `wrong` that is not a count, and a file that exists or is among `others`."""
+        """Refuse an unknown tokenizer, a `wrong` that is not a count, and an output that exists or is in `others`."""
         from ...errors import ConfigError
         from ...machine.files import check_output_file
         from ...metrics import refuse_unknown_tokenizer

@@ -107,7 +107,7 @@ class Proof:
 
     @property
     def passed(self) -> bool:
-        """True if all translations are equal except ties, and all log-probabilities within the tolerance."""
+        """True if all translations are equal except for ties, and all log-probabilities are within the tolerance."""
         return self.identical + self.ties == self.sentences and self.max_difference <= TOLERANCE
 
 

@@ -112,7 +112,7 @@ class HTMLFolder:
         return cast(str, self.evaluate(f"translator.translateText({json.dumps(source)}, {{ beam: {beam} }}).text"))
 
     def close(self) -> None:
-        """End V8."""
+        """Shut down the V8 engine."""
         self._engine.close()
 
     def evaluate(self, expression: str) -> Any:

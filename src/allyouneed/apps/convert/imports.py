@@ -94,7 +94,7 @@ def read_checkpoint(kind: str, folder: Path) -> Bundle:
 
 
 def imported_card(bundle: Bundle, folder: Path, *, program: str) -> str:
-    """Write the README.md of a bundle made of the checkpoint in `folder`, with the license and languages of its own."""
+    """Write a bundle's README.md with the license and languages of the imported checkpoint in `folder`."""
     try:
         head, _ = split_card(read_limited(folder / "README.md", LARGEST_CARD).decode(errors="replace"))
     except CheckpointError:

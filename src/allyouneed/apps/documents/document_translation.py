@@ -285,7 +285,7 @@ def unit_translation(
 
 
 def _marks_by_sentence(marks: Sequence[Mark], spans: Sequence[CharSpan]) -> list[tuple[list[Mark], list[Mark]]]:
-    """List for each sentence the marks before it and the marks in it; and at last, the marks after all of them.
+    """List for each sentence the marks before it and the marks in it; and finally the marks after the last sentence.
 
     A mark that closes at the end of a sentence belongs to it; a mark that opens there does not, nor does a break or a
     note behind it.

@@ -32,7 +32,7 @@ _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
 class RunFormat(NamedTuple):
-    """The properties of a run (`w:rPr`), and the same as a key to compare them by."""
+    """The properties of a run (`w:rPr`), and a key made of them for comparisons."""
 
     key: str
     element: Element | None

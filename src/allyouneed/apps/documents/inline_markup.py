@@ -64,7 +64,7 @@ class CharacterReferences:
 
     @property
     def signs(self) -> frozenset[str]:
-        """The characters that the string writes as references."""
+        """The characters that are written as character references in the string."""
         return frozenset(character for character, written in self._read if character != written)
 
     def writer(self) -> Callable[[str], str]:

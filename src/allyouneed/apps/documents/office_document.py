@@ -18,7 +18,7 @@ _COMPLEX = frozenset(["bn", "bo", "gu", "hi", "km", "kn", "lo", "ml", "mr", "my"
 class OfficeParagraph(NamedTuple):
     """A paragraph, its content as pieces, and anything else its format needs to write it.
 
-    `foreign` are its texts that stay because they are marked as another language, with that language.
+    `foreign` maps texts that stay because they are marked as another language to that language.
     """
 
     element: Element

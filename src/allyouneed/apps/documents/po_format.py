@@ -226,7 +226,7 @@ class MessageFormat(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """A translation of a message: its plural form, if it has several, its source, and the translation already there."""
+    """A translation of a message: its plural form (if there are several), its source, and its present translation."""
 
     number: int | None
     message: str

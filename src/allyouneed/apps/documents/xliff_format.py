@@ -68,9 +68,9 @@ def add_empty_copy(parent: Element, element: Element) -> Element:
 
 
 def read_inline(element: Element) -> MarkedText:
-    """Read the text of a `<source>` or `<target>`, without its inline elements and the tags that are written in it.
+    """Read the text of a `<source>` or `<target>`, leaving out inline elements and any tags written as text.
 
-    The written form of the end of an element around text is None.
+    The written form of an end tag is None for an element that encloses text.
     """
     references = CharacterReferences()
     return marked_text(_parts(element, references), references, lambda codes: dict(_pairs(codes)))

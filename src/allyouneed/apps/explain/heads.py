@@ -74,7 +74,7 @@ def describe_head(part: str, number: int, weights: Tensor, *, queries: Sequence[
 
 
 def visible_keys(part: str, rows: int, columns: int) -> Tensor:
-    """Return the keys that each query of an attention may attend to, (T, S) of 0 and 1."""
+    """Return which keys each query of an attention layer may attend to, as a (T, S) matrix of 0 and 1."""
     visible = torch.ones(rows, columns)
     return visible.tril() if part.endswith("self_attention") else visible
 

@@ -181,12 +181,12 @@ class Prospect(NamedTuple):
 
 
 def look_ahead(run: RunRecord) -> Prospect | None:
-    """Predict the score in TIMES the minutes; None if nothing is to be gained, or the run has no budget or no curve.
+    """Predict the score after `TIMES` times as many minutes; None if no gain is expected, or without budget or curve.
 
     A run that learns its pairs by heart gains nothing.
 
-    The error falls with a power of the time. It is 100 less the score by which the best model is kept; less exact match
-    if the accuracy of tokens decides, and less chrF if the loss does.
+    The error falls with a power of the time. It is 100 minus the score that selects the best model: exact
+    match if the accuracy of tokens selects it, and chrF if the loss does.
     """
     minutes, metric = run.setting("train", "minutes", 0.0), run.setting("train", "early_stopping_metric", "")
     metric = "exact" if metric == "accuracy" else metric if metric in SCORE_TITLES else "chrf"

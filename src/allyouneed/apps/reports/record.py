@@ -140,7 +140,7 @@ class RunRecord:
         )
 
     def checkpoints(self) -> Lines:
-        """Return the validations of checkpoints, without means of several."""
+        """Return the validations of single checkpoints, leaving out averages of several."""
         return [validation for validation in self.validations if validation["averaged"] == 1]
 
     def last_step(self) -> int:

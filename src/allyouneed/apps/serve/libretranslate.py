@@ -139,14 +139,14 @@ async def frontend_settings(server: Server) -> JSONResponse:
 
 
 async def read_libre(request: Request, server: ServerState, kind: type[AnyBody]) -> tuple[AnyBody, Client]:
-    """Read the body of a request and the client that may send it, by `api_key` or the Authorization header."""
+    """Read the body of a request, and identify its client by `api_key` or the Authorization header."""
     fields = await read_fields(request)
     client = server.access.identify(request, fields.text("api_key"))
     return kind.parse(fields), client
 
 
 def _describe(body: TranslateBody, answers: list[Answer], detected: list[Detection]) -> dict[str, Any]:
-    """Make the answer to /translate: lists for a batch, else single values; optional fields if the request has them."""
+    """Make the answer to /translate: lists for a batch, else single values; optional fields only on request."""
     values: dict[str, list[Any]] = {"translatedText": [answer.text for answer in answers]}
     if detected:
         values["detectedLanguage"] = [one._asdict() for one in detected]

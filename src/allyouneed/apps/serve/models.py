@@ -71,7 +71,7 @@ class LoadedModel:
 class ModelStore:
     """The models by language pair. Any thread may call it.
 
-    If a pair has two models, the second has the name of its folder in its source language: "en-x-small".
+    If two models serve the same pair, the name of the second's folder is appended to its source language: "en-x-small".
     """
 
     def __init__(

@@ -85,14 +85,15 @@ def adapt_bundle(
     callback: TrainingCallback | None = None,
     resume: bool = False,
 ) -> Adaptation:
-    """Train the bundle in `folder` on with `corrections`, pairs of a source and its translation, into `output`.
+    """Continue training the bundle in `folder` on `corrections`, pairs of texts, and write the result to `output`.
 
     An epoch has `mix` known pairs for every correction. These are the training pairs of the bundle's run, if they are
-    in its folder, or else its own translations of `sources`, or of the probes in the bundle. `settings` are tables of a
-    recipe that replace settings chosen here. With `resume`, an interrupted adaptation is continued.
+    in its folder, or else its own translations of `sources` or, without these, of the sample sources in the bundle.
+    `settings` are tables of a recipe that replace settings chosen here. With `resume`, an interrupted adaptation is
+    continued.
 
-    Refuses an empty set of corrections, a vocabulary that cannot encode a tenth of their tokens, and an `output` that
-    exists; to resume with other corrections, another bundle or another `mix`.
+    Refuses an empty set of corrections, a vocabulary to which a tenth of their tokens are unknown, and an `output`
+    that exists; also refuses to resume with other corrections, another bundle or another `mix`.
     """
     folder, output, callback = Path(folder), followed(Path(output)), callback or SilentCallback()
     _ = Draft.from_tables(settings or {}).preliminary  # refuses wrong ones before any work
