@@ -296,8 +296,8 @@ def test_a_blank_text_has_no_hypotheses(tmp_path: Path) -> None:
     html.write_html(bundle, tmp_path, "float32")
     page = HTMLFolder(tmp_path)
     blank: dict[str, object] = {
-        "text": "", "flags": [], "total": 0, "tokens": 0, "source": [], "hypotheses": [], "beam": [],
-        "encoderAttention": {},
+        "text": "", "flags": [], "total": 0, "tokens": 0, "source": [], "sourceIds": [], "hypotheses": [],
+        "beam": [], "encoderAttention": {},
     }  # fmt: skip
     assert page.evaluate("translator.translate(' \\n')") == blank
     page.close()

@@ -33,9 +33,9 @@ def plain_length_penalty(length: int, *, alpha: float) -> float:
 class BeamOptions:
     """How many hypotheses a beam search keeps, and which it returns.
 
-    `beam` hypotheses of a sentence are active at once, and the `nbest` best that ended are returned. A search of a
-    sentence stops early once `beam` · `patience` hypotheses have ended (Kasai et al., 2022), or with `wait_for_beam` by
-    the rule of Hugging Face transformers.
+    `beam` hypotheses of a sentence are active at once, and the `nbest` best that ended are returned. Once
+    `beam` · `patience` hypotheses have ended (after Kasai et al., 2022), the search of a sentence stops unless its next
+    step may still improve the result; with `wait_for_beam` it follows the rule of Hugging Face transformers.
     """
 
     beam: int
@@ -54,11 +54,11 @@ class BeamOptions:
         return total / self.penalty(length, alpha=self.alpha)
 
     def is_decided(self, ended: Sequence[Hypothesis], best_total: float, length: int, max_length: int) -> bool:
-        """Return True if no active hypothesis is likely to get among the `nbest` best of the ended ones.
+        """Return True if no active hypothesis is likely to end up among the `nbest` best.
 
         `best_total` is the highest log-probability of the active hypotheses, which have `length` tokens. A total only
         falls, so an active hypothesis scores highest if it ends at the limit with the total it has now. Once `beam` ·
-        `patience` hypotheses have ended, only an ending at the next step is considered. Counting ended hypotheses would
+        `patience` hypotheses have ended, only its score at the next step counts. Counting ended hypotheses alone would
         not do: a bad one that ended early would stay, however good the active ones are.
         """
         if self.wait_for_beam:  # the rule of Hugging Face transformers with early_stopping=False
@@ -67,6 +67,6 @@ class BeamOptions:
         return self._are_worse(ended, self.nbest, best_total, length + 1 if enough else max_length)
 
     def _are_worse(self, ended: Sequence[Hypothesis], count: int, total: float, length: int) -> bool:
-        """Return True if `count` hypotheses have ended, each with at least the score of this total and length."""
+        """Return True if `count` ended hypotheses score no lower than this total and length would."""
         worst_first = sorted(nlargest(count, (hypothesis.score for hypothesis in ended)))
         return len(worst_first) == count and worst_first[0] >= self.score(total, length)

@@ -1,7 +1,7 @@
 """Input embedding (§3.4): a table looked up by id, its rows scaled by √d_model.
 
-Rows start as N(0, 1/d_model), so that a scaled row has unit variance, like the sines and cosines it
-is added to, and so that the unscaled table serves as the projection's weight.
+Rows start as N(0, 1/d_model), so that the numbers of a scaled row have variance 1, near the 0.5 of the sines and
+cosines added to them, and so that the unscaled table serves as the projection's weight.
 """
 
 import math

@@ -9,6 +9,7 @@ from torch import Tensor
 from ...errors import InputError
 from ...translator import Segment, Translation, Translator
 from ...translator.likelihood import alignment_layer, eval_copy
+from ...translator.placeholders import separate_placeholders
 from .recording import Recording, recorded
 from .search_trace import SearchTrace, trace_search
 
@@ -63,6 +64,8 @@ def trace_translation(translator: Translator, text: str) -> Trace:
     mentioned |= {*search.hypothesis.ids, search.eos_id}
     mentioned |= {int(i) for name, x in alone.items() if name.endswith(".logits") for i in x.argmax(-1)}
     translation = target_tokenizer.decode(search.hypothesis.ids)
+    if not search.hypothesis.is_sure:
+        translation = separate_placeholders(segment.text, translation)
     return Trace(
         text=segment.text,
         translation=translation,
