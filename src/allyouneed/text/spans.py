@@ -264,9 +264,7 @@ class CopyStatistics:
     def known_signs(self, language: str | None) -> str:
         """Return the signs of ordinary text: the counted ones or, if none were counted, the language's.
 
-        For strings, which are in no language (None), only counted signs are known.
-
-        Strings are in no language, None; of those a model knows none that were not counted.
+        Strings are in no language (None): for them only counted signs are known.
         """
         if language is None and not self.signs:
             return ""
