@@ -5,7 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
-PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+# A worker that a hanging test ended (faulthandler_timeout) is not started again: its test would hang again.
+PYTEST := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
 
 .PHONY: demo test test-all coverage check format bench bench-gpu bench-decode docs wheels
 demo: .venv/installed-serve,html ; $(BIN)/allyouneed demo --overwrite  # with what its last lines offer
