@@ -1,4 +1,4 @@
-"""Searches over a `Step`: they find the ids of a translation with a model that writes one token a step."""
+"""Searches for the most likely translation, with a model that predicts one token at a time: a `Step`."""
 
 from .beam import beam_search
 from .beam_options import BeamOptions, length_penalty, plain_length_penalty

@@ -1,8 +1,8 @@
-"""The most likely sentence, within a beam (§6.1).
+"""Beam search (§6.1): find the most likely sentence, keeping the best few hypotheses at every step.
 
-At every step each of a sentence's `beam` hypotheses is continued with every token of the vocabulary, and the best
-`beam` of all these continuations stay active. If one of the best ends, it is put aside. Active hypotheses are ranked
-by their total log-probability, ended ones by their score (beam_options.py).
+Every step extends each of a sentence's `beam` hypotheses by every token of the vocabulary and keeps the best `beam` of
+the results. Hypotheses that end with the end token are set aside. Active hypotheses are ranked by log-probability,
+ended hypotheses by their score (`beam_options.py`).
 """
 
 from itertools import chain, count
@@ -13,16 +13,16 @@ from .step import Continuation, Hypothesis, SearchLimits, Step, best_first
 
 
 class Partial(NamedTuple):
-    """An active hypothesis: its tokens without the start token, and its total log-probability."""
+    """An active hypothesis: its tokens without the start token, and the log-probability of them all."""
 
     ids: list[int]
     total: float
 
 
 def beam_search(step: Step, limits: SearchLimits, options: BeamOptions) -> list[list[Hypothesis]]:
-    """Find for each of B sentences the `options.nbest` best hypotheses within the beam, the best first.
+    """Find the `options.nbest` best hypotheses for each of B sentences, best first.
 
-    A beam of 1 is greedy search; a beam as wide as the space of all sentences finds the best of them.
+    A beam of 1 is greedy search. A beam with room for every possible sentence finds the best sentence.
     """
     ended: list[list[Hypothesis]] = [[] for _ in limits.max_lengths]
     active = {sentence: [Partial([], 0.0)] for sentence in range(limits.sentences)}
@@ -31,7 +31,7 @@ def beam_search(step: Step, limits: SearchLimits, options: BeamOptions) -> list[
     for length in count(1):
         step(hypotheses, tokens)
         rows = list(chain.from_iterable(active.values()))
-        # At most `beam` of the best 2 · beam end, so at least `beam` stay active.
+        # At most `beam` of the best 2 · beam continuations end the sentence, so at least `beam` stay active.
         best = step.best([partial.total for partial in rows], 2 * options.beam)
         sentences = list(active)
         active = {}
@@ -47,7 +47,7 @@ def beam_search(step: Step, limits: SearchLimits, options: BeamOptions) -> list[
                 elif one.token == limits.eos_id and rank < options.beam:
                     found.append(options.hypothesis(rows[one.hypothesis].ids, one.total, length))
             after = [Partial([*rows[one.hypothesis].ids, one.token], one.total) for one in kept]
-            if length == max_length:  # a hypothesis cut off here counts only if too few have ended
+            if length == max_length:  # cut off here, a hypothesis counts only if too few have ended
                 missing = max(0, options.nbest - len(found))
                 found += [options.hypothesis(one.ids, one.total, length, finished=False) for one in after[:missing]]
                 continue

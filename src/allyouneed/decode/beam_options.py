@@ -1,8 +1,8 @@
-"""Options of a beam search: how many hypotheses, which score ranks them, when it stops (§6.1).
+"""Options of beam search: how many hypotheses it keeps, how it scores them, and when it stops (§6.1).
 
-The probability of a sentence is a product of one factor per token, so a longer sentence is less probable. The length
-penalty of Wu et al. (2016) makes up for that: the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, the end token
-counted in |Y|.
+The probability of a sentence has one factor for each token, so long sentences are less probable than short ones. The
+length penalty of Wu et al. (2016) compensates: the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, where |Y|
+counts tokens with the end token.
 """
 
 from collections.abc import Sequence
@@ -14,28 +14,31 @@ from .step import Hypothesis
 
 
 class Penalty(Protocol):
-    """The divisor of a log-probability that makes it a score; it never falls as `length` (in tokens) grows."""
+    """A function that gives the divisor which turns a log-probability into a score.
+
+    `length` is in tokens. The divisor must not fall as the length grows.
+    """
 
     def __call__(self, length: int, *, alpha: float) -> float: ...
 
 
 def length_penalty(length: int, *, alpha: float) -> float:
-    """Compute ((5 + |Y|) / 6)^α, Wu et al. (2016), equation 14."""
+    """Compute the length penalty ((5 + |Y|) / 6)^α of Wu et al. (2016), equation 14."""
     return float(((5 + length) / 6) ** alpha)
 
 
 def plain_length_penalty(length: int, *, alpha: float) -> float:
-    """Compute |Y|^α; with an α of 1 a score is the mean log-probability of a token."""
+    """Compute the length penalty |Y|^α. With α = 1 the score is the mean log-probability per token."""
     return float(length**alpha)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeamOptions:
-    """How many hypotheses a beam search keeps, and which it returns.
+    """How many hypotheses a beam search keeps and returns, and when it stops.
 
-    `beam` hypotheses of a sentence are active at once, and the `nbest` best that ended are returned. Once
-    `beam` · `patience` hypotheses have ended (after Kasai et al., 2022), the search of a sentence stops unless its next
-    step may still improve the result; with `wait_for_beam` it follows the rule of Hugging Face transformers.
+    A sentence has `beam` active hypotheses, and the search returns the `nbest` best that ended. Once `beam` ·
+    `patience` hypotheses have ended (after Kasai et al., 2022), the search stops unless the next step may still improve
+    the result. With `wait_for_beam` it stops by the rule of Hugging Face transformers.
     """
 
     beam: int
@@ -46,20 +49,21 @@ class BeamOptions:
     wait_for_beam: bool = False
 
     def hypothesis(self, ids: list[int], total: float, length: int, *, finished: bool = True) -> Hypothesis:
-        """Make a hypothesis of `length` tokens with its score."""
+        """Make a hypothesis of `length` tokens, with its score."""
         return Hypothesis(ids, total, self.score(total, length), finished)
 
     def score(self, total: float, length: int) -> float:
-        """Compute the score of a log-probability of `length` tokens."""
+        """Compute the score of a hypothesis of `length` tokens with the log-probability `total`."""
         return total / self.penalty(length, alpha=self.alpha)
 
     def is_decided(self, ended: Sequence[Hypothesis], best_total: float, length: int, max_length: int) -> bool:
-        """Return True if no active hypothesis is likely to end up among the `nbest` best.
+        """Return True if no active hypothesis is likely to be among the `nbest` best in the end.
 
-        `best_total` is the highest log-probability of the active hypotheses, which have `length` tokens. A total only
-        falls, so an active hypothesis scores highest if it ends at the limit with the total it has now. Once `beam` ·
-        `patience` hypotheses have ended, only its score at the next step counts. Counting ended hypotheses alone would
-        not do: a bad one that ended early would stay, however good the active ones are.
+        `best_total` is the highest log-probability of the active hypotheses, which have `length` tokens. A
+        log-probability can only fall, so the best score that an active hypothesis can reach is its present
+        log-probability at the length limit. Once `beam` · `patience` hypotheses have ended, the search only considers
+        its score at the next step. Stopping at a number of ended hypotheses, without comparing scores, would keep bad
+        hypotheses that ended early.
         """
         if self.wait_for_beam:  # the rule of Hugging Face transformers with early_stopping=False
             return self._are_worse(ended, self.beam, best_total, length)
@@ -67,6 +71,6 @@ class BeamOptions:
         return self._are_worse(ended, self.nbest, best_total, length + 1 if enough else max_length)
 
     def _are_worse(self, ended: Sequence[Hypothesis], count: int, total: float, length: int) -> bool:
-        """Return True if `count` ended hypotheses score no lower than this total and length would."""
+        """Return True if `count` ended hypotheses score at least as high as `total` would at `length` tokens."""
         worst_first = sorted(nlargest(count, (hypothesis.score for hypothesis in ended)))
         return len(worst_first) == count and worst_first[0] >= self.score(total, length)

@@ -1,4 +1,4 @@
-"""The most likely next token, until the end token."""
+"""Greedy search: take the most likely next token until the end token."""
 
 from collections.abc import Iterator
 from itertools import chain, count
@@ -7,8 +7,8 @@ from .step import Hypothesis, SearchLimits, Step
 
 
 def write_tokens(step: Step, limits: SearchLimits) -> Iterator[tuple[int, int, float]]:
-    """Write B sentences: yield a sentence, its most likely next token, and the log-probability of that."""
-    sentences = list(range(limits.sentences))  # each has one hypothesis, and leaves when it ends
+    """Write B sentences greedily; yield (sentence, token, log-probability of the token) for each token."""
+    sentences = list(range(limits.sentences))  # every sentence has one hypothesis, and leaves this list when it ends
     hypotheses = sentences
     tokens = [limits.sos_id] * len(sentences)
     for length in count(1):
@@ -28,7 +28,7 @@ def write_tokens(step: Step, limits: SearchLimits) -> Iterator[tuple[int, int, f
 
 
 def greedy_search(step: Step, limits: SearchLimits) -> list[Hypothesis]:
-    """Find for each of B sentences the hypothesis that takes the most likely token at every step."""
+    """Find a hypothesis for each of B sentences by taking the most likely token at every step."""
     ids: list[list[int]] = [[] for _ in limits.max_lengths]
     totals = [0.0] * limits.sentences
     for sentence, token, gain in write_tokens(step, limits):

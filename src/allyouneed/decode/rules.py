@@ -1,7 +1,7 @@
 """Rules about the next token, for any search.
 
-A rule reads the tokens of a hypothesis and says which may come next. `RuledStep` applies rules to a `Step`: searches
-need no code for rules, and a search without rules loses no time. `EndedStep` does the same for models that must end.
+A rule sees the tokens of a hypothesis and says which tokens may come next. `RuledStep` applies rules to a `Step`, so
+that searches need no code for rules and a search without rules loses no time. `EndedStep` ends sentences at a limit.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from itertools import groupby
 from .step import Continuation, Restriction, Step, WrappedStep
 
 Rule = Callable[[int, Sequence[int]], Restriction | None]
-"""A sentence, counted from 0, and the tokens of a hypothesis without the start token → what may come next."""
+"""A function of a sentence's index and a hypothesis's tokens, without the start token. It restricts the next token."""
 
 
 class RuledStep(WrappedStep):
-    """A `Step` that follows rules, one after the other.
+    """A `Step` that applies rules, in order.
 
-    A rule that would leave no token is ignored for that hypothesis at that step.
+    If a rule would leave no token possible, it is ignored for that hypothesis at that step.
     """
 
     def __init__(self, step: Step, rules: Sequence[Rule], sentences: int) -> None:
         super().__init__(step, sentences)
         self._rules = rules
-        self._written: list[list[int]] = [[] for _ in self._sentences]  # with the start token
+        self._written: list[list[int]] = [[] for _ in self._sentences]  # per hypothesis, with the start token
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
-        """As in `Step`."""
+        """Advance as `Step` does, then apply the rules to every hypothesis."""
         super().__call__(hypotheses, tokens)
         self._written = [[*self._written[n], token] for n, token in zip(hypotheses, tokens, strict=True)]
         for rule in self._rules:
@@ -39,7 +39,10 @@ class RuledStep(WrappedStep):
 
 
 class EndedStep(WrappedStep):
-    """A `Step` that ends a sentence of `max_lengths[b]` tokens with the end token, at no cost."""
+    """A `Step` that makes sentence b end after `max_lengths[b]` tokens, the last one being the end token.
+
+    The forced end token has log-probability 0, so it does not change the score.
+    """
 
     def __init__(self, step: Step, max_lengths: Sequence[int], *, eos_id: int) -> None:
         super().__init__(step, len(max_lengths))
@@ -48,12 +51,12 @@ class EndedStep(WrappedStep):
         self._length = 0
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
-        """As in `Step`."""
+        """Advance as `Step` does, and count the tokens."""
         super().__call__(hypotheses, tokens)
         self._length += 1
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
-        """As in `Step`."""
+        """Find continuations as `Step` does; at its limit, a hypothesis can only end."""
         found = super().best(totals, count)
         for i, (sentence, group) in enumerate(groupby(range(len(totals)), key=self._sentences.__getitem__)):
             if self._length == self._max_lengths[sentence]:
@@ -63,14 +66,14 @@ class EndedStep(WrappedStep):
         return found
 
     def log_probability(self, hypothesis: int, token: int) -> float:
-        """As in `Step`."""
+        """Return a log-probability as `Step` does; at the limit, 0 for the end token."""
         if self._length < self._max_lengths[self._sentences[hypothesis]]:
             return super().log_probability(hypothesis, token)
         return 0.0 if token == self._eos_id else -math.inf
 
 
 def minimum_length(min_lengths: Sequence[int], *, eos_id: int) -> Rule:
-    """Let sentence b have at least `min_lengths[b]` tokens, the end token included."""
+    """Make a rule: sentence b has at least `min_lengths[b]` tokens, counting the end token."""
 
     def rule(sentence: int, written: Sequence[int]) -> Restriction | None:
         return Restriction(banned=[eos_id]) if len(written) + 1 < min_lengths[sentence] else None
@@ -79,10 +82,10 @@ def minimum_length(min_lengths: Sequence[int], *, eos_id: int) -> Rule:
 
 
 def no_repeated_ngram(n: int) -> Rule:
-    """Let no n-gram of tokens occur twice in a sentence (Paulus et al., 2018)."""
+    """Make a rule: no n-gram of tokens occurs twice in a sentence (Paulus et al., 2018)."""
 
     def rule(_: int, written: Sequence[int]) -> Restriction | None:
-        latest = list(written[len(written) - n + 1 :])  # the first n - 1 tokens of the n-gram that comes next
+        latest = list(written[len(written) - n + 1 :])  # the next n-gram will begin with these n - 1 tokens
         starts = range(len(written) - n + 1)
         banned = {written[i + n - 1] for i in starts if list(written[i : i + n - 1]) == latest}
         return Restriction(banned=banned) if banned else None
@@ -91,9 +94,10 @@ def no_repeated_ngram(n: int) -> Rule:
 
 
 def repetition_penalty(penalty: float) -> Rule:
-    """Multiply the log-probabilities of tokens that occurred before by `penalty` (above 1: less likely).
+    """Make a rule: multiply the log-probability of every token that already occurred by `penalty`.
 
-    Keskar et al. (2019) scale logits, which may be positive or negative; log-probabilities are never positive.
+    A penalty above 1 makes repetition less likely. Keskar et al. (2019) scale logits, which may be positive or
+    negative; log-probabilities are never positive.
     """
 
     def rule(_: int, written: Sequence[int]) -> Restriction | None:
@@ -103,7 +107,7 @@ def repetition_penalty(penalty: float) -> Rule:
 
 
 def forced_prefix(prefixes: Sequence[Sequence[int]]) -> Rule:
-    """Let sentence b begin with `prefixes[b]`."""
+    """Make a rule: sentence b begins with the tokens `prefixes[b]`."""
 
     def rule(sentence: int, written: Sequence[int]) -> Restriction | None:
         prefix = prefixes[sentence]
@@ -113,11 +117,11 @@ def forced_prefix(prefixes: Sequence[Sequence[int]]) -> Rule:
 
 
 Limit = tuple[Mapping[int, int], int]
-"""Tokens with a weight each, and the highest sum that the weights of a sentence may have."""
+"""Weights of tokens, and the highest sum of weights that a sentence may reach."""
 
 
 def at_most(limits: Sequence[Sequence[Limit]]) -> Rule:
-    """Keep each limit of `limits[b]` in sentence b: a token that would exceed it is banned."""
+    """Make a rule: sentence b stays within every limit of `limits[b]`. A token that would exceed one is banned."""
 
     def rule(sentence: int, written: Sequence[int]) -> Restriction | None:
         banned: set[int] = set()
@@ -131,11 +135,11 @@ def at_most(limits: Sequence[Sequence[Limit]]) -> Rule:
 
 Spelling = tuple[int, ...]
 Order = Sequence[Sequence[Spelling]]
-"""Phrases, each in several spellings, that may occur only one after the other."""
+"""Phrases, each with one or more spellings, that may only occur in this order."""
 
 
 def in_order(orders: Sequence[Sequence[Order]]) -> Rule:
-    """Let sentence b complete no phrase of an order before the phrases that come earlier there."""
+    """Make a rule: sentence b completes the phrases of each order in `orders[b]` only in that order."""
 
     def rule(sentence: int, written: Sequence[int]) -> Restriction | None:
         banned: set[int] = set()
@@ -150,7 +154,7 @@ def in_order(orders: Sequence[Sequence[Order]]) -> Rule:
 
 
 def _seen_phrases(order: Order, ids: Sequence[int]) -> int:
-    """Count the phrases of an order, from its first on, that occur in `ids` one after the other."""
+    """Count how many of an order's phrases occur in `ids`, in order and starting from the first phrase."""
     count = 0
     for end in range(1, len(ids) + 1):
         if count < len(order) and any(_ends_with(ids[:end], spelling) for spelling in order[count]):

@@ -1,7 +1,7 @@
-"""Sampling: each token is drawn at random with the probability that the model gives it.
+"""Sampling: draw each token at random, with the probability that the model gives it.
 
-A temperature makes the distribution flatter or sharper; `top_k` leaves the k most likely tokens (Fan et al., 2018),
-`top_p` the fewest tokens that together have the probability p (Holtzman et al., 2020).
+A temperature flattens or sharpens the distribution. `top_k` keeps only the k most likely tokens (Fan et al., 2018), and
+`top_p` the fewest tokens whose probabilities sum to at least p (Holtzman et al., 2020).
 """
 
 import math
@@ -11,16 +11,16 @@ from random import Random
 
 from .step import Continuation, Step, WrappedStep
 
-FIRST_COUNT = 64  # tokens that a draw looks at before it asks for more; they are nearly always enough
-ROUNDING = 1e-4  # of a sum of probabilities
+FIRST_COUNT = 64  # tokens that a draw looks at first; they are nearly always enough
+ROUNDING = 1e-4  # in a sum of probabilities
 
 
 class SampledStep(WrappedStep):
-    """A `Step` whose best next token is drawn: greedy search over it writes samples.
+    """A `Step` that draws its best next token at random. Greedy search over this step produces samples.
 
-    Each sentence has its own generator, so that its sample does not depend on the other sentences. A `top_k` of 0 and a
-    `top_p` of 1 leave no token out. Log-probabilities are the model's, at a temperature of 1. `at_most_one` says that
-    the probabilities of all tokens sum to at most 1, so that the likely tokens are enough to draw from.
+    Each sentence has its own generator, so its sample does not depend on the other sentences. `top_k=0` and `top_p=1`
+    leave no token out. The log-probabilities are the model's own, at temperature 1. Set `at_most_one` if the
+    probabilities of all tokens sum to at most 1: the likely tokens then suffice to draw from.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class SampledStep(WrappedStep):
         self._at_most_one = at_most_one
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
-        """Draw one continuation for each sentence, whose only hypothesis has a total of 0."""
+        """Draw one continuation for each sentence, whose only hypothesis must have a total of 0."""
         numbers = [self._generators[sentence].random() for sentence in self._sentences]
         chosen: list[list[Continuation]] = [[] for _ in numbers]
         open_rows = set(range(len(numbers)))
-        count = self._top_k or FIRST_COUNT  # tokens to look at; one is drawn
+        count = self._top_k or FIRST_COUNT  # how many tokens to look at, to draw one of them
         while open_rows:
             asked = [total if n in open_rows else -math.inf for n, total in enumerate(totals)]
             for n, likely in enumerate(super().best(asked, count)):
@@ -67,7 +67,7 @@ class SampledStep(WrappedStep):
 def sampling_probabilities(
     log_probabilities: Sequence[float], *, temperature: float, top_k: int, top_p: float
 ) -> list[float]:
-    """Compute the probabilities with which the tokens of a vocabulary are drawn."""
+    """Compute the probability with which each token of the vocabulary is drawn."""
     order = sorted(range(len(log_probabilities)), key=lambda token: -log_probabilities[token])
     order = order[:top_k] if top_k else order
     weights = _weights([log_probabilities[token] for token in order], temperature)
@@ -79,16 +79,16 @@ def sampling_probabilities(
 
 
 def _draw(gains: Sequence[float], unseen: float, number: float, temperature: float, top_p: float) -> int | None:
-    """Find the rank of the token that `number`, from 0 to 1, draws; None if that depends on tokens not seen.
+    """Return the rank of the token that `number`, from 0 to 1, draws, or None if more tokens must be seen.
 
-    `gains` are the highest log-probabilities, the best first. All others together weigh from 0 to `unseen`, relative to
-    the first; if both extremes draw the same token, all between do.
+    `gains` are the highest log-probabilities, best first. The tokens not seen have a total weight between 0 and
+    `unseen`, relative to the best token. If both extremes draw the same token, so does everything in between.
     """
     weights = _weights(gains, temperature)
     seen = sum(weights)
     least = _rank(weights, seen, number, top_p)
     if not unseen:
-        return min(least, len(weights) - 1)  # a sum may be rounded up
+        return min(least, len(weights) - 1)  # rounding may have made the sum too high
     most = _rank(weights, seen + unseen, number, top_p)
     return least if least == most < len(weights) else None
 
@@ -100,7 +100,7 @@ def _rank(weights: Sequence[float], total: float, number: float, top_p: float) -
 
 
 def _nucleus(weights: Sequence[float], total: float, top_p: float) -> int:
-    """Count how many of the first weights reach the share `top_p` of the total; all, if they do not."""
+    """Count how many of the first weights are needed to reach the share `top_p` of `total`; all, if they never do."""
     if top_p >= 1:
         return len(weights)
     enough = (rank for rank, reached in enumerate(accumulate(weights), start=1) if reached >= top_p * total)
@@ -108,14 +108,14 @@ def _nucleus(weights: Sequence[float], total: float, top_p: float) -> int:
 
 
 def _weights(gains: Sequence[float], temperature: float) -> list[float]:
-    """Compute probabilities at a temperature, relative to the first, which is the highest."""
+    """Compute the weights of tokens at a temperature, relative to the first token, which must be the most likely."""
     return [math.exp((gain - gains[0]) / temperature) for gain in gains]
 
 
 def _unseen_weight(gains: Sequence[float], temperature: float) -> float:
-    """Bound the weight of all tokens after these, relative to the first."""
+    """Return an upper bound for the weight of all tokens that are not in `gains`, relative to the first token."""
     if temperature > 1:
         return math.inf
     rest = max(0.0, 1 - sum(map(math.exp, gains))) + ROUNDING
-    # Each weighs p^(1/T) = p · p^(1/T - 1), where p is at most the probability of the last one seen.
+    # Such a token weighs p^(1/T) = p · p^(1/T - 1), and its p is at most that of the last token seen.
     return rest * math.exp(min(700.0, gains[-1] * (1 / temperature - 1) - gains[0] / temperature))

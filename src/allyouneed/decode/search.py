@@ -1,4 +1,4 @@
-"""The search that a `DecodeConfig` asks for."""
+"""The search that a `DecodeConfig` asks for: greedy, beam or sampling."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def search(
     rules: Sequence[Rule] = (),
     generators: Sequence[Random] = (),
 ) -> list[list[Hypothesis]]:
-    """Find for each of B sentences at most `config.nbest` hypotheses, the best first; none for a cancelled sentence.
+    """Find at most `config.nbest` hypotheses for each of B sentences, best first. A cancelled sentence gets none.
 
-    The caller computes `limits` from `config` and the lengths of the sources. Sampling needs `generators`, one for
-    each sentence, and finds one hypothesis: to draw several samples, list the sentence several times.
+    The caller derives `limits` from `config` and the source lengths. Sampling needs `generators`, one for each
+    sentence, and returns one hypothesis per sentence. To draw several samples, list the sentence several times.
     """
     step = _prepared(step, config, limits, rules, generators)
     if config.beam == 1 or config.sample:
@@ -47,7 +47,7 @@ def stream_tokens(
 ) -> Iterator[int]:
     """Yield the tokens of one sentence as they are chosen, without the end token.
 
-    The search is greedy, or a sample if `config` says so.
+    The search is greedy, or samples if `config` asks for samples.
     """
     step = _prepared(step, config, limits, rules, generators)
     for _, token, _ in write_tokens(step, limits):
@@ -56,7 +56,7 @@ def stream_tokens(
 
 
 def restricted(step: Step, config: DecodeConfig, limits: SearchLimits, rules: Sequence[Rule]) -> Step:
-    """Return a step that follows the rules, and ends at the limit if `config` says so; the step itself if neither."""
+    """Wrap a step so that it follows the rules and, if `config` says so, ends sentences at their limit."""
     if rules:
         step = RuledStep(step, rules, limits.sentences)
     return EndedStep(step, limits.max_lengths, eos_id=limits.eos_id) if config.forced_eos else step
@@ -65,7 +65,6 @@ def restricted(step: Step, config: DecodeConfig, limits: SearchLimits, rules: Se
 def _prepared(
     step: Step, config: DecodeConfig, limits: SearchLimits, rules: Sequence[Rule], generators: Sequence[Random]
 ) -> Step:
-    """Return `step` with the rules applied, and with a drawn next token if `config` says so."""
     step = restricted(step, config, limits, rules)
     if not config.sample:
         return step
@@ -80,7 +79,7 @@ def _prepared(
 
 
 def beam_options(config: DecodeConfig) -> BeamOptions:
-    """Return the part of the settings that beam search needs."""
+    """Return the settings of a beam search."""
     return BeamOptions(
         beam=config.beam,
         alpha=config.alpha,
@@ -92,7 +91,7 @@ def beam_options(config: DecodeConfig) -> BeamOptions:
 
 
 def length_divisor(config: DecodeConfig, hypothesis: Hypothesis) -> float:
-    """Return the divisor of the log-probability of a hypothesis that makes it a score."""
+    """Return the number that divides the log-probability of a hypothesis to make its score."""
     return LENGTH_PENALTIES[config.length_penalty](hypothesis.tokens, alpha=config.alpha)
 
 
@@ -103,12 +102,12 @@ def build_rules(
     min_lengths: Sequence[int],
     prefixes: Sequence[Sequence[int]] = (),
 ) -> list[Rule]:
-    """Return the rules that `config` sets; rules that would change nothing are left out.
+    """Return the rules that `config` sets, without rules that would change nothing.
 
-    `min_lengths` count tokens, the end token included; sentence b begins with `prefixes[b]`.
+    `min_lengths` count tokens, with the end token. Sentence b begins with the tokens `prefixes[b]`.
     """
     rules: list[Rule] = []
-    if any(prefixes):  # the first: a later rule that bans every token it leaves is ignored
+    if any(prefixes):  # comes first, because a rule that bans every remaining token is ignored
         rules.append(forced_prefix(prefixes))
     if config.repetition_penalty != 1:
         rules.append(repetition_penalty(config.repetition_penalty))

@@ -1,4 +1,4 @@
-"""`Step`, all that a search knows of a model; and where its sentences begin and end."""
+"""The interface between a search and a model: `Step`, the limits of a search, and its results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 
 class Continuation(NamedTuple):
-    """One more token for a hypothesis, and the total log-probability it then has."""
+    """One more token for a hypothesis, and the log-probability of the hypothesis with this token."""
 
     total: float
     hypothesis: int
@@ -17,10 +17,10 @@ class Continuation(NamedTuple):
 
 
 class Restriction(NamedTuple):
-    """A limit on the next token of a hypothesis, beyond the model's probabilities.
+    """A restriction of a hypothesis's next token, on top of the model's probabilities.
 
-    Log-probabilities of `penalized` tokens are multiplied by `penalty`. With `forced`, all other tokens become
-    impossible; then the `banned` tokens do, unless none would be left.
+    The log-probabilities of `penalized` tokens are multiplied by `penalty`. With `forced`, all other tokens become
+    impossible. Then the `banned` tokens become impossible too, unless that would leave none.
     """
 
     banned: Collection[int] = ()
@@ -30,23 +30,24 @@ class Restriction(NamedTuple):
 
 
 class Step(Protocol):
-    """A model that writes N hypotheses of B sentences, one token a step; a sentence's hypotheses are neighbours.
+    """A model that writes N hypotheses of B sentences, one token per step, as a search sees it.
 
-    Before the first step there is one, empty hypothesis for each sentence. A step is made for one search.
+    The hypotheses of a sentence are neighbours. Before the first call each sentence has one, empty hypothesis. A `Step`
+    serves one search.
     """
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
         """Compute the probabilities of the next token for new hypotheses.
 
-        Hypothesis n is hypothesis `hypotheses[n]` of the step before, continued with `tokens[n]`. A hypothesis that
-        is not named is dropped, and a sentence without hypotheses leaves the batch; sentences stay in order.
+        New hypothesis n is the old hypothesis `hypotheses[n]` extended by `tokens[n]`. An old hypothesis that is not
+        listed is dropped, and a sentence without hypotheses leaves the batch. The sentences must stay in order.
         """
 
     def restrict(self, hypothesis: int, restriction: Restriction) -> None:
         """Restrict the next token of one hypothesis."""
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
-        """Find the `count` most likely continuations of each sentence, or as many as are possible, best first.
+        """Find the `count` most likely continuations of each sentence, best first, or as many as are possible.
 
         `totals` are the log-probabilities of the hypotheses so far. Equally likely continuations are ordered by
         hypothesis, then by token.
@@ -54,47 +55,44 @@ class Step(Protocol):
         ...
 
     def log_probability(self, hypothesis: int, token: int) -> float:
-        """Return the log-probability of a token that may come next, in nats."""
+        """Return the log-probability of a next token, in nats."""
         ...
 
 
 class WrappedStep:
-    """A `Step` of `sentences` sentences that passes everything on to another step, except what a subclass changes."""
+    """A `Step` that passes all calls on to another step. Subclasses override some of them."""
 
     def __init__(self, step: Step, sentences: int) -> None:
         self._step = step
-        self._sentences = list(range(sentences))  # of each hypothesis
+        self._sentences = list(range(sentences))  # the sentence of each hypothesis
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
-        """As in `Step`."""
+        """Advance the inner step, and keep track of each hypothesis's sentence."""
         self._step(hypotheses, tokens)
         self._sentences = [self._sentences[n] for n in hypotheses]
 
     def restrict(self, hypothesis: int, restriction: Restriction) -> None:
-        """As in `Step`."""
         self._step.restrict(hypothesis, restriction)
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
-        """As in `Step`."""
         return self._step.best(totals, count)
 
     def log_probability(self, hypothesis: int, token: int) -> float:
-        """As in `Step`."""
         return self._step.log_probability(hypothesis, token)
 
 
 def never_cancelled(_: int) -> bool:
-    """Return False: the `is_cancelled` of a search that is not to be cancelled."""
+    """Return False, for a search that cannot be cancelled."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
-    """Where the B sentences of a search begin and end.
+    """The tokens that begin and end the B sentences of a search, and the lengths at which they are cut off.
 
-    They begin with the token `sos_id` and end with `eos_id`, or are cut off at `max_lengths[b]` tokens, the end token
-    counted. `is_cancelled` is called with the index of a sentence after each step; if it returns True, the sentence
-    leaves the batch before the next step and gets no hypotheses. Once True for a sentence it must stay True.
+    A sentence begins with `sos_id` and ends with `eos_id`, or is cut off after `max_lengths[b]` tokens, counting the
+    end token. The search calls `is_cancelled` with the index of each sentence after every step. If it returns True, the
+    sentence leaves the batch and gets no hypotheses; it must then return True for this sentence from there on.
     """
 
     sos_id: int
@@ -108,7 +106,7 @@ class SearchLimits:
         return len(self.max_lengths)
 
 
-SURE = math.log(0.8)  # mean log-probability of a token from which on an output is an answer; nats
+SURE = math.log(0.8)  # nats; an output whose mean log-probability per token is at least this is trusted
 
 
 class Hypothesis(NamedTuple):
@@ -116,18 +114,18 @@ class Hypothesis(NamedTuple):
 
     ids: list[int]
     log_probability: float
-    score: float  # hypotheses are ranked by it
-    finished: bool = True  # False: it was cut off at its limit, before its end token
+    score: float  # ranks hypotheses
+    finished: bool = True  # False if it was cut off at its limit, before an end token
 
     @classmethod
     def of(cls, tokens: list[int], total: float, *, eos_id: int) -> Hypothesis:
-        """Make the hypothesis of all tokens that were written; its score is its log-probability."""
+        """Make a hypothesis from all tokens that were written. Its score is its log-probability."""
         finished = tokens[-1:] == [eos_id]
         return cls(tokens[:-1] if finished else tokens, total, total, finished)
 
     @property
     def tokens(self) -> int:
-        """The number of tokens, the end token included."""
+        """The number of tokens, with the end token."""
         return len(self.ids) + self.finished
 
     @property
@@ -137,10 +135,10 @@ class Hypothesis(NamedTuple):
 
     @property
     def is_sure(self) -> bool:
-        """True if the model ended it by itself, with a confidence of at least `SURE`."""
+        """True if the hypothesis ended with the end token and its confidence is at least `SURE`."""
         return self.finished and self.confidence >= SURE
 
 
 def best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-    """Sort the finished before the unfinished, each by score."""
+    """Sort hypotheses: the finished ones first, each group by score."""
     return sorted(hypotheses, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))

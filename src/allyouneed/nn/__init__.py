@@ -1,9 +1,11 @@
-"""Figure 1, one file a box. Shapes in this room are written in one alphabet:
+"""Figure 1, one file for each box.
+
+All files here write shapes with the same letters:
 
     B sentences   S source length   T target length     L any length   N hypotheses
     D d_model     H heads           K width of a head   F d_ff         V vocabulary
 
-Batch first, always. A mask is bool and True means "may attend".
+The batch dimension always comes first. A mask is a bool tensor, in which True means "may attend".
 """
 
 from .attention import KVCache, MultiHeadAttention, attention_weights

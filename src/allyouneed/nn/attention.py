@@ -16,7 +16,7 @@ from .module import Linear, Module
 def attention_weights(query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
     """Compute how strongly each query attends to each key: softmax(QKᵀ / √d_k).
 
-    §3.2.1, equation 1, before the product with V.
+    This is equation 1 (§3.2.1) before the product with V.
 
     Shapes:
         query     (B, H, T, K)
@@ -24,7 +24,7 @@ def attention_weights(query: Tensor, key: Tensor, attn_mask: Tensor | None = Non
         attn_mask broadcasts to (B, H, T, S); bool, True = may attend
         returns   (B, H, T, S); every row sums to 1
 
-    A query with every key masked spreads its weight evenly.
+    If every key is masked, the query attends to all keys equally.
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
     if attn_mask is not None:
@@ -37,17 +37,17 @@ def attention(
 ) -> Tensor:
     """Compute Attention(Q, K, V) = softmax(QKᵀ / √d_k) V, equation 1, with `dropout` applied to the weights.
 
-    Shapes as in `attention_weights`; value (B, H, S, Kv), returns (B, H, T, Kv).
+    The shapes are as in `attention_weights`. `value` has the shape (B, H, S, Kv), and the result (B, H, T, Kv).
     """
     return F.dropout(attention_weights(query, key, attn_mask), dropout) @ value
 
 
 @dataclass(slots=True)
 class KVCache:
-    """The keys and values of earlier calls of an attention: (N, H, L, K) and (N, H, L, Kv), or None before the first.
+    """The keys, (N, H, L, K), and values, (N, H, L, Kv), that an attention computed in earlier calls.
 
-    Self-attention adds the newest tokens in every call. Cross-attention, with `grows` off, projects the memory in its
-    first call only.
+    `kept` is None before the first call. In self-attention each call appends the keys and values of the newest tokens.
+    In cross-attention (`grows=False`) the first call projects the memory, and later calls reuse the result.
     """
 
     kept: tuple[Tensor, Tensor] | None = None
@@ -55,11 +55,11 @@ class KVCache:
 
     @property
     def length(self) -> int:
-        """The number of positions."""
+        """The number of positions in the cache."""
         return self.kept[0].size(2) if self.kept else 0
 
     def update(self, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Return all keys and values, with the new positions' keys and values from `project` at the end."""
+        """Return all keys and values; `project` is called for the keys and values of the new positions."""
         if self.kept is None:
             self.kept = project()
         elif self.grows:
@@ -68,7 +68,7 @@ class KVCache:
         return self.kept
 
     def select(self, rows: Tensor) -> None:
-        """Keep these rows, in this order; a row may be kept more than once."""
+        """Keep only these rows of the cache, in this order. A row may be named more than once."""
         if self.kept:
             keys, values = self.kept
             self.kept = keys[rows], values[rows]
@@ -77,9 +77,9 @@ class KVCache:
 class MultiHeadAttention(Module):
     """Attention in `heads` subspaces in parallel (§3.2.2).
 
-    Shapes: query (B, T, D), key and value (B, S, D) → (B, T, D). `d_k` and `d_v`, the widths of a
-    head, are d_model / heads by default. `dropout` is applied to the weights, in training only. The
-    four linear maps have biases, as in `torch.nn.MultiheadAttention`; the paper prints none.
+    Shapes: query (B, T, D), key and value (B, S, D) → (B, T, D). `d_k` and `d_v`, the widths of keys and values in each
+    head, are d_model / heads by default. `dropout` is applied to the attention weights, only in training. The four
+    linear maps have biases, as in `torch.nn.MultiheadAttention`; the paper does not mention any.
     """
 
     attention: Callable[..., Tensor] = staticmethod(attention)  # `fast/` sets a faster one on an instance
@@ -116,7 +116,11 @@ class MultiHeadAttention(Module):
         attn_mask: Tensor | None = None,
         cache: KVCache | None = None,
     ) -> Tensor:
-        """Attend in every head. `attn_mask` broadcasts to (B, H, T, S), True = may attend; S begins with `cache`."""
+        """Attend in every head, and combine the results.
+
+        `attn_mask` broadcasts to (B, H, T, S), with True = may attend. With a `cache`, the S positions are the cached
+        ones followed by the new ones.
+        """
         queries, keys, values = self.project(query, key, value, cache)
         dropout = self.dropout if self.training else 0.0
         attended = self.attention(queries, keys, values, attn_mask, dropout=dropout)
@@ -125,9 +129,9 @@ class MultiHeadAttention(Module):
     def project(
         self, query: Tensor, key: Tensor, value: Tensor, cache: KVCache | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return Q, K and V of every head, for equation 1: (B, H, T, K), (B, H, S, K), (B, H, S, Kv).
+        """Return the Q, K and V of every head: (B, H, T, K), (B, H, S, K) and (B, H, S, Kv).
 
-        In self-attention the queries belong to the last T of the S positions.
+        In self-attention with a `cache`, the T queries belong to the last T of the S positions.
         """
 
         def project_kv() -> tuple[Tensor, Tensor]:
@@ -137,7 +141,7 @@ class MultiHeadAttention(Module):
         return self._split(self.query(query)), keys, values
 
     def weights(self, query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-        """Compute the attention weights of every head, for inspection: (B, H, T, S)."""
+        """Compute the attention weights of every head, (B, H, T, S), for inspection."""
         queries, keys, _ = self.project(query, key, key)
         return attention_weights(queries, keys, attn_mask)
 

@@ -1,7 +1,8 @@
 """The decoder (§3.1, Figure 1 right): N blocks of self-attention, cross-attention and feed-forward.
 
-Translating token by token, a pass over the newest token needs only the keys and values of earlier tokens in every
-layer: the KV cache. With a `DecoderCache` the same `forward` takes only the newest tokens.
+To translate token by token, the decoder needs the newest token and, in every layer, the keys and values of earlier
+tokens: the KV cache. Training and translation use the same `forward`: with a `DecoderCache` it takes only the newest
+tokens.
 """
 
 from dataclasses import dataclass, field
@@ -17,25 +18,34 @@ from .residual import closing_norm
 
 @dataclass(slots=True)
 class BlockCache:
-    """The KV caches of a block: of target tokens, a row for each hypothesis; of the memory, a row for each sentence."""
+    """The KV caches of one block.
+
+    `tokens` has one row for each hypothesis, `memory` one row for each sentence.
+    """
 
     tokens: KVCache = field(default_factory=KVCache)
     memory: KVCache = field(default_factory=lambda: KVCache(grows=False))
 
 
 class DecoderCache:
-    """The KV caches of all blocks, for N hypotheses of B sentences, N/B side by side for each."""
+    """The KV caches of all blocks, for N hypotheses of B sentences.
+
+    Every sentence has N/B hypotheses, in neighbouring rows.
+    """
 
     def __init__(self, blocks: int) -> None:
         self.blocks = [BlockCache() for _ in range(blocks)]
 
     @property
     def length(self) -> int:
-        """The number of tokens so far."""
+        """The number of tokens in the cache."""
         return self.blocks[0].tokens.length
 
     def select(self, hypotheses: Tensor, sentences: Tensor | None = None) -> None:
-        """Keep these hypotheses, in this order, and these sentences (None: all); either may be kept more than once."""
+        """Keep only these hypotheses, and only these `sentences` (None: all), in this order.
+
+        An index may occur more than once.
+        """
         for block in self.blocks:
             block.tokens.select(hypotheses)
             if sentences is not None:
@@ -57,12 +67,13 @@ class DecoderBlock(Module):
     def forward(
         self, x: Tensor, memory: Tensor, attn_mask: Tensor, causal_mask: Tensor, cache: BlockCache | None = None
     ) -> Tensor:
-        """Shapes: as in `Decoder`."""
+        """Apply the three sublayers. The shapes are as in `Decoder.forward`."""
         past = cache.tokens if cache else None
         projected = cache.memory if cache else None
 
         def attend_to_memory(y: Tensor) -> Tensor:
-            # The hypotheses of a sentence attend to its memory together, as if they were positions.
+            # The hypotheses of a sentence share its memory. Attending in one row, like more positions, saves a copy of
+            # the memory for each of them.
             together = y.reshape(memory.size(0), -1, y.size(-1))  # (N, T, D) → (B, N/B · T, D)
             return self.cross_attention(together, memory, memory, attn_mask, projected).view_as(y)
 
@@ -72,7 +83,7 @@ class DecoderBlock(Module):
 
 
 class Decoder(Module):
-    """`config.decoder_layers` blocks; `attention` is the class of their self-attention."""
+    """A stack of `config.decoder_layers` blocks. `attention` is the class of their self-attention."""
 
     def __init__(self, config: ModelConfig, attention: type[MultiHeadAttention] = MultiHeadAttention) -> None:
         super().__init__()
@@ -84,7 +95,12 @@ class Decoder(Module):
     ) -> Tensor:
         """Decode the targets of B sentences, or with a `cache` the newest T tokens of N hypotheses.
 
-        Shapes: x (N, T, D), memory (B, S, D), masks over the memory (B, 1, 1, S) and the tokens (T, L) → (N, T, D).
+        Shapes:
+            x           (N, T, D); without a cache N is B
+            memory      (B, S, D)
+            attn_mask   (B, 1, 1, S), True at the tokens of the memory
+            causal_mask (T, L), where L counts the cached tokens and the T new ones
+            returns     (N, T, D)
         """
         blocks = cache.blocks if cache else [None] * len(self.layers)
         for layer, block in zip(self.layers, blocks, strict=True):

@@ -1,7 +1,7 @@
-"""Dropout (§5.4): in training each number is set to 0 with probability p, and the others are divided by 1 − p.
+"""Dropout (§5.4): in training, set each number to 0 with probability p, and divide the others by 1 − p.
 
-`torch.nn.Dropout` on a CPU draws one random number for each number, which takes longer than the rest of a small
-layer. Here one draw of 64 bits decides for four numbers.
+On a CPU, `torch.nn.Dropout` draws a random number for each number of its input, which takes longer than the rest of a
+small layer. Here each draw of 64 bits decides for four numbers.
 """
 
 import torch
@@ -14,9 +14,9 @@ from .module import Module
 
 
 class Dropout(Module):
-    """`x`, each number set to 0 with probability `p` and otherwise divided by 1 − p; `x` itself when not training.
+    """Set each number to 0 with probability `p`, and divide the others by 1 − p.
 
-    Refuses a `p` that rounds to 1 in 16 bits.
+    Outside training it returns its input. Refuses a `p` that rounds to 1 in 16 bits.
     """
 
     def __init__(self, p: float) -> None:
@@ -27,7 +27,7 @@ class Dropout(Module):
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shapes: any, the same in and out."""
+        """Return a tensor of the same shape as `x`, which may have any shape."""
         if not self.training or self.p == 0:
             return x
         if x.device.type != "cpu":
@@ -36,7 +36,10 @@ class Dropout(Module):
 
 
 def keep_factors(out: Tensor, p: float) -> Tensor:
-    """Fill `out`: 1 / (1 − p) with probability 1 − p, rounded to 16 bits, independently, and otherwise 0."""
+    """Fill `out` at random with factors: 0 with probability p, and 1 / (1 − p) otherwise.
+
+    The factors are independent. The probability is rounded to a multiple of 2⁻¹⁶.
+    """
     draws = torch.empty(-(-out.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     numbers = draws.view(torch.int16)[: out.numel()].view(out.shape)
     return torch.ge(numbers, round(p * 2**16) - 2**15, out=out).mul_(1 / (1 - p))  # 1 or 0, then the factor

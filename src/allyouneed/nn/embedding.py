@@ -1,7 +1,7 @@
-"""Input embedding (§3.4): a table looked up by id, its rows scaled by √d_model.
+"""Input embedding (§3.4): a table with one vector for each id, multiplied by √d_model.
 
-Rows start as N(0, 1/d_model), so that the numbers of a scaled row have variance 1, near the 0.5 of the sines and
-cosines added to them, and so that the unscaled table serves as the projection's weight.
+The table is initialized with N(0, 1/d_model). After scaling, the numbers then have variance 1, close to the 0.5 of the
+sines and cosines added to them. The unscaled table can serve as the projection's weight.
 """
 
 import math
@@ -17,10 +17,10 @@ from .module import Module
 
 
 class Embedding(Module):
-    """Ids → vectors.
+    """A table of vectors, looked up by id.
 
-    Shapes: ids (B, L), integers → (B, L, D). Refuses an id outside the vocabulary. Ids may be on the CPU, whatever the
-    device of the table; a program that checks ids on a GPU waits for it.
+    Shapes: integer ids (B, L) → (B, L, D). Refuses an id outside the vocabulary. The ids may be on the CPU while the
+    table is on a GPU. Ids that are already on a GPU make the program wait for it, because they are checked.
     """
 
     def __init__(self, *, vocab_size: int, d_model: int) -> None:
@@ -43,7 +43,7 @@ def refuse_unknown_ids(ids: Tensor, vocab_size: int) -> None:
         raise InputError(f"ids must be whole numbers, such as torch.int64; got {ids.dtype}")
     if ids.numel() == 0:
         return
-    low, high = torch.stack(ids.aminmax()).tolist()  # before the lookup: a GPU would only assert
+    low, high = torch.stack(ids.aminmax()).tolist()  # before the lookup, where a GPU would only fail an assertion
     if low < 0 or high >= vocab_size:
         unknown = low if low < 0 else high
         raise InputError(f"id {unknown} is outside the vocabulary of {vocab_size} (0 to {vocab_size - 1})")

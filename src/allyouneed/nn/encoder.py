@@ -25,7 +25,7 @@ class EncoderBlock(Module):
 
 
 class Encoder(Module):
-    """`config.encoder_layers` blocks; `attention` is the class of their self-attention.
+    """A stack of `config.encoder_layers` blocks. `attention` is the class of their self-attention.
 
     Shapes: (B, S, D) → the memory, (B, S, D).
     """
@@ -45,17 +45,17 @@ class Encoder(Module):
 def build_attention(
     config: ModelConfig, attention: type[MultiHeadAttention] = MultiHeadAttention
 ) -> MultiHeadAttention:
-    """Make an attention sublayer of a block with this config."""
+    """Make the attention of a sublayer, with the sizes in `config`."""
     return attention(
         d_model=config.d_model, heads=config.heads, d_k=config.d_k, d_v=config.d_v, dropout=config.attention_dropout
     )
 
 
 def build_feed_forward(config: ModelConfig) -> FeedForward:
-    """Make the feed-forward network of a block with this config."""
+    """Make the feed-forward network of a block, with the sizes in `config`."""
     return FeedForward(d_model=config.d_model, d_ff=config.d_ff, activation=config.activation)
 
 
 def build_residual(config: ModelConfig) -> Residual:
-    """Make the residual connection and norm of a sublayer with this config."""
+    """Make the residual connection and layer norm of a sublayer, as `config` says."""
     return Residual(d_model=config.d_model, dropout=config.dropout, norm=config.norm)

@@ -13,7 +13,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.
 
 
 class FeedForward(Module):
-    """Two linear maps with an activation between, the same at every position.
+    """Two linear maps with an activation between them, applied to every position alike.
 
     Shapes: (B, L, D) → (B, L, F) → (B, L, D).
     """

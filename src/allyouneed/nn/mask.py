@@ -1,17 +1,17 @@
-"""Attention masks (§3.2.3): bool, True = may attend. `Transformer` makes them once in each call."""
+"""Attention masks (§3.2.3): bool tensors, True = may attend. `Transformer` makes its masks once in each call."""
 
 import torch
 from torch import Tensor
 
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
-    """Return True at tokens, False at padding. Shapes: (B, L) → (B, 1, 1, L)."""
+    """Mask padding: True at tokens, False at `pad_id`. Shapes: (B, L) → (B, 1, 1, L)."""
     return (ids != pad_id)[:, None, None, :]
 
 
 def causal_mask(length: int, past: int = 0, *, device: torch.device | None = None) -> Tensor:
-    """Let each of `length` tokens attend to itself, to earlier tokens and to `past` cached ones. Returns (L, past + L).
+    """Mask later tokens: each of `length` tokens may attend to itself, earlier tokens and all `past` cached tokens.
 
-    Padding comes after the tokens, so this mask hides it as well.
+    Returns (L, past + L), with L = `length`. Padding comes after the tokens, so this mask hides padding as well.
     """
     return torch.ones(length, past + length, dtype=torch.bool, device=device).tril(past)

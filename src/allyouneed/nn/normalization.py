@@ -9,9 +9,9 @@ from .module import Module
 
 
 class LayerNorm(Module):
-    """Each vector gets mean 0 and variance 1, then a learned gain and bias: g ⊙ (x − mean) / √(variance + ε) + b.
+    """Give each vector mean 0 and variance 1, then a learned gain and bias: g ⊙ (x − mean) / √(variance + ε) + b.
 
-    The variance is the biased one, divided by D. Shapes: (…, D) → (…, D).
+    The variance is the biased estimate, with divisor D. Shapes: (…, D) → (…, D).
     """
 
     def __init__(self, d_model: int, *, eps: float = 1e-5) -> None:

@@ -3,7 +3,7 @@
     PE(pos, 2i)     = sin(pos / 10000^(2i / d_model))
     PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model))        i = 0 … d_model/2 − 1
 
-PE(pos + k) is PE(pos) with each pair (2i, 2i + 1) rotated by an angle that depends on k and i, not on pos.
+PE(pos + k) is PE(pos) with each pair (2i, 2i + 1) rotated by an angle that depends on k and i, but not on pos.
 """
 
 import math
@@ -18,10 +18,9 @@ from .module import Module
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
-    """Compute the sine and cosine of every position. Returns (L, D), float32.
+    """Compute the sines and cosines of every position. Returns (L, D), float32. Refuses an odd d_model.
 
-    The frequencies are computed in log space and double precision, then rounded once. Refuses an odd
-    d_model. They are computed on the CPU, whatever the default device, so that they are the same everywhere.
+    They are computed in double precision and always on the CPU, so that every device gets the same numbers.
     """
     require_whole("length", length)
     require_whole("d_model", d_model)
@@ -36,10 +35,10 @@ def sinusoids(length: int, d_model: int) -> Tensor:
 
 
 class PositionalEncoding(Module):
-    """Add sines and cosines, then dropout.
+    """Add sines and cosines to the vectors, then apply dropout.
 
-    Shapes: (B, L, D) → the same. The encoding is a buffer: it moves and is cast with the module, is
-    not saved and gets no gradient. Refuses a sequence longer than `max_length`.
+    Shapes: (B, L, D) in and out. The encoding is a buffer: `to` moves and casts it with the module, but it is not saved
+    and has no gradient. Refuses a sequence longer than `max_length`.
     """
 
     encoding: Tensor
@@ -51,12 +50,12 @@ class PositionalEncoding(Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
-        """Add positions. `start` is the first vector's position: 0, or with a KV cache the number of tokens in it."""
+        """Add positions from `start` on: the number of tokens in the KV cache, or 0 without a cache."""
         return self.dropout(x + _cut(self.encoding, start, x.size(1)))
 
 
 class LearnedPositions(Module):
-    """Add a learned vector for each position, then dropout. Otherwise as `PositionalEncoding`."""
+    """Add a learned vector for each position, then apply dropout. The shapes are as in `PositionalEncoding`."""
 
     def __init__(self, *, d_model: int, max_length: int = 5000, dropout: float = 0.1) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Projection (§3.4): vectors → logits over the vocabulary, with its own table or an embedding's."""
+"""Projection (§3.4): vectors → logits over the vocabulary. The table is the embedding's or its own."""
 
 import torch
 import torch.nn.functional as F
@@ -9,9 +9,9 @@ from .module import Module
 
 
 class Projection(Module):
-    """A linear map, by default without bias. A given `table` (V, D) is shared; otherwise one is drawn from N(0, 1/D).
+    """A linear map to the vocabulary, without bias by default. Shapes: (…, D) → logits (…, V).
 
-    Shapes: (…, D) → logits (…, V).
+    The map uses the given `table` (V, D), which an embedding may share. Without one it starts from N(0, 1/D).
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Residual connection and layer norm around every sublayer (§3.1, "Add & Norm"), with dropout (§5.4).
 
-The paper normalizes after adding ("post"). Normalizing before the sublayer ("pre") trains deep stacks more stably,
-but leaves the last sum unnormalized, so the stack then ends in another norm.
+The paper normalizes after adding ("post"). Normalizing before the sublayer ("pre") trains deep stacks more stably, but
+does not normalize the last sum, so such a stack ends in another layer norm.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from .normalization import LayerNorm
 
 
 class Residual(Module):
-    """LayerNorm(x + Dropout(sublayer(x))), or with "pre" x + Dropout(sublayer(LayerNorm(x)))."""
+    """LayerNorm(x + Dropout(sublayer(x))) for "post", or x + Dropout(sublayer(LayerNorm(x))) for "pre"."""
 
     def __init__(self, *, d_model: int, dropout: float, norm: Literal["post", "pre"]) -> None:
         super().__init__()
@@ -33,5 +33,5 @@ class Residual(Module):
 
 
 def closing_norm(*, d_model: int, norm: Literal["post", "pre"]) -> Module:
-    """Make the final norm of a stack of layers: a layer norm for "pre", the identity for "post"."""
+    """Make the norm that ends a stack of layers: a layer norm for "pre", the identity for "post"."""
     return LayerNorm(d_model) if norm == "pre" else Identity()

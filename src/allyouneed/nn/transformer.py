@@ -1,4 +1,4 @@
-"""The whole of Figure 1: ids of a source and of the target so far → logits of the next token."""
+"""All of Figure 1: from the ids of a source and of the target so far to logits of the next token."""
 
 from typing import Any, NamedTuple
 
@@ -21,25 +21,25 @@ POSITIONS = {"sinusoidal": PositionalEncoding, "learned": LearnedPositions}
 
 
 class Memory(NamedTuple):
-    """The output of the encoder, (B, S, D), and the mask of its padding, (B, 1, 1, S)."""
+    """The output of the encoder, (B, S, D), and the mask of the source's padding, (B, 1, 1, S)."""
 
     hidden_states: Tensor
     attn_mask: Tensor
 
     def select(self, sentences: Tensor) -> "Memory":
-        """Return the memory of these sentences."""
+        """Return the memory of these sentences, given by index; an index may occur more than once."""
         return Memory(self.hidden_states[sentences], self.attn_mask[sentences])
 
 
 class Transformer(Module):
     """The encoder-decoder Transformer.
 
-    `model(source, target)` gives logits (B, T, V) for ids (B, S) and (B, T): the logits at position t are
-    for the token after `target[:, t]`. Padding is at the end of a row. Refuses ids outside the
-    vocabulary and sequences longer than `config.max_length`. Ids may be on the CPU, whatever the model's device.
+    `model(source, target)` takes ids of shapes (B, S) and (B, T) and returns logits (B, T, V). The logits at position t
+    predict the token after `target[:, t]`. Padding must be at the end of a row. Refuses ids outside the vocabulary and
+    sequences longer than `config.max_length`. The ids may be on the CPU while the model is on a GPU.
 
-    `attention` is the class of its self-attention, `position` the class of its positions; by default the paper's.
-    `allyouneed.younger.build_model` hands in the parts that a config names.
+    `attention` is the class of all self-attention, and `position` the class of the positions. The defaults are the
+    paper's; `allyouneed.younger.build_model` chooses the classes that a config names.
     """
 
     def __init__(
@@ -80,25 +80,26 @@ class Transformer(Module):
         return self.decode(target, self.encode(source))
 
     def hidden_states(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return the output of the decoder, before the projection: (B, S), (B, T) → (B, T, D)."""
+        """Return the output of the decoder, before the projection. Shapes: (B, S) and (B, T) → (B, T, D)."""
         return self._decode_hidden_states(target, self.encode(source))
 
     def encode(self, source: Tensor) -> Memory:
-        """Encode the source. Shapes: (B, S) → (B, S, D)."""
+        """Encode the source. Shapes: ids (B, S) → hidden states (B, S, D), with their mask."""
         require_rows("source", source)
         x = self.source_position(self.source_embedding(source))
         attn_mask = padding_mask(move(source, x.device), self.config.pad_id)
         return Memory(self.encoder(x, attn_mask), attn_mask)
 
     def decode(self, target: Tensor, memory: Memory, cache: DecoderCache | None = None) -> Tensor:
-        """Compute logits of the next token at every position of a target. Shapes: (B, T) → (B, T, V).
+        """Compute the logits of the next token at every position of a target. Shapes: (B, T) → (B, T, V).
 
-        With a `cache`, `target` has only the tokens that are not in it yet, (N, T) of N hypotheses, and they are added.
+        With a `cache`, `target` has only the tokens that are not yet in the cache, (N, T) for N hypotheses. The call
+        adds them to the cache.
         """
         return self.projection(self._decode_hidden_states(target, memory, cache))
 
     def new_cache(self) -> DecoderCache:
-        """Return the cache of `decode` before the first token."""
+        """Make an empty cache for `decode`."""
         return DecoderCache(len(self.decoder.layers))
 
     def _decode_hidden_states(self, target: Tensor, memory: Memory, cache: DecoderCache | None = None) -> Tensor:
@@ -109,11 +110,11 @@ class Transformer(Module):
         return self.decoder(x, memory.hidden_states, memory.attn_mask, mask, cache)
 
     def parameter_count(self) -> int:
-        """Return the number of learned parameters; a shared table counts once."""
+        """Return the number of learned parameters. A shared table counts once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
 def require_rows(name: str, ids: Tensor) -> None:
-    """Refuse ids that do not have one row for each sentence."""
+    """Refuse ids that do not have the shape (sentences, length), with a length of at least 1."""
     if ids.dim() != 2 or ids.size(1) == 0:
         raise InputError(f"{name} must be ids of shape (sentences, length); got shape {tuple(ids.shape)}")

@@ -1,4 +1,4 @@
-"""The learned tensors of a model by name, each once."""
+"""The learned tensors of a model, by name. A shared tensor appears once."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .transformer import Transformer
 
 
 def weights(model: Transformer) -> dict[str, Tensor]:
-    """Return every learned tensor by name, on the CPU; a shared tensor appears once."""
+    """Copy every learned tensor to the CPU, by name. A shared tensor appears once."""
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
 
 
 def weight_buffers(model: Transformer) -> dict[str, memoryview[Any]]:
-    """Return the same in float32 as plain buffers, for code that knows no tensors."""
+    """Return every learned tensor in float32 as a plain buffer, for code that does not use PyTorch."""
     return {name: tensor.float().numpy().data for name, tensor in weights(model).items()}
 
 
 def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
-    """Give `model` the tensors that `weights` returned. Refuses other names and other shapes."""
+    """Copy tensors, as returned by `weights`, into the model. Refuses other names or shapes."""
     require_shapes(model, {name: tensor.shape for name, tensor in tensors.items()})
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -31,7 +31,7 @@ def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
 
 
 def require_shapes(model: Transformer, shapes: Mapping[str, Sequence[int]]) -> None:
-    """Refuse tensors whose names or shapes differ from `weights(model)`."""
+    """Refuse names or shapes that differ from those of `weights(model)`."""
     parameters = dict(model.named_parameters())
     if parameters.keys() != shapes.keys():
         different = sorted(parameters.keys() ^ shapes.keys())

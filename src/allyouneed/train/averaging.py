@@ -11,15 +11,15 @@ from ..nn import Transformer
 
 
 def copy_weights(model: Transformer) -> dict[str, Tensor]:
-    """Copy the model's parameters, by name, on its device."""
+    """Copy the model's parameters, by name. The copies stay on its device."""
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
 
 def update_ema(ema: Mapping[str, Tensor], model: Transformer, *, decay: float, step: int, is_finite: Tensor) -> None:
-    """Move an exponential moving average, in place, to d · ema + (1 − d) · weights.
+    """Move an exponential moving average towards the weights, in place: ema ← d · ema + (1 − d) · weights.
 
-    At update `step`, d is `decay` but at most (1 + step) / (10 + step), so that the random weights of the
-    beginning are soon forgotten. It moves only if `is_finite`, a bool on the device, is True.
+    At update `step`, d is `decay`, but at most (1 + step) / (10 + step): early averages then forget the random initial
+    weights quickly. Nothing changes if `is_finite`, a bool tensor on the model's device, is False.
     """
     decay = min(decay, (1 + step) / (10 + step))
     parameters = dict(model.named_parameters())
@@ -30,7 +30,7 @@ def update_ema(ema: Mapping[str, Tensor], model: Transformer, *, decay: float, s
 
 @contextmanager
 def swapped_weights(model: Transformer, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Give the model other weights inside the block, and restore its own afterwards."""
+    """Give the model other weights inside the `with` block, and restore its own weights afterwards."""
     before = {name: parameter.data for name, parameter in model.named_parameters()}
     try:
         for name, parameter in model.named_parameters():
@@ -42,7 +42,7 @@ def swapped_weights(model: Transformer, tensors: Mapping[str, Tensor]) -> Iterat
 
 
 def average_weights(models: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Average tensors of the same names and shapes: summed in double precision, returned in float32."""
+    """Average tensors of the same names and shapes. The sum is in double precision, the result in float32."""
     total: dict[str, Tensor] = {}
     count = 0
     for tensors in models:

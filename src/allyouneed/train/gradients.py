@@ -1,6 +1,6 @@
-"""The gradients of an update: of the mean loss (§5.4) over the target tokens of its batches.
+"""The gradients of an update. The loss (§5.4) is the mean over the target tokens of the update's batches.
 
-`batch_loss` is the definition of the loss; `fast/` computes the same number in less time.
+`batch_loss` defines the loss; `fast/` computes the same loss in less time.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +23,10 @@ WIDE = 64  # from this d_model on, products in bfloat16 gain more time than the 
 
 
 class Gradients(Protocol):
-    """The training loop's request: add the gradients of some batches to the model's.
+    """A function that adds the gradients of some batches to the model's gradients, for the training loop.
 
-    Returns the mean loss over their target tokens, in nats per token, and the norm of the gradients.
+    It returns two tensors: the mean loss over the target tokens of all batches, in nats per token, and the norm of the
+    gradients.
     """
 
     def __call__(
@@ -36,8 +37,8 @@ class Gradients(Protocol):
 def batch_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
     """Compute the mean loss over the target tokens of a batch, in nats per token, with label smoothing.
 
-    With R-Drop (Liang et al., 2021) the batch goes through the model twice, with different dropout, and half of
-    `config.r_drop` times the symmetric KL divergence of the two predictions is added.
+    With R-Drop (Liang et al., 2021) the batch passes through the model twice, each time with different dropout. The
+    loss then includes `config.r_drop` / 2 times the symmetric KL divergence between the two predictions.
     """
     device = next(model.parameters()).device
     pad_id = model.config.effective_target_pad_id
@@ -55,7 +56,10 @@ def batch_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
 def add_gradients(
     model: Transformer, batches: Sequence[Batch], config: TrainConfig, loss_of: BatchLoss = batch_loss
 ) -> tuple[Tensor, Tensor]:
-    """Add the gradients of the batches' mean loss, computed by `loss_of`, to the model's gradients: see `Gradients`."""
+    """Add the gradients of the batches' mean loss to the model's gradients; returns as `Gradients` does.
+
+    `loss_of` computes the mean loss of one batch.
+    """
     counts = [batch.count_tokens(model.config.effective_target_pad_id) for batch in batches]
     total = torch.zeros((), device=next(model.parameters()).device)
     for batch, tokens in zip(batches, counts, strict=True):
@@ -67,15 +71,16 @@ def add_gradients(
 
 
 def autocast(model: Transformer, config: TrainConfig) -> AbstractContextManager[object]:
-    """Make a block in which products have the dtype of `config.precision`; weights and sums are always float32."""
+    """Make a block in which matrix products have the dtype of `config.precision`; weights and sums stay in float32."""
     dtype = autocast_dtype(config.precision, model)
     return nullcontext() if dtype == torch.float32 else torch.autocast(next(model.parameters()).device.type, dtype)
 
 
 def autocast_dtype(precision: str, model: Transformer, device: torch.device | None = None) -> torch.dtype:
-    """Return the dtype of the products in `model`, on its device or on `device`; weights and sums are always float32.
+    """Choose the dtype of the matrix products in `model`. Weights and sums are always float32.
 
-    "auto" is bfloat16 where the device has fast instructions for it and the products are large enough to gain.
+    "auto" means bfloat16 if the device has fast instructions for bfloat16 and the products are large enough to gain.
+    `device` is the device of the model by default.
     """
     if precision == "auto":
         gains = model.config.d_model >= WIDE and has_fast_bfloat16(device or next(model.parameters()).device)

@@ -1,6 +1,6 @@
 """The training loop (§5): a generator of updates.
 
-The caller that iterates over `updates` decides what happens between two of them: validate, save, print, stop.
+The caller iterates over `updates`, and between two updates decides what to do: validate, save, print or stop.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,10 +21,11 @@ from .schedule import learning_rate_at
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """One update: mean loss in nats per token, learning rate, norm of the gradient before clipping.
+    """The result of one update: mean loss in nats per token, learning rate, norm of the gradient before clipping.
 
-    `is_finite` is False where loss or gradient was not finite, so that the weights stayed as they were. The tensors are
-    still on the device. `tokens` counts the target tokens of this process, padding included.
+    If the loss or the gradient is not finite, `is_finite` is False and the weights stay unchanged. The tensors stay on
+    the device, so that reading them is up to the caller. `tokens` counts the target tokens of this process, with
+    padding.
     """
 
     step: int
@@ -45,11 +46,11 @@ def updates(
     learning_rate: Callable[[int], float] | None = None,
     gradients: Gradients = add_gradients,
 ) -> Iterator[Update]:
-    """Fit `model` (§5): make update number `first` and the following ones, and yield each when it is done.
+    """Fit `model` (§5): make update number `first` and all following updates, and yield each one.
 
-    The last is number `config.steps`, unless the batches end before; with a time budget, the caller stops.
-    `learning_rate` maps an update's number to its rate; by default it is the schedule of `config`. `gradients` computes
-    the gradients of the batches of an update.
+    The last update is number `config.steps`, unless the batches run out earlier. With a time budget the caller stops
+    iterating. `learning_rate` maps the number of an update to its learning rate; by default it follows the schedule in
+    `config`. `gradients` computes the gradients of an update's batches.
     """
     feed = iter(batches)
     model.train()

@@ -4,9 +4,10 @@ from torch import Tensor
 
 
 def smoothed_cross_entropy(logits: Tensor, target: Tensor, *, smoothing: float) -> Tensor:
-    """Compute the cross entropy of `logits` with a target that has probability 1 − ε plus ε/V for every token.
+    """Compute the cross entropy with a smoothed target: −Σ q log softmax(logits), in nats per token.
 
-    In nats per token: −Σ q log softmax(logits), with q the smoothed target. Shapes: logits (…, V), target (…) → (…).
+    The target distribution q gives the correct token 1 − ε + ε/V, and every other token ε/V, where ε is `smoothing`.
+    Shapes: logits (…, V), target (…) → (…).
     """
     log_probabilities = logits.log_softmax(-1)
     of_target = log_probabilities.gather(-1, target[..., None])[..., 0]
@@ -14,7 +15,7 @@ def smoothed_cross_entropy(logits: Tensor, target: Tensor, *, smoothing: float) 
 
 
 def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) -> Tensor:
-    """Average `smoothed_cross_entropy` over the tokens of a batch without padding, in nats per token.
+    """Average `smoothed_cross_entropy` over the tokens of a batch, without padding, in nats per token.
 
     Shapes: logits (B, T, V), target (B, T) → ().
     """
@@ -25,6 +26,6 @@ def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) 
 def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
     """Compute the symmetric KL divergence of two predictions: the mean of KL(p ‖ q) and KL(q ‖ p), in nats per token.
 
-    Shapes: log-probabilities, (…, V) each → (…). The term that R-Drop adds to the loss (Liang et al., 2021).
+    R-Drop adds this term to the loss (Liang et al., 2021). Shapes: two tensors of log-probabilities (…, V) → (…).
     """
     return ((first.exp() - second.exp()) * (first - second)).sum(-1) / 2

@@ -1,4 +1,4 @@
-"""The optimizer (§5.3): Adam as in the paper, or with weight decay.
+"""The optimizer (§5.3): Adam as in the paper, or AdamW with weight decay.
 
 The learning rate is set before every update (`schedule.py`).
 """
@@ -15,7 +15,7 @@ BETAS, EPS = (0.9, 0.98), 1e-9  # §5.3
 
 
 def make_optimizer(model: Transformer, config: TrainConfig) -> Optimizer:
-    """Make Adam or AdamW, as `config.optimizer` says, for the parameters of `model`. Refuses other optimizers."""
+    """Make the optimizer that `config.optimizer` names, Adam or AdamW. Refuses other names."""
     if config.optimizer == "adam":
         return Adam(model.parameters(), lr=0.0, betas=BETAS, eps=EPS, fused=True)
     if config.optimizer == "adamw":
@@ -26,8 +26,9 @@ def make_optimizer(model: Transformer, config: TrainConfig) -> Optimizer:
 
 
 def step_if(is_finite: Tensor, optimizer: Optimizer) -> None:
-    """Step `optimizer` if `is_finite`, which a GPU decides without the program waiting for it."""
-    # The attribute is PyTorch's sign that a step honours `found_inf`, as `torch.amp.GradScaler` sets it.
+    """Step the optimizer if `is_finite` is True. On a GPU, the GPU decides, and the program does not wait for it."""
+    # PyTorch sets this attribute on optimizers whose step does nothing if `found_inf` is 1, as `torch.amp.GradScaler`
+    # needs.
     if runs_ahead(is_finite.device) and getattr(optimizer, "_step_supports_amp_scaling", False):
         optimizer.found_inf = (~is_finite).float()  # type: ignore[attr-defined]
         optimizer.step()

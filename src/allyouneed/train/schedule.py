@@ -6,28 +6,31 @@ from ..config import TrainConfig
 
 
 def paper_learning_rate(step: float, *, d_model: int, warmup: int) -> float:
-    """Compute equation 3: d_model^−0.5 · min(step^−0.5, step · warmup^−1.5); `step` counts from 1."""
+    """Compute the learning rate of equation 3: d_model^−0.5 · min(step^−0.5, step · warmup^−1.5).
+
+    `step` counts from 1.
+    """
     return float(d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
 
 
 def cooldown_factor(step: float, *, steps: int, cooldown: int) -> float:
-    """Return the factor that takes the learning rate linearly to zero over the last `cooldown` of `steps` updates.
+    """Return a factor that falls linearly from 1 to 0 over the last `cooldown` of `steps` updates.
 
-    The paper has no cooldown; a short run gains from one.
+    The paper has no cooldown, but short runs gain from one.
     """
     return min(1.0, (steps - step + 1) / (cooldown + 1))
 
 
 def learning_rate_at(step: float, config: TrainConfig, *, d_model: int) -> float:
-    """Return the learning rate of update number `step`, counted from 1, by `config.schedule`.
+    """Return the learning rate of update number `step`, counted from 1, for `config.schedule`.
 
-    It rises linearly to `config.learning_rate` within `config.warmup` updates. Then "paper"
-    and "inverse-sqrt" fall with 1/√step, "cosine" falls along half a cosine to zero (Loshchilov and
-    Hutter, 2017), and "constant" stays. "paper" is equation 3, scaled so that its peak is
-    `config.learning_rate`; 0 means equation 3 itself. A cooldown multiplies any of them.
+    The learning rate rises linearly to `config.learning_rate` during the first `config.warmup` updates. Then "paper"
+    and "inverse-sqrt" fall with 1/√step, "cosine" falls to zero along half a cosine (Loshchilov and Hutter, 2017), and
+    "constant" stays. "paper" is equation 3, scaled to peak at `config.learning_rate`; if that is 0, equation 3 is not
+    scaled. Every schedule is multiplied by its cooldown factor.
 
-    With a time budget `step` is a position in the schedule, usually between two updates; the learning rate then
-    always ends at zero: without a cooldown it falls from the end of the warmup.
+    With a time budget, `step` is a position in the schedule and usually not a whole number. The learning rate then
+    always ends at zero: without a cooldown it falls to zero from the end of the warmup on.
     """
     rising = min(1.0, step / config.warmup)
     since = (step - config.warmup) / max(1, config.steps - config.warmup + 1)
@@ -46,8 +49,11 @@ def learning_rate_at(step: float, config: TrainConfig, *, d_model: int) -> float
 
 
 def paper_scale(config: TrainConfig, *, d_model: int) -> float:
-    """Divide `config.learning_rate` by equation 3's peak, which is reached at the end of the warmup."""
+    """Return the factor by which equation 3 is scaled: `config.learning_rate` divided by its peak.
+
+    Equation 3 peaks at the end of the warmup.
+    """
     if not config.learning_rate:
         return 1.0
     peak = paper_learning_rate(config.warmup, d_model=d_model, warmup=config.warmup)
-    return float(f"{config.learning_rate / peak:.11g}")  # so that a rounded learning rate gives a rounded multiple
+    return float(f"{config.learning_rate / peak:.11g}")  # rounding makes a round learning rate a round multiple

@@ -1,4 +1,4 @@
-"""Validation: the loss and the accuracy on pairs that the model was not trained on."""
+"""Validation: loss and accuracy on pairs that the model is not trained on."""
 
 import torch
 
@@ -7,14 +7,14 @@ from ..data.pairs import EncodedPairs
 from ..nn import Transformer
 from .loss import mean_loss
 
-LOGITS_AT_ONCE = 2**26  # numbers; fewer than training holds, so that validation does not run out of memory
+LOGITS_AT_ONCE = 2**26  # numbers in a chunk of logits; training holds more, so validation cannot run out of memory
 
 
 @torch.inference_mode()
 def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> tuple[float, float]:
-    """Measure the mean cross entropy over the target tokens of some pairs, in nats per token, and accuracy in percent.
+    """Measure the cross entropy, in nats per target token, and the accuracy in percent, on held-out pairs.
 
-    Without label smoothing and without dropout; each token is predicted from the reference's tokens before it.
+    There is no label smoothing and no dropout. Each token is predicted from the reference tokens before it.
     """
     batch_tokens = max(pairs.longest(), min(batch_tokens, LOGITS_AT_ONCE // model.config.effective_target_vocab_size))
     total = 0.0
