@@ -1,4 +1,4 @@
-"""Texts → translations."""
+"""Translation of texts, and everything that a bundle needs to do it."""
 
 from .alignment import Alignment
 from .generation import without_repetition

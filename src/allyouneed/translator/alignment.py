@@ -1,4 +1,4 @@
-"""Alignments: which words or tokens of the source the words or tokens of the translation come from."""
+"""Alignments: which source words (or tokens) the words (or tokens) of a translation come from."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Link = tuple[int, int]
 
 
 class Alignment(NamedTuple):
-    """The units of a source and of its translation, and a link (i, j) for each aligned pair.
+    """The units of a source and of its translation, and a link (i, j) for each aligned pair of units.
 
-    Units are words, separated by blanks, or tokens of the vocabulary; i and j count from 0.
+    A unit is a word between blanks, or a token of the vocabulary. The indices i and j count from 0.
     """
 
     source: tuple[str, ...]
@@ -35,7 +35,7 @@ class Alignment(NamedTuple):
 
 
 class Aligner:
-    """Computes alignments from the cross-attention of the `models`. `source_tokenizer` encoded the sources."""
+    """Computes alignments from the cross-attention of `models`. `source_tokenizer` must have encoded the sources."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Aligner:
         self._first = source_tokenizer.start_length  # the position of the first token that is not special
 
     def align(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis], unit: Unit) -> list[Alignment]:
-        """Return the alignment of each source with its hypothesis."""
+        """Return an alignment for each source and its hypothesis."""
         return [
             self._align_pair(ids, hypothesis.ids, positions, unit)
             for ids, hypothesis, positions in zip(
@@ -59,10 +59,10 @@ class Aligner:
         ]
 
     def replace_unknown(self, text: str, source: str, ids: list[int], best: Hypothesis) -> str:
-        """Replace each `<unk>` of a translation by the source word that it attends to most (Luong et al., 2015).
+        """Replace each `<unk>` of a translation with the source word that it attends to most (Luong et al., 2015).
 
-        In a vocabulary of characters, the first `<unk>` is replaced by the first unknown character of the source, the
-        second by the second, and any that are left by the last.
+        With a vocabulary of characters, the n-th `<unk>` is instead replaced with the n-th unknown character of the
+        source; any further `<unk>` gets the last unknown character.
         """
         unknown = self._target_tokenizer.unk_id
         if unknown is None or unknown not in best.ids:
@@ -83,7 +83,7 @@ class Aligner:
         return re.sub(rf"\s*{re.escape(UNK)}", lambda _: f" {next(attended_words, UNK)}", text).strip()
 
     def _align_pair(self, source: list[int], target: list[int], attended: list[int], unit: Unit) -> Alignment:
-        if not self._source_tokenizer.content(source):  # only invisible characters
+        if not self._source_tokenizer.content(source):  # the text has only invisible characters
             attended = []
         if unit == "tokens":  # without the start and end tokens
             links = tuple((position - self._first, j) for j, position in enumerate(attended[: len(target)]))
@@ -100,7 +100,7 @@ class Aligner:
         return Alignment(words_read, words_written, tuple(sorted(pairs)))
 
     def _attended_positions(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis]) -> list[list[int]]:
-        """Find, for every token of a hypothesis, the position in its source that it attends to most."""
+        """Find the source position that each token of a hypothesis attends to most."""
         import torch
 
         from ..data.batch import pad
@@ -120,10 +120,10 @@ class Aligner:
 
 
 def _words(text: str) -> list[str]:
-    return text.replace(UNK, f" {UNK}").split()  # decoding leaves out the blank before `<unk>`
+    return text.replace(UNK, f" {UNK}").split()  # decoding omits the blank before `<unk>`
 
 
 def _word_indices(ids: list[int], tokenizer: Tokenizer) -> list[int]:
-    """Find, for every token, the index of its word; words are separated by blanks."""
+    """Find the index of each token's word. Words are separated by blanks."""
     beginnings = tokenizer.decode_all([ids[:end] for end in range(1, len(ids) + 1)])
     return [max(0, len(_words(beginning)) - 1) for beginning in beginnings]

@@ -1,4 +1,4 @@
-"""A `Step` whose log-probabilities are a NumPy array: shared by ensembles and exported models."""
+"""A `Step` whose log-probabilities are a NumPy array, for ensembles and exported models."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ Rows = np.ndarray[Any, np.dtype[np.float32]]
 
 
 class ArrayStep:
-    """One search of a model that computes log-probabilities, (N, V), from hypotheses and their newest tokens."""
+    """The base class of a search that computes all log-probabilities, (N, V), at every step.
+
+    Subclasses override `compute`.
+    """
 
     def __init__(self, sentences: int) -> None:
-        self._sentences = list(range(sentences))  # of each hypothesis
+        self._sentences = list(range(sentences))  # the sentence of each hypothesis
         self._rows: Rows = np.empty((0, 0), np.float32)
 
     def compute(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> Rows:
-        """Return the log-probabilities of the next token in new hypotheses; see `Step`."""
+        """Return the log-probabilities (N, V) of the next token; the arguments are as in `Step.__call__`."""
         raise NotImplementedError
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
-        """As in `Step`."""
         self._rows = self.compute(hypotheses, tokens)
         self._sentences = [self._sentences[n] for n in hypotheses]
 
     def restrict(self, hypothesis: int, restriction: Restriction) -> None:
-        """As in `Step`."""
         row = self._rows[hypothesis]
         row[list(restriction.penalized)] *= restriction.penalty
         after = row.copy()
@@ -43,7 +44,6 @@ class ArrayStep:
             row[:] = after
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
-        """As in `Step`."""
         found = []
         for _, group in groupby(range(len(totals)), key=self._sentences.__getitem__):
             numbers = [n for n in group if totals[n] > -math.inf]
@@ -62,7 +62,6 @@ class ArrayStep:
         return found
 
     def log_probability(self, hypothesis: int, token: int) -> float:
-        """As in `Step`."""
         return float(self._rows[hypothesis, token])
 
     def log_probabilities(self) -> Rows:

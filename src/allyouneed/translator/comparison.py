@@ -1,8 +1,8 @@
 """Compare the native engine with `nn/`, for a model in memory that somebody may have edited.
 
-Edits of the files of `nn/`, subclasses, hooks and replaced functions are seen alike: whatever makes the forward pass
-compute other log-probabilities. The sentences have up to 70 tokens: an edit that acts only on longer sentences is not
-seen.
+The comparison notices whatever makes the forward pass compute other log-probabilities: edited files of `nn/`,
+subclasses, hooks and replaced functions. Its sentences have up to 70 tokens, so it misses an edit that only affects
+longer sentences.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from ..native.engine import NativeEngine
 from ..nn import Transformer
 from .likelihood import eval_copy
 
-SOURCE_LENGTHS = (66, 3)  # tokens: more than a column of keys has, and few
+SOURCE_LENGTHS = (66, 3)  # tokens: more than a block of keys in the engine holds, and only a few
 TARGET_LENGTH = 70
-FLOAT_TOLERANCE = 1e-3  # of the standard deviation: far above rounding, far below an edit
-INT8_TOLERANCE = 0.25  # the same in int8, whose rounding is a few percent on average
-NEGLIGIBLE = 1e-5  # nats: log-probabilities that are all alike but for rounding differ by more than their deviation
+# In standard deviations of the log-probabilities: far above rounding, far below the effect of an edit.
+FLOAT_TOLERANCE = 1e-3
+INT8_TOLERANCE = 0.25  # in standard deviations, with int8 weights; int8 rounding is a few percent on average
+NEGLIGIBLE = 1e-5  # nats; keeps the comparison meaningful when all log-probabilities are equal except for rounding
 
 
 @torch.inference_mode()
 def difference_from_nn(engine: NativeEngine, weights: Mapping[str, memoryview[Any]], model: Transformer) -> str:
-    """Return in words how the engine differs from the forward pass of `model` beyond rounding; "" if it does not.
+    """Describe how the engine differs from the forward pass of `model`, beyond rounding; "" if it does not.
 
-    Rounding to int8 could hide an edit, so an engine in int8 is compared in float32 as well. By how much it differs is
-    not said: a warning is shown once for each text, and a run compares its model at every validation.
+    Rounding to int8 could hide an edit, so an int8 engine is also compared in float32. The description has no numbers:
+    a warning is shown once for each text, and a run compares its model at every validation.
     """
     config = model.config
     rng = torch.Generator().manual_seed(0)
@@ -58,7 +59,7 @@ def difference_from_nn(engine: NativeEngine, weights: Mapping[str, memoryview[An
 
 
 def _log_probabilities(engine: NativeEngine, sources: Sequence[Tensor], targets: Tensor) -> Tensor:
-    """Compute the log-probabilities of the next token at every position of the targets: (B, T) → (B, T, V)."""
+    """Compute the log-probabilities of the next token at every position of the targets. Shapes: (B, T) → (B, T, V)."""
     step = engine.start([source.tolist() for source in sources])
     found = []
     for tokens in targets.T.tolist():

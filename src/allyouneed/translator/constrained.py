@@ -1,10 +1,10 @@
 """Beam search with lexical constraints: dynamic beam allocation (Post and Vilar, 2018).
 
-Every hypothesis must contain the phrases of its sentence. Hypotheses that have written equally much of their phrases
-form a bank, and compete only with each other. Besides the most likely tokens, each hypothesis is continued with every
-token that advances a phrase, however unlikely. The beam is shared among the banks in turn, the furthest first, so the
-furthest hypothesis always stays active, and after as many steps as the phrases have tokens some hypothesis has all of
-them. Only such a hypothesis may end.
+Every hypothesis must contain the phrases of its sentence. Hypotheses that have written the same number of phrase tokens
+form a bank, and compete only within that bank. Each hypothesis is extended by its most likely tokens and also by every
+token that advances a phrase, even an unlikely one. The banks take turns filling the beam, starting with the one that
+has written the most. So the most advanced hypothesis always stays active, and some hypothesis has written all phrases
+after as many steps as they have tokens. Only a hypothesis with all phrases may end.
 """
 
 import math
@@ -16,11 +16,11 @@ from typing import NamedTuple
 from ..decode import BeamOptions, Continuation, Hypothesis, SearchLimits, Step, best_first
 from .constraint_state import ConstraintState, PhraseConstraint, WordBoundaries
 
-WIDEST = 48  # hypotheses of a sentence; the time of a search grows faster than their number
+WIDEST = 48  # hypotheses of a sentence; the time of a search grows faster than this number
 
 
 class Candidate(NamedTuple):
-    """A hypothesis: its total log-probability, the row it continues, its tokens and its constraints."""
+    """A hypothesis: its log-probability, the row that it extends, its tokens and its constraints."""
 
     total: float
     parent: int
@@ -36,10 +36,10 @@ def constrained_beam_search(
     constraints: Sequence[Sequence[PhraseConstraint]],
     boundaries: WordBoundaries,
 ) -> list[list[Hypothesis]]:
-    """Search like `beam_search`, but let every hypothesis of sentence b contain all phrases of `constraints[b]`.
+    """Search like `beam_search`, but make every hypothesis of sentence b contain all phrases of `constraints[b]`.
 
-    The beam is widened by `beam` for every phrase, up to `WIDEST`, so that each can come early or late. A sentence
-    whose limit is too low for its phrases gets no hypothesis; `max_constrained_length` tokens are always enough.
+    Each phrase widens the beam by `beam` hypotheses, up to `WIDEST`, so that phrases can come early or late. A sentence
+    gets no hypothesis if its limit is too low for its phrases; `max_constrained_length` is always high enough.
     """
     ended: list[list[Hypothesis]] = [[] for _ in limits.max_lengths]
     widths = [beam_width(options.beam, phrases) for phrases in constraints]
@@ -68,7 +68,7 @@ def constrained_beam_search(
             first += len(rows)
             rows = _share_out(further, widths[sentence])
             complete = [row for row in rows if row.constraint_state.is_complete]
-            if is_last:  # a hypothesis cut off here counts only if too few have ended
+            if is_last:  # cut off here, a hypothesis counts only if too few have ended
                 missing = max(0, options.nbest - len(found))
                 found += [
                     options.hypothesis(list(row.ids), row.total, length, finished=False) for row in complete[:missing]
@@ -87,7 +87,7 @@ def constrained_beam_search(
 
 
 def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
-    """Return how many hypotheses of a sentence with these constraints are active at once."""
+    """Return the number of active hypotheses for a sentence with these phrases."""
     times = sum(phrase.times for phrase in phrases)
     tokens = sum(phrase.times * max(map(len, phrase.spellings)) for phrase in phrases)
     return min(max(beam * (1 + times), beam + tokens), max(beam, WIDEST))
@@ -96,7 +96,7 @@ def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
 def _find_candidates(
     step: Step, beams: Sequence[list[Candidate]], widths: Sequence[int], eos_id: int, boundaries: WordBoundaries
 ) -> list[list[Candidate]]:
-    """Find continuations of each sentence: its most likely, each row's most likely, and all that advance a phrase."""
+    """Find the most likely continuations of each sentence and of each row, and all that advance a phrase."""
     rows = list(chain.from_iterable(beams))
     further = [row.constraint_state.next_tokens() for row in rows]
     ends = frozenset((eos_id,))
@@ -106,7 +106,8 @@ def _find_candidates(
         word_end = [boundaries.ends_in_word | ends] if one.any_word_end else []
         excluded.append([ends, *new_word, *word_end])
     totals = [row.total for row in rows]
-    likely = step.best(totals, max(widths) + max(map(len, beams)))  # each row may have an end token among them
+    # More than needed, because each row may have the end token among its best.
+    likely = step.best(totals, max(widths) + max(map(len, beams)))
     ranked = _rank_tokens(step, beams, totals, likely, excluded)
     found = []
     first = 0
@@ -134,7 +135,7 @@ def _rank_tokens(
     likely: Sequence[Sequence[Continuation]],
     excluded: Sequence[Sequence[Collection[int]]],
 ) -> list[list[Continuation]]:
-    """Return the best continuations of each row: enough to have one outside each set of excluded tokens."""
+    """Return the best continuations of each row: enough to have one outside every set of its excluded tokens."""
     ranked: list[list[Continuation]] = [[] for _ in totals]
     for one in chain.from_iterable(likely):
         ranked[one.hypothesis].append(one)
@@ -143,7 +144,8 @@ def _rank_tokens(
     missing = {n for n in range(len(totals)) if len(_first_allowed(ranked[n], excluded[n])) < len(excluded[n])}
     wanted = 8
     while missing:
-        # One row of each sentence at a time: a single row may have all the best of several.
+        # Ask for one row of each sentence at a time, because a single row may hold all the best continuations of a
+        # sentence.
         for turn in zip_longest(*([n for n in rows if n in missing] for rows in rows_by_sentence)):
             asked = [total if n in turn else -math.inf for n, total in enumerate(totals)]
             for best in filter(None, step.best(asked, wanted)):
@@ -157,13 +159,13 @@ def _rank_tokens(
 
 
 def _first_allowed(ranked: Sequence[Continuation], excluded: Sequence[Collection[int]]) -> list[Continuation]:
-    """Return for each set of tokens the best continuation outside it; a set without one is skipped."""
+    """Return the best continuation outside each set of tokens. A set that excludes all of them gets none."""
     firsts = (next((one for one in ranked if one.token not in tokens), None) for tokens in excluded)
     return [one for one in firsts if one]
 
 
 def _share_out(candidates: list[Candidate], width: int) -> list[Candidate]:
-    """Fill the beam with the best candidate of each bank, the furthest bank first; then the second best; and so on."""
+    """Fill the beam in rounds. Each round takes the next best candidate of every bank, the most advanced bank first."""
     banks: dict[tuple[int, int, bool], list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda candidate: -candidate.total):
         banks[candidate.constraint_state.rank].append(candidate)

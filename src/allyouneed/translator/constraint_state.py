@@ -1,9 +1,9 @@
-"""Lexical constraints of a sentence, and how much of them a hypothesis has written.
+"""The lexical constraints of a sentence, and how much of them a hypothesis has written.
 
-A phrase is complete when the sentence has one of its spellings as whole words, between word boundaries. Phrases do
-not overlap. Before its end a sentence can be read in several ways (is this "York" a phrase of its own, or the end of
-the phrase "New York"?), so the state is a set of readings. A reading that can never do better than another is left
-out; otherwise every complete phrase would double their number.
+A phrase is complete when the sentence contains one of its spellings as whole words. Phrases do not overlap. A sentence
+that is still being written can be read in several ways: "York" may be a phrase of its own, or end the phrase "New
+York". So the state is a set of readings. A reading that cannot do better than another is dropped; otherwise each
+complete phrase would double the number of readings.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from ..decode import Spelling
 
 
 class PhraseConstraint(NamedTuple):
-    """A phrase that must occur `times` times, in any of several spellings; each is a sequence of ids."""
+    """A phrase that must occur `times` times. Each spelling is a sequence of ids, and any spelling counts."""
 
     spellings: tuple[Spelling, ...]
     times: int = 1
 
 
 class WordBoundaries(NamedTuple):
-    """Where words end: not between a token that `ends_in_word` and a next token that `starts_in_word`."""
+    """Where words end: between any two tokens, unless the first `ends_in_word` and the second `starts_in_word`."""
 
     starts_in_word: frozenset[int] = frozenset()
     ends_in_word: frozenset[int] = frozenset()
@@ -34,7 +34,7 @@ class WordBoundaries(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How often each phrase is still missing, and the phrase in progress: its number, spelling and tokens so far."""
+    """How often each phrase is still missing, and the phrase in progress: index, spelling, number of tokens so far."""
 
     remaining: tuple[int, ...]
     in_progress: tuple[int, int, int] | None = None
@@ -43,8 +43,8 @@ class Reading(NamedTuple):
 class NextTokens(NamedTuple):
     """The tokens that advance a hypothesis.
 
-    With `any_new_word`, so does any token that begins after a word boundary; with `any_word_end`, any token after
-    which a word may begin.
+    If `any_new_word` is set, every token that begins a new word advances it too. If `any_word_end` is set, so does
+    every token after which a word may begin.
     """
 
     tokens: set[int]
@@ -54,7 +54,7 @@ class NextTokens(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConstraintState:
-    """The readings of a hypothesis's tokens, without readings that can never be better than another."""
+    """All ways to read the tokens of a hypothesis, except readings that can never do better than another."""
 
     phrases: tuple[PhraseConstraint, ...]
     boundaries: WordBoundaries
@@ -69,7 +69,7 @@ class ConstraintState:
         return cls(tuple(phrases), boundaries, sos_id, frozenset({Reading(tuple(phrase.times for phrase in phrases))}))
 
     def after(self, token: int) -> "ConstraintState":
-        """Return the state one token later."""
+        """Return the state after one more token."""
         same_word = self.boundaries.same_word(self.last, token)
         readings = set()
         for reading in self.readings:
@@ -79,7 +79,7 @@ class ConstraintState:
                     readings.add(Reading(reading.remaining, (phrase, spelling, count + 1)))
                 continue
             if reading.in_progress and same_word:
-                continue  # the phrase was the beginning of a longer word
+                continue  # the phrase turned out to be the beginning of a longer word
             missing = self._missing(reading)
             readings.add(Reading(missing))
             if not same_word:
@@ -97,7 +97,7 @@ class ConstraintState:
 
     @property
     def rank(self) -> tuple[int, int, bool]:
-        """How much is written in the best reading: larger is more, and the tokens of `next_tokens` make it larger."""
+        """How much the best reading has written. Larger is more; each of `next_tokens` makes the rank larger."""
         return max(self._rank(reading) for reading in self.readings)
 
     def next_tokens(self) -> NextTokens:
@@ -128,7 +128,7 @@ class ConstraintState:
         return reading.in_progress is not None and count == len(self.phrases[phrase].spellings[spelling])
 
     def _missing(self, reading: Reading) -> tuple[int, ...]:
-        """Count how often each phrase is missing; a complete phrase in progress counts as written."""
+        """Count how often each phrase is missing, taking a complete phrase in progress as written."""
         if not self._is_complete(reading):
             return reading.remaining
         assert reading.in_progress is not None
@@ -145,12 +145,13 @@ class ConstraintState:
 
 
 def _undominated(readings: set[Reading]) -> frozenset[Reading]:
-    """Drop readings that another reading dominates: it is in the same progress, and misses no phrase more often.
+    """Drop readings that are dominated: another one has the same phrase in progress and misses no phrase more often.
 
-    Any continuation that completes the dropped reading completes the other.
+    Any continuation that completes the dropped reading also completes the other.
     """
     kept: dict[tuple[int, int, int] | None, list[Reading]] = {}
-    for reading in sorted(readings, key=lambda reading: sum(reading.remaining)):  # none is dominated by a later one
+    # Sorted so that a reading is never dominated by a later one.
+    for reading in sorted(readings, key=lambda reading: sum(reading.remaining)):
         better = kept.setdefault(reading.in_progress, [])
         if not any(all(map(le, other.remaining, reading.remaining)) for other in better):
             better.append(reading)
@@ -158,10 +159,10 @@ def _undominated(readings: set[Reading]) -> frozenset[Reading]:
 
 
 def max_constrained_length(phrases: Sequence[PhraseConstraint]) -> int:
-    """Return a number of tokens that is enough for all phrases in any order and the end token."""
+    """Return a number of tokens that suffices for all phrases in any order, and for the end token."""
     return 1 + sum(phrase.times * (max(map(len, phrase.spellings)) + 2) for phrase in phrases)
 
 
 def min_constrained_length(phrases: Sequence[PhraseConstraint]) -> int:
-    """Return the fewest tokens that all phrases have, each in its shortest spelling."""
+    """Return the number of tokens of all phrases, each in its shortest spelling."""
     return sum(phrase.times * min(map(len, phrase.spellings)) for phrase in phrases)

@@ -1,4 +1,4 @@
-"""What a translation must contain (translations of glossary terms, copied spans), and checks that it does."""
+"""The texts that a translation must contain (glossary translations and copied spans), and checks that it does."""
 
 import re
 import unicodedata
@@ -15,14 +15,15 @@ from ..text.tokenizer import Tokenizer
 from .constraint_state import PhraseConstraint
 from .placeholders import signed_runs
 
-# An argument is bound by its index in the message unless it has a name or a number.
+# An argument is bound by its position in the message unless it has a name or a number.
 BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$|\w+%|#@)|\{[}:!]")
 OF_SIGNS = ("tags", "placeholders")
 SIGNS = frozenset("%{}<>")
-# Signs of unknown kinds of placeholders, which hardly any sentence has.
+# Characters of placeholders that `iter_spans` does not know; ordinary sentences hardly ever contain them.
 CODE_SIGNS = "%{}<>$@\\|^=_[]#~`*"
-# «Name», which a merge fills in; also a quotation, which may get other signs. And a word with a sign where sentences
-# have none: /etc/passwd, .bashrc, --help; %%name%%, std::list; open(), Ctrl+C. A dash may begin direct speech.
+# Matches «Name», which mail merge fills in (or a quotation, whose quotation marks may change), and words with a sign
+# where sentences have none: /etc/passwd, .bashrc, --help; %%name%%, std::list; open(), Ctrl+C. A word that starts with
+# a dash is left alone: it may be direct speech.
 CODE_RUN = re.compile(
     r"[«‹]\w++[»›]|(?<!\S)(?:-{2,}|[/.:;!?=+&])(?=[^\W\d_])\S++|(?<!\S)[^\s/:%=+&]*+(?://|::|%%|==|\+\+|&&)(?=\w)\S++"
     r"|(?<!\S)\w[\w.]*+\(\)|(?<!\S)[^\W\d_]++\+[^\W_]\S*+"
@@ -32,11 +33,11 @@ UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
 
 def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> bool:
-    """Return True if `target` has other spans of these kinds than `source`, or has them in an order that breaks them.
+    """Return True if the spans of `target` differ from those of `source`, or are in an order that breaks them.
 
-    Each span must occur as often as in `source`; spans of the texts `also` may be added.
-    Arguments without a name or a number (`%s … %d`, `{}`) keep their order. Tags that are paired and nested
-    in `source` stay so in `target`, in any order; otherwise they keep their order.
+    `kinds` names the kinds of spans. Each span must occur as often as in `source`; spans of the texts in `also` may be
+    added. Arguments without a name or a number (`%s … %d`, `{}`) keep their order. If the tags of `source` are properly
+    nested, those of `target` must be too, in any order; otherwise they keep their order.
     """
     kinds = tuple(kinds)
     there = find_spans(source, kinds)
@@ -51,9 +52,9 @@ def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterab
 
 
 def codes_differ(source: str, target: str) -> bool:
-    """Return True if `target` lost a number or a word that is a code, or has a sign of codes more or less often.
+    """Return True if `target` lost a number or a code word of `source`, or differs in the count of a code sign.
 
-    Signs of codes are those that hardly any sentence has: `[`, `<`, `#`.
+    Code signs are characters that ordinary sentences hardly ever contain, such as `[`, `<` and `#`.
     """
     runs = [*(run.rstrip(AROUND) for run in CODE_RUN.findall(source)), *signed_runs(source)]
     signs_differ = any(source.count(sign) != target.count(sign) for sign in CODE_SIGNS)
@@ -61,7 +62,7 @@ def codes_differ(source: str, target: str) -> bool:
 
 
 def runs_are_lost(runs: Iterable[str], source: str, target: str) -> bool:
-    """Return True if `target` has a run of `source` less often, whatever the blanks and widths of its signs."""
+    """Return True if `target` has one of `runs` less often than `source`, ignoring blanks and the width of signs."""
     squeezed, target = (_squeezed(text) for text in (source, target))
     return any(squeezed.count(run) > target.count(run) for run in map(_squeezed, runs))
 
@@ -71,10 +72,10 @@ def _squeezed(text: str) -> str:
 
 
 def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> list[tuple[int, int]]:
-    """Find the spans of `target` that `source` and the texts `also` do not have, or not as often: (start, end).
+    """Find the spans of `target` that `source` and the texts in `also` do not have, or not as often: (start, end).
 
-    A sign that spans of `source` are made of, such as the `%` of `%s`, counts by itself as well: a program that reads
-    `% s` after `%s` takes both for arguments.
+    A sign that spans of `source` consist of, such as the `%` of `%s`, also counts by itself: a program that reads `% s`
+    after `%s` takes both for arguments.
     """
     kinds = tuple(kinds)
     left = Counter[str]()
@@ -97,13 +98,13 @@ def span_signs(text: str, kinds: Iterable[str]) -> set[str]:
 
 
 def stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
-    """Find the marker characters outside all spans, with their indices."""
+    """Find the marker characters outside all spans, as (index, character)."""
     inside = {index for span in iter_spans(text, kinds) for index in range(*span.bounds)}
     return [(index, sign) for index, sign in enumerate(text) if sign in SIGNS and index not in inside]
 
 
 def ordered_spans(text: str, kinds: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Find the spans whose order has a meaning: arguments without a name or a number, and tags."""
+    """Find the spans whose order matters: arguments without a name or a number, and tags."""
     spans = find_spans(text, kinds)
     arguments = [span for kind, span in spans if kind == "placeholders" and BY_PLACE.match(span)]
     return arguments, [span for kind, span in spans if kind == "tags"]
@@ -122,29 +123,32 @@ def _is_nested(tags: Sequence[str]) -> bool:
     return not open_tags
 
 
-# The kinds of spans that a translation copies if no setting names any, and the training pairs do not speak against it.
+# Spans of these kinds are copied by default, unless the training pairs show that they should not be.
 _COPIED = ("urls", "emails", "placeholders", "emoji")
 
 
 def copied_kinds(statistics: CopyStatistics) -> tuple[str, ...]:
-    """Return the kinds of spans that translations copy, if no setting names any."""
+    """Return the kinds of spans that translations copy when no setting names any."""
     return tuple(kind for kind in _COPIED if statistics.is_copied_inside(kind))
 
 
-CARRIERS = ("", "\n", "(", "a ")  # texts before a phrase that can change its first token
+CARRIERS = ("", "\n", "(", "a ")  # contexts in which the first token of a phrase may differ
 
 
 class ConstraintBuilder:
-    """Finds in a text the glossary terms and copied spans that its translation must contain.
+    """Finds the glossary terms and copied spans in a text, which its translation must contain.
 
-    `keep` names the kinds of spans (urls, emails, tags, placeholders, emoji, numbers) that are copied
-    untouched. A term inside such a span counts as part of the span, and a number inside a term as part of the term.
+    `keep` names the kinds of spans (urls, emails, tags, placeholders, emoji, numbers) that are copied unchanged. A term
+    inside such a span belongs to the span, and a number inside a term belongs to the term.
     """
 
     def __init__(
         self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str], *, is_required: bool = True
     ) -> None:
-        """Keep the parts. Spans that are not `is_required`, because a setting names them, are copied if possible."""
+        """Keep the arguments. With `is_required` off, a span that the vocabulary cannot spell is not copied.
+
+        Spans are required if a setting names their kinds.
+        """
         self._tokenizer = tokenizer
         self._glossary = glossary
         self._keep = tuple(keep)
@@ -155,7 +159,10 @@ class ConstraintBuilder:
         return [span.bounds for span in iter_spans(text, self._keep)] + self._glossary.spans(text)
 
     def required_texts(self, text: str) -> list[tuple[str, ...]]:
-        """List the texts for each term and copied span of `text`; a translation must contain at least one of each."""
+        """List the acceptable texts for each term and copied span of `text`.
+
+        A translation must contain one for each.
+        """
         spans = self._copied(text)
         return [(span.text,) for span in spans] + self._terms(text, spans)
 
@@ -167,7 +174,7 @@ class ConstraintBuilder:
         return [translations for _, translations in self._glossary.find(rest)]
 
     def _without_terms(self, text: str) -> str:
-        """Replace terms that contain numbers by line feeds: their translations replace the numbers as well."""
+        """Replace terms that contain numbers with line feeds, because their translations replace these numbers too."""
         spans = list(iter_spans(text, self._keep))
 
         def absorbs(start: int, end: int) -> bool:
@@ -181,7 +188,7 @@ class ConstraintBuilder:
         return blanked(text, [term for term in self._glossary.spans(text) if absorbs(*term)])
 
     def spans_differ(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> bool:
-        """Return True if a translation has other kept spans than its source, or an order that breaks them."""
+        """Return True if the kept spans of a translation differ from its source's, or their order breaks them."""
         return spans_differ(self._without_terms(source), target, self._keep, also=self._also(source, prefix))
 
     def extra_spans(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> list[tuple[int, int]]:
@@ -189,7 +196,7 @@ class ConstraintBuilder:
         return extra_spans(self._without_terms(source), target, self._keep, also=self._also(source, prefix))
 
     def sign_limits(self, source: str, extra: str, *, prefix: Sequence[int] = ()) -> list[Limit]:
-        """Limit each sign of placeholders and tags in `source` and `extra`: its ids, and its highest count."""
+        """Limit how often each sign of the placeholders and tags in `source` and `extra` may occur in a translation."""
         required = self.required_texts(source)
         limits: list[Limit] = []
         for sign in span_signs(source, self._keep) | span_signs(extra, self._keep):
@@ -208,7 +215,7 @@ class ConstraintBuilder:
         return {i: piece for i, piece in pieces if i not in special and SIGNS & set(piece)}
 
     def orders(self, source: str) -> list[Order]:
-        """Return the spans that must keep the source's order, as ids."""
+        """Return the spans that must keep the order of the source, as ids."""
         return [
             [tuple(self._spellings(span)) for span in spans]
             for spans in ordered_spans(source, self._keep)
@@ -221,9 +228,10 @@ class ConstraintBuilder:
         return [*terms, self._tokenizer.decode(prefix)]
 
     def build(self, text: str, *, terms_only: bool = False) -> list[PhraseConstraint]:
-        """Turn `required_texts`, or only the terms, into phrases of ids.
+        """Turn the texts of `required_texts` into phrases of ids; with `terms_only`, only the glossary terms.
 
-        Refuses text that the vocabulary cannot spell, but leaves out such a span if it need not be copied.
+        Refuses text that the vocabulary cannot spell, unless it is a span that need not be copied: that span is
+        omitted.
         """
         spans = self._copied(text)
         required = self._terms(text, spans)
@@ -243,7 +251,7 @@ class ConstraintBuilder:
         return True
 
     def _spellings(self, required: str) -> list[tuple[int, ...]]:
-        """Return the ids of a text as written after a blank, and directly after a newline or a bracket."""
+        """Return the ids of a text after a blank, after a line feed and after a bracket."""
         tokenizer = self._tokenizer
         try:
             ids = tokenizer.encode(required)[1:-1]
@@ -260,7 +268,7 @@ class ConstraintBuilder:
             except InputError:
                 if not carrier:
                     raise
-                continue  # a vocabulary without this character
+                continue  # the vocabulary does not have this character
             spelling = tuple(whole[len(before) :])
             if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == written:
                 spellings.append(spelling)

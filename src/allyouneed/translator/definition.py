@@ -1,4 +1,4 @@
-"""`nn/` as an engine: it translates on a GPU, and wherever a model is not what its config says."""
+"""`nn/` as an engine: used on a GPU, and for every model that is not exactly as its config says."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..nn import Transformer
 from .engine import Precision
 from .likelihood import eval_copy
 
-FOLDS = 16  # of a row of log-probabilities, before the best are searched
-FEW = 7 / 8  # of the sentences: as long as more are left, moving their memories takes longer than computing all
+FOLDS = 16  # a row of log-probabilities is folded into this many rows before the best are searched
+FEW = 7 / 8  # of the sentences; while more are left, moving their memories takes longer than computing all of them
 
 
 class DefinitionEngine:
     """An `Engine` that calls `Transformer.decode` with its KV cache.
 
-    In float32 it shares the weights of the model; in bfloat16, for a GPU, it has a copy.
+    In float32 the engine shares the weights of the model. In bfloat16, on a GPU, it has its own copy.
     """
 
     def __init__(self, model: Transformer, precision: str = "auto") -> None:
@@ -43,21 +43,21 @@ class DefinitionEngine:
 
     @property
     def workers(self) -> int:
-        """As in `Engine`."""
+        """The number of searches to run at once; see `Engine.workers`."""
         return torch.get_num_threads() if self.device.type == "cpu" else 1
 
     def start(
         self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
     ) -> DefinitionStep:
-        """As in `Engine`."""
+        """Encode sources and start a search; see `Engine.start`."""
         return DefinitionStep(self, sources, banned_ids, renormalize)
 
 
 class DefinitionStep:
-    """One search of a `DefinitionEngine`.
+    """One search of a `DefinitionEngine`; an `EngineStep`.
 
-    Its tensors have the same number of rows for each sentence: a sentence with fewer hypotheses than another has rows
-    that nobody reads, and a sentence that has left keeps its rows until an eighth of all sentences has left.
+    Its tensors have the same number of rows for every sentence. If a sentence has fewer hypotheses than another, its
+    spare rows are never read. Sentences that have left the search keep their rows until an eighth of all have left.
     """
 
     @torch.inference_mode()
@@ -72,14 +72,14 @@ class DefinitionStep:
         with self._threads():
             self._memory = self._model.encode(source)
         self._cache = self._model.new_cache()
-        self._sentences = list(range(len(sources)))  # the row of the memory of each hypothesis
-        self._rows = list(range(len(sources)))  # of each hypothesis, in the cache and the log-probabilities
+        self._sentences = list(range(len(sources)))  # for each hypothesis, the row of its memory
+        self._rows = list(range(len(sources)))  # for each hypothesis, its row in the cache and in the log-probabilities
         self._log_probabilities = torch.empty(0)
-        self._restrictions: list[tuple[int, Restriction]] = []  # of rows, not applied yet
+        self._restrictions: list[tuple[int, Restriction]] = []  # (row, restriction) still to be applied
 
     @torch.inference_mode()
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
-        """As in `Step`."""
+        """Compute the next log-probabilities; see `Step.__call__`."""
         parents = [self._rows[n] for n in hypotheses]
         sentences = [self._sentences[n] for n in hypotheses]
         count = len(self._memory.attn_mask)
@@ -105,17 +105,20 @@ class DefinitionStep:
         self._restrictions = []
 
     def _kept(self, left: list[int], count: int) -> list[int]:
-        """Choose which of the memory's `count` rows to keep if only these sentences are left; [] keeps all."""
+        """Return the rows of the memory to keep when only the sentences `left` remain, of `count`; [] keeps all."""
         return left if len(left) <= FEW * count else []
 
     def _width(self, most: int) -> int:
-        """Return the number of rows for each sentence, when a sentence has at most `most` hypotheses."""
+        """Return how many rows each sentence gets when a sentence has at most `most` hypotheses."""
         return most
 
     def _decode(self, parents: Tensor, newest: Tensor, kept: Tensor | None) -> Tensor:
-        """Continue rows with their newest tokens. Shapes: (N,), (N,), and sentences to keep (B,) → logits (N, V)."""
+        """Extend rows by their newest tokens.
+
+        Shapes: parents (N,), newest (N,), kept sentences (B,) → logits (N, V).
+        """
         self._select(parents, kept)
-        newest = staged(newest, self._device)  # checked before it is moved
+        newest = staged(newest, self._device)  # ids are checked on the CPU, before the move
         return self._model.decode(newest[:, None], self._memory, self._cache)[:, 0]  # (N, 1, V) → (N, V)
 
     def _select(self, parents: Tensor, kept: Tensor | None) -> None:
@@ -125,27 +128,26 @@ class DefinitionStep:
         self._cache.select(self._put(parents), sentences)
 
     def _put(self, tensor: Tensor) -> Tensor:
-        """Move a tensor from the CPU to the device, without waiting for a CUDA GPU to take it."""
+        """Move a tensor from the CPU to the device, without waiting for a CUDA GPU to receive it."""
         return move(staged(tensor, self._device), self._device)
 
     def _threads(self) -> AbstractContextManager[None]:
-        """Use one thread on a CPU: a thread that waits for its share of a small product keeps a core busy."""
+        """Use one thread on a CPU: in small products, waiting threads only keep cores busy."""
         return using_threads(1 if self._device.type == "cpu" else 0)
 
     def _normalized(self, logits: Tensor) -> Tensor:
-        """Turn logits into log-probabilities in float32, minus infinity for banned ids."""
+        """Turn logits into log-probabilities in float32, with minus infinity for banned ids."""
         if self._renormalize:
             logits = logits.index_fill(1, self._banned, -math.inf)
         log_probabilities = logits.log_softmax(-1, dtype=torch.float32)
         return log_probabilities if self._renormalize else log_probabilities.index_fill(1, self._banned, -math.inf)
 
     def restrict(self, hypothesis: int, restriction: Restriction) -> None:
-        """As in `Step`."""
         self._restrictions.append((self._rows[hypothesis], restriction))
 
     @torch.inference_mode()
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
-        """As in `Step`."""
+        """Find the most likely continuations; see `Step.best`."""
         self._apply_restrictions()
         asked: dict[int, list[int]] = {sentence: [] for sentence in self._sentences}
         for n, total in enumerate(totals):
@@ -175,7 +177,6 @@ class DefinitionStep:
         return found
 
     def log_probability(self, hypothesis: int, token: int) -> float:
-        """As in `Step`."""
         self._apply_restrictions()
         return float(self._log_probabilities[self._rows[hypothesis], token])
 
@@ -187,7 +188,7 @@ class DefinitionStep:
 
     @torch.inference_mode()
     def _apply_restrictions(self) -> None:
-        """Apply the restrictions from `restrict`: the first of every row, all rows at once; then the second; …"""
+        """Apply the stored restrictions in rounds: the first of every row, for all rows at once, then the second, …."""
         while self._restrictions:
             now: dict[int, Restriction] = {}
             later = []
@@ -220,7 +221,7 @@ class DefinitionStep:
         self._log_probabilities[rows] = torch.where(nothing_left, before, after)
 
     def _places(self, pairs: Sequence[tuple[Any, ...]]) -> tuple[Tensor, Tensor]:
-        """Put the rows and columns of matrix entries on the device, as indices."""
+        """Move the rows and columns of matrix entries to the device, as indices."""
         rows, columns = self._put(torch.tensor([pair[:2] for pair in pairs]).T.contiguous())
         return rows, columns
 
@@ -228,13 +229,13 @@ class DefinitionStep:
 def top_continuations(
     before: Tensor, log_probabilities: Tensor, count: int
 ) -> tuple[list[list[float]], list[list[int]], list[list[int]]]:
-    """Find the best of all continuations, `count` for each sentence: totals, hypotheses and tokens.
+    """Find the `count` best continuations of each sentence: totals, hypotheses and tokens, best first.
 
-    The best are first; of equal ones, those of the first hypothesis, and of it the smallest token.
+    Equal continuations are ordered by hypothesis, then by token.
 
-    Each number of a long vocabulary is read once: the row of each hypothesis is folded into 16 short rows, and only
-    columns whose highest number is among the best can hold the best of all. Shapes: totals before (B, N), in float64
-    where the device has it, log-probabilities (B, N, V).
+    Each number of a long vocabulary is read only once. The row of each hypothesis is folded into 16 short rows, whose
+    maximum is taken column by column; only columns with one of the `count` highest maxima can hold the best
+    continuations. Shapes: totals so far (B, N), in float64 where the device has it; log-probabilities (B, N, V).
     """
     sentences, hypotheses, vocabulary = log_probabilities.shape
     width = vocabulary // FOLDS
@@ -254,12 +255,12 @@ def top_continuations(
     best, order = best.gather(1, order).sort(dim=1, descending=True, stable=True)
     where = where.gather(1, order)
     together = torch.stack((best, (where // vocabulary).to(best.dtype), (where % vocabulary).to(best.dtype)))
-    totals, numbers, tokens = together.cpu().numpy()  # one copy from the device
+    totals, numbers, tokens = together.cpu().numpy()  # all in one copy from the device
     return totals.tolist(), numbers.astype(int).tolist(), tokens.astype(int).tolist()
 
 
 @lru_cache(8)
 def _unfolding(hypotheses: int, vocabulary: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the indices of a column's tokens, relative to its first; and the indices of tokens in no column."""
+    """Return the indices of a column's tokens, relative to its first, and the indices of tokens in no column."""
     indices = torch.arange(hypotheses * vocabulary, device=device).view(hypotheses, vocabulary)
     return indices[0, : FOLDS * width : width], indices[:, FOLDS * width :].flatten()

@@ -1,4 +1,4 @@
-"""`Engine`, a translator's interface to a model; and the choice of an engine for a model."""
+"""The interface between a translator and a model (`Engine`), and the choice of an engine for a model."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class EngineStep(Step, Protocol):
     """The `Step` of a search with an engine."""
 
     def log_probabilities(self) -> Any:
-        """Return log-probabilities of the next token, (N, V), as an object that `numpy.asarray` takes."""
+        """Return the log-probabilities of the next token, (N, V), as an object that `numpy.asarray` accepts."""
         ...
 
 
 class Engine(Protocol):
-    """A model, or several as an ensemble, ready to translate; several threads may use it at once.
+    """A model, or several models as an ensemble, ready to translate. Several threads may use it at once.
 
-    `config` is the model's; an ensemble has the first model's, with the smallest `max_length`.
+    `config` is the config of the model. An ensemble has the config of its first model, with the smallest `max_length`.
     """
 
     @property
@@ -45,26 +45,27 @@ class Engine(Protocol):
 
     @property
     def workers(self) -> int:
-        """The number of searches to run at once: one for each core, or 1 where one search uses the whole device."""
+        """The number of searches to run at once: one for each core, or 1 if a search uses the whole device."""
         ...
 
     def start(
         self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
     ) -> EngineStep:
-        """Encode sources, and return the step of one search.
+        """Encode sources and start a search.
 
-        `banned_ids` have a probability of 0; with `renormalize` the other tokens share it.
+        Tokens in `banned_ids` get a probability of 0. With `renormalize`, the other tokens share the banned
+        probability.
         """
         ...
 
 
 def make_engine(models: Sequence[Bundle | Transformer], precision: str = "auto") -> Engine:
-    """Prepare a model, or several as an ensemble, for translating.
+    """Prepare a model, or several as an ensemble, for translation.
 
-    On a CPU the engine in C translates, on a GPU `nn/` does, and a CUDA GPU replays its steps as graphs. `precision`
-    is the type of the weights; "auto" is int8 for a large vocabulary on a CPU, bfloat16 on a GPU that computes with it,
-    else float32. If an engine differs from `nn/`, because somebody has edited `nn/`, then `nn/` itself translates, and
-    a warning says so.
+    On a CPU the engine in C translates, on a GPU `nn/` does; a CUDA GPU replays the steps as graphs. `precision` is the
+    type of the weights. "auto" means int8 on a CPU if the vocabulary is large, bfloat16 on a GPU that supports it, and
+    float32 otherwise. If an engine's results differ from those of `nn/`, because somebody has edited `nn/`, then `nn/`
+    translates and a warning says so.
     """
     if precision not in ("auto", *get_args(Precision)):
         known = ", ".join(f'"{name}"' for name in ("auto", *get_args(Precision)))
@@ -78,14 +79,15 @@ def make_engine(models: Sequence[Bundle | Transformer], precision: str = "auto")
 
 
 INT8_MIN_PROJECTION = 1_000_000
-"""Weights of the projection from which "auto" means int8: four megabytes in float32, read anew for every token.
+"""From this many weights in the projection on, "auto" means int8 on a CPU.
 
-The model alone decides, so that a model translates with the same weights on every processor.
+In float32 they are four megabytes, which are read for every token. Only the model decides, not the processor, so that a
+model translates with the same weights everywhere.
 """
 
 
 def pick_precision(config: ModelConfig) -> Literal["float32", "int8"]:
-    """Return the precision that "auto" means for a model of these sizes on a CPU."""
+    """Return the precision that "auto" means on a CPU for a model of these sizes."""
     is_large = config.effective_target_vocab_size * config.d_model >= INT8_MIN_PROJECTION
     return "int8" if is_large and fits_int8(config) else "float32"
 
@@ -95,7 +97,8 @@ def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
     from .unread_bundle import UnreadBundle
 
     on_cpu = isinstance(model, UnreadBundle) or _is_on_cpu(model)
-    is_own = isinstance(model, Bundle) and bool(model.builder)  # a function of the user's made it, not in C
+    # Made by the user's own function, which the engine in C does not know.
+    is_own = isinstance(model, Bundle) and bool(model.builder)
     if on_cpu and precision != "bfloat16" and not is_own and load_library() is not None:
         chosen = pick_precision(model.config) if precision == "auto" else cast(NativePrecision, precision)
         if isinstance(model, UnreadBundle) and is_as_compared():
@@ -113,7 +116,7 @@ def _make_one(model: Bundle | Transformer, precision: str) -> Engine:
 
 
 def _definition_engine(model: Transformer, precision: str) -> Engine:
-    """Return `nn/` as an engine; on a CUDA GPU with graphs, if they compute the same."""
+    """Return `nn/` as an engine. A CUDA GPU uses graphs, if they compute the same results."""
     from ..machine.device import runs_ahead
     from .definition import DefinitionEngine
 
@@ -129,7 +132,7 @@ def _definition_engine(model: Transformer, precision: str) -> Engine:
 
 
 def _compared_engine(model: Transformer, precision: NativePrecision) -> NativeEngine | None:
-    """Return the engine in C for a model in memory; if it computes otherwise, warn and return None."""
+    """Return the engine in C for a model in memory; warn and return None if its results differ from `nn/`."""
     from ..fast.comparison import describe_change
     from ..nn.weights import weight_buffers
     from .comparison import difference_from_nn
@@ -138,7 +141,7 @@ def _compared_engine(model: Transformer, precision: NativePrecision) -> NativeEn
     try:
         engine = NativeEngine(model.config, weights, precision)
         difference = difference_from_nn(engine, weights, model)
-    except ConfigError as error:  # parts that the config does not describe
+    except ConfigError as error:  # the model has parts that the config does not describe
         difference = str(error)
     if not difference:
         return engine

@@ -1,4 +1,4 @@
-"""Several models as one engine: the probability of the next token is the mean over the models."""
+"""Several models as one engine: the probability of a token is the mean over the models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .engine import Engine, EngineStep
 
 
 class EnsembleEngine:
-    """An `Engine` of several engines, whose models have the same vocabularies and any sizes."""
+    """An `Engine` made of several engines. Their models share the vocabularies and may differ in size."""
 
     def __init__(self, members: Sequence[Engine]) -> None:
         self._members = tuple(members)
@@ -24,7 +24,7 @@ class EnsembleEngine:
     def start(
         self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
     ) -> EnsembleStep:
-        """As in `Engine`."""
+        """Start a search in every engine; see `Engine.start`."""
         steps = [engine.start(sources, banned_ids=banned_ids, renormalize=renormalize) for engine in self._members]
         return EnsembleStep(steps, len(sources))
 
@@ -37,7 +37,7 @@ class EnsembleStep(ArrayStep):
         self._members = members
 
     def compute(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> Rows:
-        """As in `ArrayStep`."""
+        """Return the mean over the models; see `ArrayStep.compute`."""
         for step in self._members:
             step(hypotheses, tokens)
         rows = np.array([np.asarray(step.log_probabilities()) for step in self._members], np.float64)

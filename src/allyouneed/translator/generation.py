@@ -1,4 +1,4 @@
-"""Ids → ids: for sources, the hypotheses that a `DecodeConfig` asks for."""
+"""Generation: source ids in, the hypotheses that a `DecodeConfig` asks for out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .scoring import score_targets
 
 
 def find_word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
-    """Find which tokens of a vocabulary begin or end a word; special tokens do neither."""
+    """Find which tokens of a vocabulary begin or end inside a word. Special tokens do neither."""
     special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.unk_id}
     pieces = enumerate(tokenizer.pieces(range(len(tokenizer))))
     words = [(i, piece) for i, piece in pieces if piece and i not in special]
@@ -49,14 +49,15 @@ def find_word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
     )
 
 
-NEARLY = 1.25  # times its mean log-probability: the least of another output that the model finds nearly as likely
+# An output counts as nearly as likely as another if its mean log-probability is at least this multiple of the other's.
+NEARLY = 1.25
 
 
 class GenerationRequest(NamedTuple):
-    """A source, and the demands on its translation: a prefix, phrases, limits on its tokens, phrases in order.
+    """A source, and requirements of its translation: a prefix, phrases, limits on tokens, and the order of phrases.
 
-    `fewer` are the phrases to search with where no translation has all `constraints`; None means no second search.
-    `is_cancelled` returns True as soon as the translation is no longer needed; several threads may call it.
+    If no translation contains all `constraints`, a second search uses the phrases `fewer`; None means no second search.
+    `is_cancelled` returns True as soon as the translation is no longer needed. Several threads may call it.
     """
 
     source: list[int]
@@ -69,14 +70,14 @@ class GenerationRequest(NamedTuple):
 
     @property
     def is_free(self) -> bool:
-        """True if only the length limits restrict its translation."""
+        """True if only the length limits restrict the translation."""
         return not (self.prefix or self.constraints or self.at_most or self.orders)
 
 
 class TranslationGenerator:
-    """An engine, and how to search with it.
+    """An engine together with the settings of its searches.
 
-    Nothing in it changes between calls, so several threads may use it at once.
+    A generator never changes, so several threads may use it at once.
     """
 
     def __init__(
@@ -101,11 +102,11 @@ class TranslationGenerator:
         self.banned_ids = target_tokenizer.banned_ids(unknown=config.ban_unknown and not config.replace_unknown)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
-        """Return the hypotheses of each request, the best first, and whether the first search gave a repetitive one.
+        """Return the hypotheses of each request, best first, and whether the output of its first search was repetitive.
 
-        A request has no hypotheses if its required phrases do not fit within the limit, or if it was cancelled. An
-        output that the model is sure of is final. Another repetitive output is searched again without repeated n-grams,
-        and replaced if the model finds the result nearly as likely.
+        A request gets no hypotheses if its phrases do not fit within the length limit, or if it was cancelled. An
+        output that the model is sure of is final. Any other repetitive output is searched again with repeated n-grams
+        banned, and replaced if the model finds the new output nearly as likely.
         """
         hypotheses = self._search_all(requests, self.config)
         without = [
@@ -123,20 +124,24 @@ class TranslationGenerator:
                 again[without_repetition(self.config, found[0])].append(b)
         for config, numbers in again.items():
             for b, others in zip(numbers, self._search_all([requests[b] for b in numbers], config), strict=True):
-                # There are none if the constraints repeat.
+                # No output remains if the constraints themselves repeat.
                 if others and others[0].confidence >= NEARLY * hypotheses[b][0].confidence:
                     hypotheses[b] = others
         return hypotheses, repetitive
 
     def _search_all(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
-        """Search for requests with constraints, if these fit within the limit, and separately for the others."""
+        """Search for all requests, with and without constraints separately.
+
+        Constraints that exceed the limit get nothing.
+        """
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         for constrained in (False, True):
             numbers = [
                 b
                 for b, one in enumerate(requests)
                 if bool(one.constraints) == constrained
-                and min_constrained_length(one.constraints) <= self.limit  # others would only widen it
+                # Phrases that cannot fit would only widen the beam of the others.
+                and min_constrained_length(one.constraints) <= self.limit
                 and not one.is_cancelled()
             ]
             if numbers:
@@ -151,18 +156,18 @@ class TranslationGenerator:
         return is_repetitive(hypotheses[0].ids, request.source, normal=normal, is_word=self._is_word)
 
     def _is_word(self, token: int) -> bool:
-        """Return True if a token, repeated directly after itself, is a whole word of letters each time."""
+        """Return True if a token, repeated directly after itself, makes a whole word of letters each time."""
         several = self.target_tokenizer.decode([token, token]).split()
         return len(several) == 2 and len(several[0]) > 1 and several[0].isalpha()
 
     def search_wider(self, request: GenerationRequest) -> list[Hypothesis]:
-        """Search for all hypotheses of a beam of at least 4, the best first."""
+        """Search with a beam of at least 4, and return all its hypotheses, best first."""
         beam = max(4, self.config.beam)
         (hypotheses,) = self._search([request], replace(self.config, beam=beam, nbest=beam, sample=False))
         return hypotheses
 
     def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
-        """Find for each source the `count` tokens, or as many as there are, that most likely follow the prefix."""
+        """Find, for each source, the tokens that most likely follow the prefix: `count`, or as many as there are."""
         step = self._start(sources)
         numbers = range(len(sources))
         for token in (self.target_tokenizer.sos_id, *prefix):
@@ -171,7 +176,7 @@ class TranslationGenerator:
         return [[one.token for one in best if one.token != self.target_tokenizer.eos_id][:count] for best in likely]
 
     def stream(self, source: list[int]) -> Iterator[int]:
-        """Yield the tokens of one translation as they are generated; never an unknown token that could be replaced."""
+        """Yield the tokens of a translation as they are generated. A replaceable unknown token is never yielded."""
         requests = [GenerationRequest(source, [], [])]
         config = self.config
         banned_ids = self.target_tokenizer.banned_ids(unknown=config.ban_unknown or config.replace_unknown)
@@ -185,11 +190,11 @@ class TranslationGenerator:
         )
 
     def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
-        """Score every token of each target except the first, as in a search: a banned token has minus infinity."""
+        """Return the log-probability of every target token except the first: minus infinity if the token is banned."""
         return score_targets(self._start(sources), targets)
 
     def limits(self, requests: Sequence[GenerationRequest]) -> SearchLimits:
-        """Return where the search of these requests begins and ends."""
+        """Return the limits of a search for these requests."""
         return SearchLimits(
             sos_id=self.target_tokenizer.sos_id,
             eos_id=self.target_tokenizer.eos_id,
@@ -198,17 +203,17 @@ class TranslationGenerator:
         )
 
     def _max_lengths(self, requests: Sequence[GenerationRequest]) -> list[int]:
-        """Compute how many tokens, the end token included, each translation may have."""
+        """Compute how many tokens each translation may have, counting the end token."""
         longest = [int(self.config.length_ratio * self._length(one)) + self.config.extra_length for one in requests]
         needs = [len(one.prefix) + max_constrained_length(one.constraints) for one in requests]
         return [min(max(1, *pair), self.limit) for pair in zip(longest, needs, strict=True)]
 
     def _length(self, request: GenerationRequest) -> int:
-        """Count the tokens of a source without special tokens."""
+        """Count the tokens of a source, without special tokens."""
         return len(request.source) - self._source_specials
 
     def target(self, hypothesis: Hypothesis) -> list[int]:
-        """Return all its tokens, the start token and the end token included."""
+        """Return all tokens of a hypothesis, with the start and end tokens."""
         end = [self.target_tokenizer.eos_id] if hypothesis.finished else []
         return [self.target_tokenizer.sos_id, *hypothesis.ids, *end]
 
@@ -242,7 +247,7 @@ class TranslationGenerator:
         return found if config.repetition_penalty == 1 else self._score_again(requests, found, config)
 
     def _sample(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
-        """Draw `config.nbest` samples of each request, the best first."""
+        """Draw `config.nbest` samples of each request, best first."""
         repeated = [one for one in requests for _ in range(config.nbest)]
         samples = search(
             self._start([one.source for one in repeated]),
@@ -255,9 +260,9 @@ class TranslationGenerator:
         return [best_first([one for found in samples[i : i + config.nbest] for one in found]) for i in starts]
 
     def _generator(self, one: GenerationRequest, number: int = 0) -> Random:
-        """Make the random generator of a sample from the seed, the text and the sample's number.
+        """Make the random generator of a sample from the seed, the text and the number of the sample.
 
-        So a sample does not depend on the batch, or on the line of the text.
+        A sample therefore depends neither on its batch nor on the line of its text.
         """
         digest = sha256(repr((self.config.seed, one.source, one.prefix, number)).encode()).digest()
         return Random(int.from_bytes(digest, "big"))
@@ -267,7 +272,8 @@ class TranslationGenerator:
         rules = build_rules(
             config,
             eos_id=self.target_tokenizer.eos_id,
-            min_lengths=list(map(min, shortest, self._max_lengths(requests))),  # so that each can end
+            # At most the limit, so that each can end.
+            min_lengths=list(map(min, shortest, self._max_lengths(requests))),
             prefixes=[one.prefix for one in requests],
         )
         if any(one.at_most for one in requests):
@@ -279,7 +285,7 @@ class TranslationGenerator:
     def _score_again(
         self, requests: Sequence[GenerationRequest], hypotheses_by_request: list[list[Hypothesis]], config: DecodeConfig
     ) -> list[list[Hypothesis]]:
-        """Give the hypotheses the model's own log-probabilities, which a rule had changed, and order them by these."""
+        """Replace log-probabilities that a rule has changed with the model's own, and sort the hypotheses by these."""
         if not any(hypotheses_by_request):
             return hypotheses_by_request
         pairs = zip(requests, hypotheses_by_request, strict=True)
@@ -295,5 +301,5 @@ class TranslationGenerator:
 
 
 def without_repetition(config: DecodeConfig, hypothesis: Hypothesis) -> DecodeConfig:
-    """Return the settings of a second search, after a repetitive hypothesis: its repeated n-grams are banned."""
+    """Return the settings for a second search after a repetitive hypothesis, with repeated n-grams banned."""
     return replace(config, no_repeat_ngram_size=max(3, longest_repetition(hypothesis.ids).period))

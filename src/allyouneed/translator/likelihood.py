@@ -1,6 +1,6 @@
-"""Log-probabilities of a given target, and the source token that each of its tokens attends to.
+"""Log-probabilities of a given target, and the source token that each target token attends to.
 
-The models compute through an `eval_copy`, whatever other threads do with the same weights.
+Computations use an `eval_copy` of each model, so that other threads may use the same weights.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _Module = TypeVar("_Module", bound=nn.Module)
 
 
 def eval_copy(model: _Module) -> _Module:
-    """Return a copy in eval mode that shares weights and hooks of `model`; more hooks on either are its own."""
+    """Return a copy of the model in eval mode. It shares weights and present hooks; hooks added later stay separate."""
     return _copy(model, {})
 
 
 def _copy(part: _Module, copies: dict[nn.Module, nn.Module]) -> _Module:
-    if part not in copies:  # two parts of a model may be the same module, as tied embeddings are
+    if part not in copies:  # a module may be part of the model twice, as with tied embeddings
         copy = copies[part] = object.__new__(type(part))
         hooks = {name: getattr(part, name).copy() for name in _HOOKS}
         copy.__dict__.update(vars(part), **hooks, training=False)
@@ -36,10 +36,10 @@ def _copy(part: _Module, copies: dict[nn.Module, nn.Module]) -> _Module:
 def target_log_probabilities(
     model: Transformer, target: Tensor, memory: Memory, *, banned_ids: Sequence[int] = (), renormalize: bool = True
 ) -> Tensor:
-    """Compute the log-probability, in nats, of every token of a target except the first, given all before it.
+    """Compute the log-probability, in nats, of every target token except the first, given all tokens before it.
 
-    `banned_ids` have a probability of 0, as in a search; with `renormalize` the other tokens share it. Shapes:
-    target (B, T + 1), padded at the end → (B, T), 0 where there is padding.
+    Tokens in `banned_ids` have a probability of 0, as in a search; with `renormalize`, the other tokens share the
+    banned probability. Shapes: target (B, T + 1), padded at the end → (B, T), with 0 at padding.
     """
     logits = model.decode(target[:, :-1], memory)
     if not renormalize:
@@ -52,39 +52,39 @@ def target_log_probabilities(
 
 
 def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor, is_word: Tensor) -> Tensor:
-    """Find for every token of a target except the first the source position with the highest attention weight.
+    """Find the source position with the highest attention weight for every target token except the first.
 
-    The weights are the mean over the models, and over the heads of the `alignment_layer` of each. Only positions where
-    `is_word` is true count: attention that goes to no token in particular gathers at the special tokens. Shapes:
-    source and is_word (B, S), target (B, T + 1) → (B, T).
+    The weights are averaged over the models, and over the heads of each model's `alignment_layer`. Only positions where
+    `is_word` is True count, because attention without a particular aim gathers at the special tokens. Shapes: source
+    and is_word (B, S), target (B, T + 1) → (B, T).
     """
     weights = torch.stack([_mean_attention(model, source, target[:, :-1]) for model in models]).mean(0)
     return weights.masked_fill(~is_word[:, None], -1.0).argmax(-1)  # (B, T, S) → (B, T)
 
 
 def _mean_attention(model: Transformer, source: Tensor, target_in: Tensor) -> Tensor:
-    """Compute the cross-attention weights of the alignment layer, averaged over its heads: (B, T, S)."""
+    """Compute the cross-attention weights of the alignment layer, averaged over its heads. Returns (B, T, S)."""
     layer = alignment_layer(model.config.decoder_layers)
     return cross_attention(model, source, target_in, layer=layer).mean(1)
 
 
 def alignment_layer(layers: int) -> int:
-    """Choose the layer of a decoder, counted from 0, that aligns best.
+    """Choose the decoder layer, counted from 0, that aligns best.
 
-    With six layers or more it is the last but one (Garg et al., 2019), in shallower models the last.
+    With six layers or more this is the second last (Garg et al., 2019), otherwise the last.
     """
     return layers - 2 if layers >= 6 else layers - 1
 
 
 def cross_attention(model: Transformer, source: Tensor, target_in: Tensor, *, layer: int) -> Tensor:
-    """Compute the cross-attention weights of a layer, (B, H, T, S), by equation 1, without dropout."""
+    """Compute the cross-attention weights of a layer, (B, H, T, S), without dropout."""
     seen: list[Tensor] = []
 
     def note(part: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
         query, key, _, attn_mask, *_ = inputs
         seen.append(part.weights(query, key, attn_mask))
 
-    model = eval_copy(model)  # others may be using the same model
+    model = eval_copy(model)  # somebody else may be using the model
     model.get_submodule(f"decoder.layers.{layer}.cross_attention").register_forward_pre_hook(note)
     model.hidden_states(source, target_in)
     return seen[0]

@@ -1,4 +1,4 @@
-"""Blanks and signs next to placeholders and other copied spans: a translation has them as its source does."""
+"""Blanks and signs next to placeholders and other copied spans: a translation must have the same ones as its source."""
 
 import re
 from collections import Counter
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from ..text.spans import APART, blanked, is_in_word, iter_spans
 
 KINDS = ("placeholders",)
-# Signs at the ends of a run that belong to the sentence: it may have others in another language.
+# Signs at the ends of a run that belong to the sentence; another language may use other signs.
 EDGES = ".,;:!?…¿¡\"'“”„‘’‚«»‹›。、，．：；？！"
 BRACKETS = ("()", "[]", "{}", "<>", "（）", "【】", "「」")
 OPENING, CLOSING = map("".join, zip(*BRACKETS, strict=True))
-_SPAN = "\0"  # in place of a character of a span
+_SPAN = "\0"  # stands in for each character of a span
 SIGNS_AND_SPANS = re.compile(r"[^\w\s]++")
 
 
 def separate_placeholders(source: str, text: str) -> str:
-    """Put a blank where a placeholder of a translation touches a word, or a sentence end, as not in the source."""
+    """Insert a blank where a placeholder touches a word or a sentence end, unless it also does in the source."""
     as_in_source = {(span, side) for span, *sides in touching(source) for side, touches in enumerate(sides) if touches}
     in_source = {span.text for span in iter_spans(source, KINDS)}
     parts: list[str] = []
@@ -33,7 +33,7 @@ def separate_placeholders(source: str, text: str) -> str:
 
 
 def touching(text: str) -> Counter[tuple[str, bool, bool]]:
-    """Count the placeholders that lack a blank beside them, by placeholder and side."""
+    """Count the placeholders that touch a word, by placeholder and side."""
     found = Counter[tuple[str, bool, bool]]()
     before = 0
     for span in iter_spans(text, KINDS):
@@ -44,18 +44,18 @@ def touching(text: str) -> Counter[tuple[str, bool, bool]]:
 
 
 def _touched_sides(text: str, start: int, end: int, before: int) -> tuple[bool, bool]:
-    """Return True if a word is directly before some characters, and True if a word is directly after.
+    """Return whether text[start:end] touches a word before it, and whether it touches a word after it.
 
-    Before them, the end of a sentence or clause also counts, and so does another placeholder, which ends at `before`.
+    Before it, the end of a sentence or clause also counts, and so does another placeholder that ends at `before`.
     """
     follows = start > 0 and (start == before or is_in_word(text[start - 1]) or text[start - 1] in ".,;:!?")
     return follows, end < len(text) and is_in_word(text[end])
 
 
 def signed_runs(text: str) -> Iterator[str]:
-    """Find the runs of copied spans and signs without a word: `(%name%)`, `{hours}:{minutes}`, `+%d`.
+    """Find the runs of copied spans and signs without a word in between: `(%name%)`, `{hours}:{minutes}`, `+%d`.
 
-    The signs at their ends that divide sentences, and a bracket without its partner, do not belong to them.
+    Punctuation at the ends of a run does not belong to it, nor does a bracket without its partner.
     """
     masked = blanked(text, (span.bounds for span in iter_spans(text, APART)), _SPAN)
     for match in SIGNS_AND_SPANS.finditer(masked):
@@ -75,7 +75,7 @@ def signed_runs(text: str) -> Iterator[str]:
 
 
 def _without_edges(run: str) -> str:
-    surplus: dict[str, int] = {}  # how many of these signs have no partner
+    surplus: dict[str, int] = {}  # how many of each bracket have no partner
     for opening, closing in zip(OPENING, CLOSING, strict=True):
         difference = run.count(opening) - run.count(closing)
         surplus |= {opening: difference, closing: -difference}

@@ -1,4 +1,4 @@
-"""Repetitive translations: the same few tokens again and again."""
+"""Repetitive translations, in which the same few tokens occur again and again."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -13,12 +13,12 @@ class Repetition(NamedTuple):
 
 
 LONGEST_PERIOD = 12
-WORTH_MENTIONING = 8  # tokens; shorter repetitions are not loops: "no, no, no", the year 1111
-WORDS_IN_A_ROW = 4  # repetitions of a word, with nothing between them
+WORTH_MENTIONING = 8  # tokens; shorter repetitions are normal: "no, no, no", or the year 1111
+WORDS_IN_A_ROW = 4  # how often a word may follow itself with nothing in between
 
 
 def longest_repetition(ids: Sequence[int]) -> Repetition:
-    """Find the longest run that repeats itself; of length 0 if there is none."""
+    """Find the longest run that repeats itself. Its length is 0 if there is none."""
     best = Repetition(0, 0)
     for period in range(1, min(LONGEST_PERIOD, len(ids) // 3) + 1):
         same = 0
@@ -34,8 +34,8 @@ def is_repetitive(
 ) -> bool:
     """Return True if a translation repeats itself much more than its source does, and more than is normal.
 
-    `normal` is the longest repetition of the training targets, in tokens. `is_word` says whether a token is a whole
-    word; fewer words than other tokens in a row are too many.
+    `normal` is the longest repetition in the training targets, in tokens. `is_word` says whether a token is a whole
+    word: fewer repetitions are allowed for words than for other tokens.
     """
     length = longest_repetition(ids).length
     runs = ((token, len(list(run))) for token, run in groupby(ids))

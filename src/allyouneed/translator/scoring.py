@@ -1,4 +1,4 @@
-"""Log-probabilities of given targets, by the step of an engine."""
+"""Log-probabilities of given targets, computed with the step of an engine."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -7,9 +7,9 @@ from ..decode import Step
 
 
 def score_targets(step: Step, targets: Sequence[Sequence[int]]) -> list[list[float]]:
-    """Return the log-probability of every token of each target except the first, in nats.
+    """Return the log-probability, in nats, of every target token except the first.
 
-    A target begins with the start token; `step` has its source as the sentence of the same number.
+    A target begins with the start token. Its source is the sentence of `step` with the same index.
     """
     scores: list[list[float]] = [[] for _ in targets]
     active = list(range(len(targets)))

@@ -1,4 +1,4 @@
-"""Segments → translations: send one batch through the search, and make translations with flags of its hypotheses."""
+"""Translate segments: search a batch, then turn the hypotheses into translations with flags."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from .segments import Segment, batch_segments
 from .translation import Flag, Translation
 
 TRIES = 4
-LEAST_SHARE = 16  # segments that are worth a thread of their own
+LEAST_SHARE = 16  # segments; a smaller batch is not worth a thread of its own
 
 
 def search_for_spans(
@@ -29,12 +29,12 @@ def search_for_spans(
     *,
     prefix: list[int],
 ) -> list[Hypothesis]:
-    """Search again with wider beams for each hypothesis with other spans than `source`.
+    """Search again, with wider beams, for each hypothesis whose spans differ from those of `source`.
 
-    Returns as many hypotheses as were given: first all with the right spans, then the wrong ones that no try replaced.
-    In each try, the signs of placeholders and tags, and one token of every surplus span, may occur only as often as the
-    constraints need them, and ordered spans keep the source's order. `prefix` is the caller's; the request's prefix may
-    have more tokens.
+    Returns as many hypotheses as it was given: all with correct spans first, then those that remain wrong. In each
+    search, the signs of placeholders and tags, and one token of every surplus span, may occur only as often as the
+    constraints need them, and ordered spans keep the order of the source. `prefix` is the prefix that the caller asked
+    for; the prefix of `request` may be longer.
     """
     tokenizer = generator.target_tokenizer
 
@@ -69,7 +69,7 @@ def search_for_spans(
 
 
 def _markers(tokenizer: Tokenizer, ids: list[int], extra: list[tuple[int, int]]) -> set[int]:
-    """Pick from every surplus span its first token with a character that is not a letter, or else its first token."""
+    """Pick one token of every surplus span: the first with a character that is not a letter, or else the first."""
     starts = [len(tokenizer.decode(ids[:end])) for end in range(len(ids) + 1)]
     pieces = tokenizer.pieces(ids)
     markers: set[int] = set()
@@ -91,11 +91,12 @@ def _needed(request: GenerationRequest, prefix: list[int], i: int) -> int:
 class SegmentTranslator:
     """Translates segments, and flags doubtful translations.
 
-    `long`: the source has more than `longest_source` tokens. `unknown`: the source has text outside the vocabulary.
-    `wrong_spans`: the translation lacks a run of the source with signs that are not known (`foreign_runs`) or, with
-    `checks_codes`, a code or a number. An unsure translation gets the blanks next to placeholders that its source has.
+    It sets these flags itself: `long` if the source has more than `longest_source` tokens, `unknown` if the source has
+    text outside the vocabulary, and `wrong_spans` if the translation lacks a run of signs unknown to the source
+    language (`foreign_runs`) or, with `checks_codes`, a code or a number. In an unsure translation, blanks next to
+    placeholders are made the same as in the source.
 
-    Nothing in it changes between calls, so several threads may use it at once.
+    A translator of segments never changes, so several threads may use it at once.
     """
 
     def __init__(
@@ -118,9 +119,9 @@ class SegmentTranslator:
     def translate(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: Unit | None = None
     ) -> list[Translation | None]:
-        """Translate all segments in one batch; None where there is no hypothesis.
+        """Translate all segments in one batch.
 
-        A segment has no hypothesis if it was cancelled, or if its constraints do not fit within the limit.
+        The result is None for a segment that was cancelled, or whose constraints do not fit within the length limit.
         """
         hypotheses, flags = self._generate(segments, alternatives)
         some = [i for i, best in enumerate(hypotheses) if best]
@@ -140,10 +141,10 @@ class SegmentTranslator:
         align: Unit | None = None,
         on_translated: Callable[[list[int]], None] = lambda _: None,
     ) -> list[Translation | None]:
-        """Translate like `translate`, but in batches of similar length, as many at a time as there are threads.
+        """Translate like `translate`, but in batches of similar length, several at a time.
 
-        A search has one thread, so a batch that is large enough is divided among the threads.
-        `on_translated` gets the indices of the segments of each batch when it is translated.
+        Each search uses one thread, so a large batch is divided among the threads. `on_translated` is called with the
+        indices of a batch's segments once they are translated.
         """
         config = self._generator.config
         translations: list[Translation | None] = [None] * len(segments)
@@ -151,7 +152,7 @@ class SegmentTranslator:
         def work(batch: list[int]) -> list[Translation | None]:
             return self.translate([segments[i] for i in batch], alternatives=alternatives, align=align)
 
-        # The model computes alignments, not the engine, and uses all threads for one batch.
+        # Alignments are computed by the model instead of the engine, and the model uses all threads for one batch.
         threads = 1 if config.replace_unknown or align else self._generator.engine.workers
         least_share = LEAST_SHARE if threads > 1 else 1
         batch_size = min(config.batch_size, max(least_share, ceil(len(segments) / threads)))
@@ -166,7 +167,7 @@ class SegmentTranslator:
     def _generate(
         self, segments: Sequence[Segment], alternatives: int
     ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
-        """Find the hypotheses of each segment, the best first, and its flags."""
+        """Find the hypotheses of each segment, best first, and its flags."""
         requests = [[segment.request] for segment in segments]
         if alternatives:
             requests = self._continue_prefixes([segment.request for segment in segments], alternatives)
@@ -185,13 +186,13 @@ class SegmentTranslator:
     ) -> list[Hypothesis]:
         if segment.constraints is None:
             return hypotheses
-        prefix = segment.request.prefix  # without the next token that an alternative begins with
+        prefix = segment.request.prefix  # without the token that an alternative adds
         return search_for_spans(self._generator, segment.constraints, segment.text, request, hypotheses, prefix=prefix)
 
     def _continue_prefixes(self, requests: Sequence[GenerationRequest], count: int) -> list[list[GenerationRequest]]:
         """Repeat each request once for every prefix that continues its own."""
         continued: list[list[GenerationRequest]] = [[] for _ in requests]
-        for prefix in {tuple(one.prefix) for one in requests}:  # few: only the first segment of a text has one
+        for prefix in {tuple(one.prefix) for one in requests}:  # few, because only the first segment of a text has one
             which = [i for i, one in enumerate(requests) if tuple(one.prefix) == prefix]
             follow = self._generator.next_tokens([requests[i].source for i in which], list(prefix), count)
             for i, tokens in zip(which, follow, strict=True):

@@ -1,4 +1,4 @@
-"""Texts → segments, the units of translation, with their tokens and constraints; and segments → batches."""
+"""Cut texts into segments, the units of translation, with their tokens and constraints; and batch the segments."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,11 +12,11 @@ from .generation import GenerationRequest
 
 
 class Segment(NamedTuple):
-    """A unit of translation: the text with this index in its window, or a part of it.
+    """A unit of translation: a whole text or a part of one. `number` is the index of the text.
 
-    `constraints` checks the glossary terms and kept spans of the translation; None if there is nothing to check.
-    Segments `as_is` belong to a text that is also copied or translated in small letters. A text
-    begins with its `language_tag`, where the model takes one.
+    `constraints` checks the glossary terms and kept spans of the translation; None if there is nothing to check. A
+    segment with `as_is` translates the unchanged text, in addition to a copied or recased version of it. `language_tag`
+    is the tag at the start of the text, if the model uses tags.
     """
 
     number: int
@@ -28,7 +28,7 @@ class Segment(NamedTuple):
 
 
 class Segmenter:
-    """Encodes texts, and cuts texts of more than `longest_source` tokens at the ends of sentences.
+    """Encodes texts, and cuts a text of more than `longest_source` tokens at the ends of sentences.
 
     A segment that cannot be cut may have at most `max_length` tokens.
     """
@@ -47,10 +47,10 @@ class Segmenter:
         constraints: ConstraintBuilder | None = None,
         on_refused: Callable[[InputError], None] | None = None,
     ) -> list[Segment]:
-        """Cut texts into segments; an empty text has none, and the first segment of each text begins with its prefix.
+        """Cut texts into segments. An empty text has none. The first segment of each text gets the text's prefix.
 
-        Refuses a text that cannot be encoded or cut, by its line; the first text is line `first`. With `on_refused`
-        the error is passed to that instead, and the text has no segments.
+        Refuses a text that cannot be encoded or cut, and names its line, counting from `first`. With `on_refused` the
+        error is passed to that function instead, and the text gets no segments.
         """
         segments: list[Segment] = []
         try:
@@ -82,7 +82,7 @@ class Segmenter:
     ) -> list[Segment]:
         parts = [text]
         encoded = [ids]
-        tag = self._tokenizer.language_tag(text)  # each part is translated by itself, and needs it
+        tag = self._tokenizer.language_tag(text)  # each part is translated by itself, so each needs the tag
         if len(ids) > self.longest_source:
             uncut = constraints.spans(text) if constraints else []
             longest = self.longest_source - (len(self._tokenizer.encode(tag)) if tag else 0)
@@ -126,7 +126,7 @@ class Segmenter:
 
 
 def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], first: int) -> list[list[int]]:
-    """Encode texts. Refuses, by its line, a text that the vocabulary cannot spell; the first is line `first`."""
+    """Encode texts. Refuses a text that the vocabulary cannot spell, and names its line, counting from `first`."""
     try:
         return tokenizer.encode_all(texts)
     except InputError as error:
@@ -136,9 +136,11 @@ def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], first: int) -> list
 def batch_segments(
     segments: Sequence[Segment], *, batch_size: int, beam: int, alternatives: int
 ) -> Iterator[list[int]]:
-    """Group the indices of segments by similar length, and apart if they have constraints, which widen beams.
+    """Group the indices of segments by similar length.
 
-    A batch has as many hypotheses as `batch_size` segments without constraints have.
+    Segments with constraints, which widen beams, go into own batches.
+
+    A batch has as many hypotheses as `batch_size` segments without constraints.
     """
     room = batch_size * beam
     for constrained in (False, True):

@@ -1,4 +1,4 @@
-"""Texts → sentences → segments, and back: every translation takes this way, whoever asks for it."""
+"""Split texts into sentences and segments, and join the translations. Every translation of a text uses these steps."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,13 +14,13 @@ from .translation import Translation, join_sentences
 
 @dataclass(frozen=True, slots=True)
 class SplitTexts:
-    """Some texts, their sentences, and the segments of these. A text that is translated whole has one sentence."""
+    """Texts, their sentences, and the segments of the sentences. A text that is not split has one sentence."""
 
     texts: Sequence[str]
-    spans: Sequence[Sequence[CharSpan]]  # of the sentences of each text; a blank text has none
+    spans: Sequence[Sequence[CharSpan]]  # where the sentences of each text are; a blank text has none
     sentences: SplitSentences
     target_language: str = ""
-    refused: frozenset[int] = frozenset()  # texts with a sentence that cannot be read
+    refused: frozenset[int] = frozenset()  # indices of texts with a sentence that cannot be read
 
     @property
     def segments(self) -> list[Segment]:
@@ -28,7 +28,7 @@ class SplitTexts:
         return self.sentences.segments
 
     def gaps(self, number: int) -> list[str]:
-        """Return the blanks before the first sentence of a text, between its translated sentences, and at its end."""
+        """Return the blanks around the translated sentences of a text: before, between and after them."""
         text = self.texts[number]
         spans = self.spans[number]
         if not spans:
@@ -37,9 +37,9 @@ class SplitTexts:
         return [text[: spans[0][0]], *between, text[spans[-1][1] :]]
 
     def counting_texts(self, on_progress: Callable[[int], None]) -> Callable[[Sequence[int]], None]:
-        """Return a function of the indices of translated segments, which passes on how many texts that finishes.
+        """Return a function that takes the indices of translated segments and reports how many texts they finish.
 
-        `on_progress` is called with the number of texts without segments at once.
+        `on_progress` receives the number of finished texts; at first, the number of texts without segments.
         """
         number_of = numbers_of_texts(self.spans)
         left = Counter(number_of[segment.number] for segment in self.segments)
@@ -60,11 +60,11 @@ class SplitTexts:
         refuse: Callable[[Segment, int], InputError],
         on_refused: Callable[[InputError], None] | None = None,
     ) -> list[Translation]:
-        """Join the translations of the segments to one for each text; None is a segment without a translation.
+        """Join the translations of the segments into one for each text; None means a segment without a translation.
 
-        If its text was cancelled, the translation of the text is empty and flagged so. Otherwise the error that
-        `refuse` makes of the segment and the index of its text is raised, or `on_refused` is called with it, once for a
-        text, and the translation is empty.
+        If the text was cancelled, its translation is empty and flagged `cancelled`. Otherwise `refuse` makes an error
+        from the segment and the index of its text. The error is raised or, with `on_refused`, passed to that function
+        once for each text, whose translation is then empty.
         """
         number_of = numbers_of_texts(self.spans)
         refused = set(self.refused)
@@ -99,7 +99,7 @@ def split_texts(
     is_cancelled: Callable[[int], bool],
     split_sentences: bool,
 ) -> SplitTexts:
-    """Split texts as `Translator.split` says. The first sentence of a text begins with its prefix."""
+    """Split texts as `Translator.split` describes. The first sentence of a text gets the text's prefix."""
     prefixes = splitter.encode_prefixes(prefix, len(texts), first_line)
     constraints = splitter.constraints(glossary)
     refused: set[int] = set()
@@ -127,7 +127,8 @@ def split_texts(
         number = number_of[(error.line or 1) - 1]
         refuse(InputError(str(error), line=first_line + number), number)
 
-    tags = [splitter.language_tag(text) for text in texts]  # each sentence is translated by itself, and needs it
+    # Each sentence is translated by itself, so each needs the tag.
+    tags = [splitter.language_tag(text) for text in texts]
     sentences = [
         with_tag(text[start:end], tag)
         for text, some, tag in zip(texts, spans, tags, strict=True)
@@ -149,10 +150,10 @@ def split_texts(
 
 
 def with_tag(sentence: str, tag: str) -> str:
-    """Put the language tag of a text before a sentence; the first sentence already has it."""
+    """Put the language tag of a text before a sentence, unless the sentence already has it."""
     return sentence if sentence.startswith(tag) else f"{tag} {sentence}"
 
 
 def numbers_of_texts(spans: Sequence[Sequence[CharSpan]]) -> list[int]:
-    """Return the index of the text of each sentence."""
+    """Return the index of each sentence's text."""
     return [number for number, some in enumerate(spans) for _ in some]

@@ -1,9 +1,9 @@
-"""`nn/` as an engine whose steps a CUDA GPU replays as a graph.
+"""`nn/` as an engine for CUDA GPUs, which replays its steps as a graph.
 
-A step is about a hundred kernels, which Python launches more slowly than a GPU computes them; a graph is one launch.
-It needs a step that always has the same shapes and the same memory. So the KV caches are as long as they may become,
-and the newest token of each hypothesis is in the last place, as `nn/` and rotary positions expect: every step moves
-older tokens up by a place, and a mask hides the empty places. The blocks are the model's own.
+A step consists of about a hundred kernels, which Python launches more slowly than a GPU runs them; a graph needs a
+single launch. In return, every step must use tensors of the same shapes in the same memory. So the KV caches have their
+full length from the start, and the newest token of each hypothesis is in the last place, as `nn/` and rotary positions
+expect: every step moves older tokens by one place, and a mask hides the empty places. The blocks are the model's own.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ..nn.embedding import refuse_unknown_ids
 from ..nn.position import refuse_long
 from .definition import DefinitionEngine, DefinitionStep
 
-LEAST_PLACES = 16  # of a cache
-MOST_KEPT = 8  # decoders that no search uses
+LEAST_PLACES = 16  # in a cache
+MOST_KEPT = 8  # decoders kept for later searches
 _CAPTURE_LOCK = Lock()  # PyTorch records all graphs on one stream
-TOLERANCES = {"float32": 1e-3, "bfloat16": 0.05}  # root mean square, of the deviation of log-probabilities
+TOLERANCES = {"float32": 1e-3, "bfloat16": 0.05}  # largest deviation of log-probabilities, as a root mean square
 
 
 class Shape(NamedTuple):
-    """How many sentences a decoder has, hypotheses of each, and places for tokens of sources and targets."""
+    """The number of sentences of a decoder, of hypotheses for each, and of places for source and target tokens."""
 
     sentences: int
     width: int
@@ -42,18 +42,18 @@ class Shape(NamedTuple):
 
 
 def rounded_up(number: int, least: int = 1) -> int:
-    """Return the next power of two, so that few shapes occur."""
+    """Return the next power of two, so that few different shapes occur."""
     return max(least, 1 << (number - 1).bit_length())
 
 
 @dataclass(slots=True)
 class StaticKVCache(KVCache):
-    """Keys and values in places that stay the same; `rows` are the hypotheses that the next step continues."""
+    """Keys and values at a fixed place in memory. `rows` are the hypotheses that the next step extends."""
 
     rows: Tensor | None = None
 
     def update(self, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Move all keys and values up by a place, and put the result of `project` into the last place."""
+        """Move all keys and values by one place, and put the result of `project` into the last place."""
         assert self.rows is not None
         kept = keys_and_values(self)
         for places, newest in zip(kept, project(), strict=True):
@@ -68,10 +68,10 @@ def keys_and_values(cache: KVCache) -> tuple[Tensor, Tensor]:
 
 
 class StaticDecoder:
-    """Everything that a step reads and writes, in places that stay the same, for searches of one shape."""
+    """All tensors that a step reads and writes, at a fixed place in memory, for searches of one shape."""
 
     def __init__(self, model: Transformer, like: DecoderCache, shape: Shape) -> None:
-        """Allocate all places. `like` is a cache with keys and values of the same widths."""
+        """Allocate the tensors. `like` is a cache with keys and values of the same widths."""
         self.model = model
         self.shape = shape
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -79,9 +79,10 @@ class StaticDecoder:
         rows = shape.sentences * shape.width
         self.newest = torch.zeros(rows, 1, dtype=torch.int64, device=table.device)
         self.parents = torch.zeros(rows, dtype=torch.int64, device=table.device)
-        self.past = torch.zeros(1, dtype=torch.int64, device=table.device)  # tokens before the newest
+        self.past = torch.zeros(1, dtype=torch.int64, device=table.device)  # number of tokens before the newest
         self.places = torch.arange(shape.target_places, device=table.device)
-        self.memory = table.new_zeros(shape.sentences, 1, model.config.d_model)  # its keys and values are in the cache
+        # Only its shape is used: its keys and values are in the cache.
+        self.memory = table.new_zeros(shape.sentences, 1, model.config.d_model)
         self.memory_mask = self.newest.new_zeros(shape.sentences, 1, 1, shape.source_places, dtype=torch.bool)
         self.logits = table.new_zeros(rows, len(table))
         self.cache = DecoderCache(len(like.blocks))
@@ -90,7 +91,7 @@ class StaticDecoder:
             block.memory.kept = _places(other.memory, shape.sentences, shape.source_places)
 
     def load(self, cache: DecoderCache, memory: Memory) -> None:
-        """Copy a cache of `nn/` with as many hypotheses, to go on from there."""
+        """Copy a cache of `nn/` with the same number of hypotheses, to continue from there."""
         length = memory.attn_mask.size(-1)
         self.memory_mask.zero_()[..., :length] = memory.attn_mask
         self.past.fill_(cache.length)
@@ -101,7 +102,7 @@ class StaticDecoder:
                 places.zero_()[:, :, :length] = values
 
     def as_cache(self, past: int, source_length: int) -> DecoderCache:
-        """Return the same tokens as a cache of the kind that `nn/` uses; they share memory."""
+        """Return the tokens as a cache of the kind that `nn/` uses. The two share memory."""
         cache = DecoderCache(len(self.cache.blocks))
         for block, other in zip(cache.blocks, self.cache.blocks, strict=True):
             keys, values = keys_and_values(other.tokens)
@@ -111,18 +112,18 @@ class StaticDecoder:
         return cache
 
     def run(self) -> None:
-        """Compute the logits of the tokens after the newest ones; the host decides nothing on the way."""
+        """Compute the logits of the token after the newest. The CPU makes no decisions on the way."""
         if self.graph is None:
             self._step()
         else:
             self.graph.replay()
 
     def capture(self) -> None:
-        """Record a step as a graph; the contents of all places are lost."""
+        """Record a step as a graph. This overwrites the contents of all tensors."""
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for _ in range(2):  # libraries allocate their workspaces
+            for _ in range(2):  # libraries allocate their workspaces in the first calls
                 self._step()
                 self.past.zero_()
         torch.cuda.current_stream().wait_stream(stream)
@@ -149,22 +150,22 @@ def _places(cache: KVCache, rows: int, length: int) -> tuple[Tensor, Tensor]:
 
 
 class StaticEngine(DefinitionEngine):
-    """A `DefinitionEngine` with `StaticDecoder`s, which it keeps for the next searches of their shapes."""
+    """A `DefinitionEngine` with graphs. It keeps each `StaticDecoder` for later searches of the same shape."""
 
     def __init__(self, model: Transformer, precision: str = "auto") -> None:
         super().__init__(model, precision)
-        self._captures = runs_ahead(self.device)  # elsewhere the same steps are computed without graphs
+        self._captures = runs_ahead(self.device)  # devices without graphs compute the same steps directly
         self._lock = Lock()
         self._free: list[StaticDecoder] = []
 
     def start(
         self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
     ) -> StaticStep:
-        """As in `Engine`."""
+        """Encode sources and start a search; see `Engine.start`."""
         return StaticStep(self, sources, banned_ids, renormalize)
 
     def take(self, like: DecoderCache, shape: Shape) -> StaticDecoder:
-        """Return a decoder of this shape for one search."""
+        """Return a decoder of this shape, for one search."""
         with self._lock:
             decoder = next((decoder for decoder in self._free if decoder.shape == shape), None)
             if decoder:
@@ -177,18 +178,19 @@ class StaticEngine(DefinitionEngine):
         return decoder
 
     def give_back(self, decoder: StaticDecoder) -> None:
-        """Keep a decoder for other searches; a search gives back all that it took when it ends."""
+        """Keep a decoder for other searches. A search gives its decoders back when it ends."""
         with self._lock:
             self._free = [*self._free, decoder][-MOST_KEPT:]
 
 
 class StaticStep(DefinitionStep):
-    """One search of a `StaticEngine`. `nn/` computes its first step, which also projects the memory."""
+    """One search of a `StaticEngine`. The first step, which also projects the memory, is computed by `nn/`."""
 
     def __init__(
         self, engine: StaticEngine, sources: Sequence[Sequence[int]], banned_ids: Sequence[int], renormalize: bool
     ) -> None:
-        copies = [sources[-1]] * (rounded_up(len(sources)) - len(sources))  # which nobody reads
+        # Fill the shape; their results are never read.
+        copies = [sources[-1]] * (rounded_up(len(sources)) - len(sources))
         super().__init__(engine, [*sources, *copies], banned_ids, renormalize)
         del self._sentences[len(sources) :], self._rows[len(sources) :]
         self._engine = engine
@@ -219,7 +221,7 @@ class StaticStep(DefinitionStep):
         return logits
 
     def _placed(self, parents: Tensor, kept: Tensor | None) -> StaticDecoder:
-        """Return the decoder with these hypotheses: another decoder if the shape has changed."""
+        """Return the decoder with these hypotheses: a different decoder if the shape has changed."""
         sentences = len(self._memory.attn_mask if kept is None else kept)
         source_length = self._memory.attn_mask.size(-1)
         shape = Shape(
@@ -244,7 +246,7 @@ class StaticStep(DefinitionStep):
 
 @torch.inference_mode()
 def find_difference(engine: StaticEngine) -> str:
-    """Say how steps of the engine differ from steps of `nn/`, beyond rounding; "" if they do not."""
+    """Describe how steps of the engine differ from steps of `nn/`, beyond rounding; "" if they do not."""
     config = engine.config
     rng = torch.Generator().manual_seed(0)
     sources = [varied_ids(min(n, config.max_length), config.vocab_size, config.pad_id, rng).tolist() for n in (9, 5, 7)]

@@ -1,4 +1,4 @@
-"""Sentences → `SplitSentences`: normalized, checked, and cut into the segments that a search translates."""
+"""Normalize and check sentences, and cut them into the segments that a search translates."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,16 +20,17 @@ from .translation import Translation, join_translations
 
 @dataclass(frozen=True, slots=True)
 class SplitSentences:
-    """Some sentences, the translations of the ones that need no decoding, and the segments of the others.
+    """Some sentences, divided into those that need no decoding (`ready`) and the segments of the others.
 
-    A sentence that is copied or recased may also have segments `as_is`; their translation is used if the model is sure.
+    A copied or recased sentence may also have segments `as_is`, which translate the unchanged text. Their translation
+    is used if the model is sure of it.
     """
 
     texts: Sequence[str]
     ready: dict[int, Translation]  # by the index of the sentence
     segments: list[Segment]
-    recased: frozenset[int] = frozenset()  # sentences to translate into capitals
-    blank: str = " "  # between the translations of the segments of a sentence
+    recased: frozenset[int] = frozenset()  # sentences whose translation is written in capitals
+    blank: str = " "  # joins the translations of a sentence's segments
 
     def without(self, numbers: Iterable[int]) -> "SplitSentences":
         """Leave out the segments of some sentences."""
@@ -47,10 +48,10 @@ class SplitSentences:
         )
 
     def join(self, translations: Sequence[Translation | None], refuse: Callable[[Segment], None]) -> list[Translation]:
-        """Join the translations of the segments to one for each sentence; None is a segment without a translation.
+        """Join the translations of the segments into one for each sentence; None means a segment without a translation.
 
-        If it was cancelled, the translation of the sentence is empty and flagged so. Otherwise `refuse` is called with
-        the segment, and if that raises nothing, the translation is empty.
+        If such a segment was cancelled, the translation of its sentence is empty and flagged `cancelled`. Otherwise
+        `refuse` is called with the segment; if it does not raise, the translation is empty.
         """
         by_text: list[list[Translation]] = [[] for _ in self.texts]
         parts: list[list[Segment]] = [[] for _ in self.texts]
@@ -84,7 +85,7 @@ class SplitSentences:
         ]
 
     def _answers(self, translations: Sequence[Translation | None]) -> dict[int, Translation]:
-        """Collect the translations of texts as they are, where the model is sure of them."""
+        """Collect the translations of unchanged texts of which the model is sure."""
         parts = defaultdict[int, list[tuple[Segment, Translation | None]]](list)
         for segment, translation in zip(self.segments, translations, strict=True):
             if segment.as_is:
@@ -101,7 +102,7 @@ class SplitSentences:
 
 
 def _in_capitals(translation: Translation) -> Translation:
-    """Write a translation in capitals, with its alternatives and the words of its alignment."""
+    """Write a translation in capitals, including its alternatives and the words of its alignment."""
     aligned = translation.alignment
     return replace(
         translation,
@@ -115,7 +116,7 @@ def _in_capitals(translation: Translation) -> Translation:
 
 
 def _checked(translation: Translation, parts: Sequence[Segment]) -> Translation:
-    """Flag a joined translation whose spans are wrong as a whole: a stray `%` may be harmless in its own part."""
+    """Flag a joined translation if its spans are wrong as a whole: a stray `%` may look harmless in its own part."""
     if "split" not in translation.flags or not parts[0].constraints:
         return translation
     source = " ".join(segment.text for segment in parts)
@@ -124,7 +125,7 @@ def _checked(translation: Translation, parts: Sequence[Segment]) -> Translation:
     return translation.flagged("wrong_spans")
 
 
-MOST_CHARACTERS = 100_000  # of a text: thousands of sentences, or seconds of work
+MOST_CHARACTERS = 100_000  # in a text: thousands of sentences, or seconds of work
 BYTE_ORDER_MARK = "\ufeff"  # sometimes left at the start of a text; no model knows it
 Terms = Glossary | Mapping[str, str | Iterable[str]]
 
@@ -132,7 +133,7 @@ Terms = Glossary | Mapping[str, str | Iterable[str]]
 class TextSplitter:
     """Splits sentences for the model of a bundle.
 
-    In tokens, `longest` is the most that the model can read, and `limit` the most that a translation may have.
+    `longest` is the number of tokens that the model can read, and `limit` the number that a translation may have.
     """
 
     def __init__(self, bundle: Bundle, decode: DecodeConfig, glossary: Glossary, *, limit: int, longest: int) -> None:
@@ -151,20 +152,20 @@ class TextSplitter:
 
     @property
     def longest_source(self) -> int:
-        """The most tokens that a segment has unless there is nowhere to cut it."""
+        """The most tokens in a segment, unless the segment cannot be cut."""
         return self._segmenter.longest_source
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Source and target, as BCP 47 tags; "" where the bundle names none."""
+        """The source and target languages as BCP 47 tags; "" if the bundle does not name them."""
         return self._bundle.languages
 
     def language_tag(self, text: str) -> str:
-        """Return the tag of the target language at the start of a text, if the model uses tags; else ""."""
+        """Return the tag of the target language at the start of a text, or "" if the model uses no tags."""
         return self._bundle.source_tokenizer.language_tag(text)
 
     def constraints(self, glossary: Terms | None) -> ConstraintBuilder | None:
-        """Return the builder of constraints from copied spans and a glossary, this or the translator's; or None."""
+        """Return the builder of constraints, with this glossary or the translator's; None if nothing is constrained."""
         return self._constraints if glossary is None else self._constraint_builder(as_glossary(glossary))
 
     def split(
@@ -176,9 +177,10 @@ class TextSplitter:
         on_refused: Callable[[InputError], None],
         is_cancelled: Callable[[int], bool] = never_cancelled,
     ) -> SplitSentences:
-        """Split sentences into segments; the first segment of each begins with the ids of its prefix.
+        """Split sentences into segments. The first segment of each sentence gets the ids of its prefix.
 
-        `on_refused` gets the error of a sentence that cannot be read; its `line` counts the sentences from 1.
+        `on_refused` is called with the error of a sentence that cannot be read; the `line` of the error counts
+        sentences from 1.
         """
         normalized = [self._normalize(text.removeprefix(BYTE_ORDER_MARK)) for text in texts]
         ready = {
@@ -215,14 +217,14 @@ class TextSplitter:
     def _segments_as_is(
         self, texts: Sequence[str], prefix_ids: Sequence[list[int]], constraints: ConstraintBuilder | None
     ) -> list[Segment]:
-        """Make segments of the texts that the model can read: it has no answer to text with unknown characters."""
+        """Make segments of the unchanged texts, except texts with characters that the model does not know."""
         unknown = self._bundle.source_tokenizer.unk_id
         segments = self._segmenter.split(texts, prefix_ids, 1, constraints, lambda _: None)
         unread = {segment.number for segment in segments if unknown in segment.request.source}
         return [segment._replace(as_is=True) for segment in segments if segment.number not in unread]
 
     def refusal(self, segment: Segment, line: int) -> InputError:
-        """Make the error of a segment of a text, on some line, for which the search found no hypothesis."""
+        """Make the error for a segment without a hypothesis, in the text on line `line`."""
         if not segment.request.constraints:
             return InputError(
                 f"the search found no translation of {segment.text!r}, because the model's log-probabilities are not "
@@ -244,7 +246,7 @@ class TextSplitter:
         )
 
     def encode_prefixes(self, prefix: str | Sequence[str], count: int, first_line: int) -> list[list[int]]:
-        """Encode the prefixes of texts, one for all or one for each. If there are several, an error names the line."""
+        """Encode prefixes: one for all texts, or one for each. If there are several, an error names the line."""
         known: dict[str, list[int]] = {}
         prefixes = checked_prefixes(prefix, count)
         for number, one in enumerate(prefixes):
@@ -280,7 +282,7 @@ class TextSplitter:
 
 
 def length_refusal(text: str, line: int) -> InputError | None:
-    """Make the error of a text that is too long to be split, before any work on it; None if it is not."""
+    """Return the error for a text that is too long to split, before any work on it, or None if it is short enough."""
     if len(text) <= MOST_CHARACTERS:
         return None
     return InputError(
@@ -291,7 +293,7 @@ def length_refusal(text: str, line: int) -> InputError | None:
 
 
 def as_glossary(terms: Terms) -> Glossary:
-    """Make a glossary of terms."""
+    """Make a glossary of terms, unless they already are one."""
     if isinstance(terms, Glossary):
         return terms
     if not isinstance(terms, Mapping):
@@ -300,5 +302,5 @@ def as_glossary(terms: Terms) -> Glossary:
 
 
 def _terms_with_capitals(text: str, constraints: ConstraintBuilder | None) -> Collection[tuple[int, int]]:
-    """Return where a text has glossary terms that match only with these capitals."""
+    """Return where a text has glossary terms that match only in its present capitalization."""
     return set(constraints.spans(text)) - set(constraints.spans(text.lower())) if constraints else ()

@@ -1,4 +1,4 @@
-"""The checks of texts and pairs that a caller passes."""
+"""Checks of texts and pairs that a caller passes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -6,7 +6,7 @@ from ..errors import InputError
 
 
 def checked_texts(texts: Iterable[str], *, first: int = 1) -> Iterator[str]:
-    """Yield the texts, the first being number `first`. Refuses a single string, and texts that are not strings."""
+    """Yield the texts, numbered from `first` in errors. Refuses a single string, and texts that are not strings."""
     _refuse_one_string(texts, "texts", "['…', '…']")
     for number, text in enumerate(texts, start=first):
         if not isinstance(text, str):
@@ -15,7 +15,7 @@ def checked_texts(texts: Iterable[str], *, first: int = 1) -> Iterator[str]:
 
 
 def checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs. Refuses a string in place of pairs, and anything that is not a source and a target."""
+    """Yield the pairs. Refuses a single string, and anything that is not a source and a target."""
     _refuse_one_string(pairs, "pairs", "[('source', 'target'), …]")
     for number, pair in enumerate(pairs, start=1):
         if (
@@ -29,7 +29,7 @@ def checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]
 
 
 def checked_references(pairs: Iterable[tuple[str, str | Sequence[str]]]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the source and the references of each pair, one or several. Refuses as `checked_pairs` does."""
+    """Yield each source with its references, of which there may be several. Refuses as `checked_pairs` does."""
     _refuse_one_string(pairs, "pairs", "[('source', 'target'), …]")
     for number, pair in enumerate(pairs, start=1):
         match pair:
@@ -45,7 +45,7 @@ def checked_references(pairs: Iterable[tuple[str, str | Sequence[str]]]) -> Iter
 
 
 def checked_prefixes(prefix: str | Sequence[str], texts: int) -> list[str]:
-    """Return the prefix of each text: one string for all, or one for each. Refuses anything else."""
+    """Return a prefix for each text: the same string for all, or one of a list. Refuses anything else."""
     if isinstance(prefix, str):
         return [prefix] * texts
     if not isinstance(prefix, Sequence) or isinstance(prefix, bytes):
@@ -59,7 +59,7 @@ def checked_prefixes(prefix: str | Sequence[str], texts: int) -> list[str]:
 
 
 def _refuse_one_string(items: object, what: str, expected: str) -> None:
-    # A string can be iterated too: it would be taken apart into its characters.
+    # A string is iterable too: it would be split into characters.
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         string = "the one string " if isinstance(items, str | bytes) else ""
         raise InputError(f"{what} must be a list, {expected}; got {string}{items!r:.60}")

@@ -1,4 +1,4 @@
-"""`Translation`: the translation of one text, its score, flags, alternatives and alignment."""
+"""`Translation`: the translation of a text, with its score, flags, alternatives and alignment."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -9,16 +9,18 @@ from ..decode import SURE
 from .alignment import Alignment, Link
 
 Flag = Literal["copied", "recased", "split", "repeats", "wrong_spans", "unfinished", "long", "unknown", "cancelled"]
-"""copied      nothing in it to translate, and the training pairs copied such texts: copied
-recased     in capitals, unlike the training sources: translated in small letters, then written in capitals
-split       too long: translated in pieces, which are joined
-repeats     repetitive, and not sure: decoded again with its repeated n-grams banned
-wrong_spans its kept spans are not those of the source, each as often and in an order that works; or a run of the source
-            with signs that its language does not have (`«Name»`), a code or a number is not in it
-unfinished  cut off at its greatest length, before the model had ended it
-long        longer than the sources of training, and with no place to cut it: trust it less
-unknown     with characters or words that the vocabulary does not have, which the model reads as one token, `<unk>`
-cancelled   the caller cancelled the text before its translation was finished; the translation is empty
+"""Warnings about a translation.
+
+    copied      nothing to translate: the source was copied, as such texts were in the training pairs
+    recased     the source is in capitals, unlike the training sources: translated in small letters, then capitalized
+    split       the source is too long: translated in pieces, which were joined
+    repeats     the first output repeated itself and the model was not sure: decoded again with repeated n-grams banned
+    wrong_spans the kept spans differ from those of the source, in number or in an order that matters; or a code, a
+                number or a run of unusual signs (`«Name»`) of the source is missing
+    unfinished  cut off at the length limit, before the model ended the translation
+    long        the source is longer than all training sources and could not be cut: trust the translation less
+    unknown     the source has characters or words outside the vocabulary, which the model reads as one token, `<unk>`
+    cancelled   the caller cancelled the text before the translation was finished; the translation is empty
 """
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 
@@ -27,9 +29,9 @@ FLAGS: tuple[Flag, ...] = get_args(Flag)
 class Translation:
     """The translation of `source`.
 
-    `log_probability` is the sum over its `tokens` tokens, in nats, the end token counted; both are 0 if nothing
-    was decoded. `alternatives` are the next best, without alternatives of their own. `alignment`
-    is None unless it was requested.
+    `log_probability` is the sum over `tokens` tokens, counting the end token, in nats. Both are 0 if nothing was
+    decoded. `alternatives` are the next best translations, without alternatives of their own. `alignment` is None
+    unless it was requested.
     """
 
     source: str
@@ -42,12 +44,12 @@ class Translation:
 
     @property
     def confidence(self) -> float:
-        """The mean log-probability of a token, in nats: at most 0, and the nearer to 0 the surer."""
+        """The mean log-probability of a token, in nats: at most 0, and closer to 0 the surer the model is."""
         return self.log_probability / max(self.tokens, 1)
 
     @property
     def is_sure(self) -> bool:
-        """True if it was decoded, and the model ended it by itself, with a confidence of at least `SURE`."""
+        """True if the translation was decoded, ended with the end token, and has a confidence of at least `SURE`."""
         return self.tokens > 0 and "unfinished" not in self.flags and self.confidence >= SURE
 
     def flagged(self, flag: Flag) -> "Translation":
@@ -56,7 +58,7 @@ class Translation:
 
 
 class Scored(NamedTuple):
-    """A pair, and the log-probability in nats of each token of its target; the end token is the last."""
+    """A pair, and the log-probability in nats of each target token; the end token is the last."""
 
     source: str
     target: str
@@ -65,17 +67,17 @@ class Scored(NamedTuple):
 
     @property
     def log_probability(self) -> float:
-        """Of the whole target, in nats."""
+        """The log-probability of the whole target, in nats."""
         return sum(self.log_probabilities)
 
 
 def ordered_flags(flags: Collection[str]) -> tuple[Flag, ...]:
-    """Return these flags, each once, in the order of `Flag`."""
+    """Return the flags in the order of `Flag`, without duplicates."""
     return tuple(flag for flag in FLAGS if flag in flags)
 
 
 def join_translations(source: str, parts: Sequence[Translation], blank: str = " ") -> Translation:
-    """Join the translations of a text's segments with `blank`. Several segments leave no alternatives."""
+    """Join the translations of a text's segments with `blank`. The result of several segments has no alternatives."""
     if len(parts) == 1:
         return replace(parts[0], source=source)
     flags = {flag for part in parts for flag in part.flags} - {"copied"} | ({"split"} if parts else set())
@@ -90,10 +92,10 @@ def join_translations(source: str, parts: Sequence[Translation], blank: str = " 
 
 
 def join_sentences(source: str, gaps: Sequence[str], parts: Sequence[Translation]) -> Translation:
-    """Join the translations of a text's sentences, with its `gaps` before, between and after them.
+    """Join the translations of a text's sentences, with `gaps` before, between and after them.
 
-    The n-th alternative joins the n-th of each sentence, or its translation if it has fewer. A text with a cancelled
-    sentence has an empty translation, flagged so.
+    The n-th alternative joins the n-th alternatives of all sentences; a sentence with fewer contributes its
+    translation. If a sentence was cancelled, the translation of the text is empty and flagged `cancelled`.
     """
     if any("cancelled" in part.flags for part in parts):
         return Translation(source, "", flags=("cancelled",))

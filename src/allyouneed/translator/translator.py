@@ -1,4 +1,4 @@
-"""`Translator`: texts to translations."""
+"""`Translator`: translate texts with one or more bundles."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from .weight_versions import WeightVersions
 if TYPE_CHECKING:
     from ..nn import Transformer
 
-WINDOW = 32  # batches of texts that are sorted by length among themselves
+WINDOW = 32  # batches of texts that are sorted by length together
 
 
 SearchSetting = bool | float | str | Sequence[str] | None
 
 
 class Translator:
-    """A bundle at work: `Translator.load("runs/dates")("1845-01-05")` gives `January 5, 1845`.
+    """A bundle ready to translate: `Translator.load("runs/dates")("1845-01-05")` gives `January 5, 1845`.
 
-    Several bundles of one vocabulary are an ensemble: `Translator.load("runs/a", "runs/b")`. The probability of a token
-    is then the mean over the models. Everything else is taken from the first bundle: settings of the search, languages,
-    normalization of texts, and what is copied.
+    Several bundles with the same vocabulary form an ensemble: `Translator.load("runs/a", "runs/b")`. The probability of
+    a token is then the mean over the models. The first bundle provides everything else: search settings, languages,
+    normalization of texts, and the kinds of spans to copy.
 
-    Several threads may use one translator, and the translators that `using` makes of it, at the same time. It has the
-    weights that the model had when it was made, and refuses to translate once they have changed: make another after
-    more training.
+    Several threads may use one translator, and the translators that `using` makes of it, at the same time. A translator
+    keeps the weights that the model had when the translator was made, and refuses to translate once the model has
+    changed: make another one after more training.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Translator:
         decode: DecodeConfig | None = None,
         precision: str = "auto",
     ) -> None:
-        """Prepare the engine. `precision` of the weights: "float32", "int8", "bfloat16", or "auto" (see `make_engine`).
+        """Prepare the engine. `precision` is "float32", "int8", "bfloat16" or "auto"; see `make_engine`.
 
-        Refuses `others` with another vocabulary or other languages.
+        Refuses `others` with a different vocabulary or different languages.
         """
         self.bundle = bundle
         self.bundles = (bundle, *others)
@@ -76,50 +76,50 @@ class Translator:
         self.decode = decode or bundle.decode
         warn_of_another_definition(self.bundles)
         self.engine: Engine = make_engine(self.bundles, precision)
-        # An unread bundle has no model that could be trained on.
+        # the model of an unread bundle cannot be trained further
         read = [one for one in self.bundles if not isinstance(one, UnreadBundle)]
         self._weight_versions = [WeightVersions(one.model) for one in read]
         self._glossary = Glossary({})
         self._prepare()
 
     def __repr__(self) -> str:
-        """Show its bundles, the precision and the beam."""
+        """Show the bundles, the precision and the beam."""
         return f"Translator({', '.join(map(repr, self.bundles))}, precision={self.precision}, beam={self.decode.beam})"
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Source and target language, as BCP 47 tags; empty where the bundle names none."""
+        """The source and target languages as BCP 47 tags; empty if the bundle does not name them."""
         return self.bundle.languages
 
     @property
     def splits_sentences(self) -> bool:
-        """True if texts are translated sentence by sentence. A model of strings, such as dates, does not.
+        """True if texts are translated sentence by sentence.
 
-        A model of strings is a model of characters that names no languages.
+        False for a model of strings, such as dates: a model with a vocabulary of characters and no languages.
         """
         return self.splits_sentences_of(self.bundle)
 
     @staticmethod
     def splits_sentences_of(bundle: Bundle) -> bool:
-        """Return `splits_sentences` of a bundle's model."""
+        """Return `splits_sentences` for the model of a bundle."""
         return all(bundle.languages) or not bundle.source_tokenizer.is_of_characters
 
     @classmethod
     def known_signs_of(cls, bundle: Bundle) -> str:
-        """Return the signs that texts for the model of a bundle are made of; none if that is not known."""
+        """Return the signs that texts for a bundle's model consist of, or none if that is unknown."""
         language = bundle.languages[0] if cls.splits_sentences_of(bundle) else None
         return bundle.copy_statistics.known_signs(language)
 
     @classmethod
     def checks_codes_of(cls, bundle: Bundle) -> bool:
-        """Return True if translations are flagged that lack a code or a number.
+        """Return True if a translation that lacks a code or a number is flagged.
 
-        A model of strings may write them otherwise, and so does one whose training pairs do (1,25 becomes 125-ZN).
+        False for a model of strings, and for a model whose training pairs change codes (1,25 becomes 125-ZN).
         """
         return cls.splits_sentences_of(bundle) and bundle.copy_statistics.is_copied_inside(VALUES)
 
     def language_tag(self, text: str) -> str:
-        """Return the tag of the target language that a text begins with, such as `>>ita<<`; "" if there is none."""
+        """Return the tag of the target language that a text begins with, such as `>>ita<<`, or "" if there is none."""
         return self.source_tokenizer.language_tag(text)
 
     @property
@@ -143,9 +143,9 @@ class Translator:
         build_model: ModelBuilder | None = None,
         **decode: SearchSetting,
     ) -> Self:
-        """Make a translator from a bundle's folder, or an ensemble from several.
+        """Make a translator from the folder of a bundle, or an ensemble from several folders.
 
-        Settings of `DecodeConfig` replace the bundle's own, as in `using`. `build_model` is as in `Bundle.load`.
+        The settings in `decode` replace the bundle's own, as in `using`. `build_model` is as in `Bundle.load`.
         """
         folders = [folder, *others]
         on_cpu = device == "cpu" or (device == "auto" and not may_have_gpu())
@@ -158,13 +158,13 @@ class Translator:
         return cls(*bundles, precision=precision).using(glossary=glossary, **decode)
 
     def using(self, *, glossary: Terms | None = None, **decode: SearchSetting) -> Self:
-        """Return the same model with other settings of the search: `translator.using(beam=8, nbest=3)`.
+        """Return a translator for the same model with other search settings: `translator.using(beam=8, nbest=3)`.
 
-        None leaves a setting as it is. `glossary` maps terms to their translations, `{"term": "translation"}`; if a
-        term has several translations, any of them may be used.
+        None leaves a setting unchanged. `glossary` maps terms to their translations, `{"term": "translation"}`. If a
+        term has several translations, the model chooses one.
         """
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)  # the engine and its weights are shared
+        other.__dict__.update(self.__dict__)  # shares the engine and its weights
         other.decode = self.decode.with_changes(decode)
         if glossary is not None:
             other._glossary = as_glossary(glossary)
@@ -172,7 +172,7 @@ class Translator:
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the bundles and the settings; the process that reads them prepares the engine again."""
+        """Pickle the bundles and the settings. Unpickling prepares the engine again."""
         return _restored, (type(self), self.bundles, self.decode, self.precision, self._glossary)
 
     def _prepare(self) -> None:
@@ -205,7 +205,7 @@ class Translator:
             raise InputError("the weights of the model have changed since its engine was made; make a new Translator")
 
     def __call__(self, text: str) -> str:
-        """Translate one text; an empty text stays empty."""
+        """Translate one text. An empty text stays empty."""
         return self.translate([text])[0]
 
     def translate(self, texts: Sequence[str], *, on_progress: Callable[[int], None] = lambda _: None) -> list[str]:
@@ -226,25 +226,26 @@ class Translator:
         is_cancelled: Callable[[int], bool] = never_cancelled,
         split_sentences: bool = True,
     ) -> Iterator[Translation]:
-        """Translate each text, in order; a blank text stays as it is.
+        """Translate each text, in order. A blank text stays as it is.
 
-        A text is translated sentence by sentence and line by line, as the source language ends them; line breaks
-        between them stay, and so do blanks if the target language has them. With `split_sentences` off, only texts that
-        are too long are split. A model of strings splits none (see `splits_sentences`).
+        A text is translated sentence by sentence and line by line, by the rules of the source language. Line breaks are
+        kept, and so are blanks between sentences if the target language uses them. With `split_sentences` off, only
+        texts that are too long are split. A model of strings never splits (see `splits_sentences`).
 
-        The texts are read, and held in memory, a window of 32 batches at a time. Every translation begins with
-        `prefix`, or its own prefix from a list; with `alternatives` it continues with each of this many most likely
-        next tokens, and the best translation of each is an alternative of the others. `glossary` replaces the
-        translator's. `align` asks for alignments of "words" or "tokens". `on_progress` gets the number of texts that
-        each batch finished, and first of the texts that need no batch.
+        Texts are read 32 batches at a time; that many are in memory. Every translation begins with `prefix`, or with
+        its own prefix if `prefix` is a list. `alternatives` asks for other translations: each starts with a different
+        likely next token after the prefix. `glossary` replaces the translator's glossary. `align` asks for alignments
+        of "words" or "tokens". `on_progress` is called with the number of texts that each batch finished; the first
+        call reports texts that need no batch.
 
-        Refuses a character outside the vocabulary and a word longer than the model's `max_length`, before any text of
-        its window is translated; the error's `line` says which text, the first being number `first_line`. With
-        `on_refused` the error is passed to that instead, and the translation is empty.
+        Refuses a character outside the vocabulary and a word longer than the model's `max_length`, before any of the 32
+        batches is translated. The error's `line` says which text it was, counting from `first_line`. With `on_refused`
+        the error is passed to that function instead, and the translation is empty.
 
         `is_cancelled` is called with the index of a text, from 0, before its batch and after each step of the search.
-        A text for which it returns True leaves the batch before the next step; its translation is empty and flagged
-        `cancelled`. Several threads may call it, and it must go on returning True once it has.
+        If it returns True, the text leaves the batch before the next step, and its translation is empty and flagged
+        `cancelled`. Several threads may call `is_cancelled`. Once it has returned True for a text, it must keep
+        returning True.
         """
         require_whole("alternatives", alternatives, least=0)
         if align not in (None, *get_args(Unit)):
@@ -273,7 +274,7 @@ class Translator:
             done += len(window)
 
     def alternatives(self, text: str, *, after: str = "", count: int = 5) -> list[Translation]:
-        """Return a translation for each of the `count` most likely next tokens after `after`, with which all begin."""
+        """Translate a text `count` times: each translation starts with `after` and a different likely next token."""
         require_whole("count", count)
         (best,) = self.translations([text], prefix=after, alternatives=count)
         return [replace(best, alternatives=()), *best.alternatives]
@@ -289,10 +290,10 @@ class Translator:
         is_cancelled: Callable[[int], bool] = never_cancelled,
         split_sentences: bool = True,
     ) -> SplitTexts:
-        """Split texts into segments, for a caller that makes the batches: `translate_segments`, then `join`.
+        """Split texts into segments, for a caller that makes its own batches: `translate_segments`, then `join`.
 
-        Arguments and refusals are the same as in `translations`. A segment keeps its prefix, its glossary and
-        `is_cancelled` (called with the index of its text in `texts`), so segments of several calls may share a batch.
+        Arguments and refusals are as in `translations`. A segment keeps its prefix, its glossary and `is_cancelled`
+        (called with the index of its text in `texts`), so a batch may mix segments of several calls.
         """
         self._refuse_changed_weights()
         return split_texts(
@@ -309,10 +310,10 @@ class Translator:
     def translate_segments(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: Unit | None = None
     ) -> list[Translation | None]:
-        """Translate segments, of one text or of several, in one batch.
+        """Translate segments of one or more texts in one batch.
 
-        Returns None for a segment that was cancelled, or whose glossary and kept spans do not fit within the longest
-        translation; `join` tells them apart.
+        Returns None for a segment that was cancelled, or whose glossary terms and kept spans do not fit within the
+        length limit; `join` distinguishes the two.
         """
         return self._segment_translator.translate(segments, alternatives=alternatives, align=align)
 
@@ -324,9 +325,9 @@ class Translator:
         first_line: int = 1,
         on_refused: Callable[[InputError], None] | None = None,
     ) -> list[Translation]:
-        """Join the translations of segments to a translation of each text.
+        """Join the translations of segments into a translation of each text.
 
-        A text with a cancelled segment has an empty translation, flagged `cancelled`; any other segment
+        A text with a cancelled segment gets an empty translation, flagged `cancelled`. A text with any other segment
         without a translation is refused.
         """
         return split.join(
@@ -336,9 +337,9 @@ class Translator:
     def stream(self, text: str) -> Iterator[str]:
         """Yield the translation piece by piece as the model writes it: greedy, or sampled if `sample` is set.
 
-        The pieces together are the translation. Written pieces are never taken back: a repetitive sentence is not
-        searched again, and a sentence with constraints (from a glossary or `copy_spans`) comes as a whole when its
-        search has ended. Unknown tokens are never written.
+        Joined, the pieces are the translation. A piece is never taken back: a repetitive sentence is not searched
+        again, and a sentence with constraints (from a glossary or `copy_spans`) comes as a whole when its search has
+        ended. Unknown tokens are never written.
         """
         split = self.split([*checked_texts([text])])
         sentences = split.sentences
@@ -349,7 +350,6 @@ class Translator:
                 yield from self._stream(sentences.only(number))
 
     def _stream(self, sentence: SplitSentences) -> Iterator[str]:
-        """Stream one sentence."""
         if sentence.ready or any(segment.as_is for segment in sentence.segments):
             (translation,) = sentence.join(self.translate_segments(sentence.segments), self._refuse)
             yield from filter(None, [translation.text.strip()])
@@ -375,18 +375,18 @@ class Translator:
             previous = ""
             for token in self._generator.stream(segment.request.source):
                 ids.append(token)
-                # The bytes of a letter may be spread over tokens; until it is whole it shows as U+FFFD.
+                # The bytes of a character may be spread over tokens. Until it is complete, it shows as U+FFFD.
                 text_so_far = self.target_tokenizer.decode(ids).rstrip("\N{REPLACEMENT CHARACTER}")
                 if len(text_so_far) > len(previous):
                     yield text_so_far[len(previous) :]
                     previous = text_so_far
-            if rest := self.target_tokenizer.decode(ids)[len(previous) :]:  # a letter that never became whole
+            if rest := self.target_tokenizer.decode(ids)[len(previous) :]:  # a character that was never completed
                 yield rest
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Scored]:
-        """Score given translations: the log-probability of every token of each target, as in a search.
+        """Score given translations: compute the log-probability of every target token, as in a search.
 
-        A target token outside the vocabulary has minus infinity, because no search writes it, unless
+        A target token outside the vocabulary has minus infinity, because a search never writes it, unless
         `replace_unknown` is set.
         """
         self._refuse_changed_weights()
@@ -400,7 +400,7 @@ class Translator:
             targets = encode_texts(
                 self.target_tokenizer, [self.bundle.normalization(target) for _, target in batch], first
             )
-            for side, rows, unread in (("source", sources, 0), ("target", targets, 1)):  # <eos> is only predicted
+            for side, rows, unread in (("source", sources, 0), ("target", targets, 1)):  # `<eos>` is only predicted
                 for line, ids in enumerate(rows, start=first):
                     if len(ids) - unread > longest:
                         raise InputError(

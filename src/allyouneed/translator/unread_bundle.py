@@ -1,4 +1,4 @@
-"""A bundle whose model is not made, for a process that translates without PyTorch."""
+"""A bundle that does not build its model, for a process that translates without PyTorch."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NOT_MADE: Any = None
 
 
 class UnreadBundle(Bundle):
-    """A bundle that makes its model only if something asks for it.
+    """A bundle that builds its model only if something asks for it.
 
-    `load` reads and verifies the weights, which the first `weights()` hands over. The model is read from the folder
-    later; a folder whose weights have changed by then is refused.
+    `load` reads and verifies the weights, and the first call of `weights()` returns them. The model is read from the
+    folder later; a folder whose weights have changed by then is refused.
     """
 
     folder: Path
@@ -39,28 +39,28 @@ class UnreadBundle(Bundle):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """As in `Bundle`."""
+        """The shapes of the weights; see `Bundle.shapes`."""
         return self.stored_shapes
 
     @cached_property
     def model(self) -> Transformer:
-        """The model on the CPU."""
+        """The model on the CPU, built when it is first used."""
         bundle = Bundle.load(self.folder)
         self._require_unchanged()
         return bundle.model
 
     def weights(self) -> dict[str, memoryview[Any]]:
-        """As in `Bundle`: the weights of the model, if it has been made, or else of the file."""
+        """Return the weights: those of the model, if it has been built, otherwise those of the file."""
         if "model" in vars(self):
             return super().weights()
         stored: dict[str, memoryview[Any]] | None = vars(self).pop("stored_weights", None)
-        if stored is None:  # they are large, so the first caller has got them
+        if stored is None:  # they are large, so they were handed over to the first caller
             self._require_unchanged()
             stored = _read_weights(Checksums(self.folder))
         return stored
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the folder; the process that reads it loads the same bundle again."""
+        """Pickle the folder. Unpickling loads the bundle again."""
         return _load_again, (self.folder, self.weights_digest)
 
     def _require_unchanged(self) -> None:
@@ -69,12 +69,12 @@ class UnreadBundle(Bundle):
 
     @classmethod
     def read(cls, checksums: Checksums, *_: Any) -> Self:
-        """Read the folder that has these checksums, once: for no device, and by no function that builds a model."""
+        """Read the folder that has these checksums, once. The other arguments of `Bundle.read` are ignored."""
         parts = read_parts(checksums)
         require_builder(parts, None)
         weights = _read_weights(checksums)
         bundle = cls(_NOT_MADE, **parts.fields)
-        del vars(bundle)["model"]  # so that the property makes it
+        del vars(bundle)["model"]  # so that the property builds it
         vars(bundle).update(
             folder=checksums.folder,
             weights_digest=checksums.digest(WEIGHTS_FILE),
@@ -101,7 +101,7 @@ def _read_weights(checksums: Checksums) -> dict[str, memoryview[Any]]:
 
 
 def parse_tensors(content: bytes) -> dict[str, memoryview[Any]]:
-    """Return the tensors of a file of safetensors by name, without a copy. Refuses anything but float32.
+    """Return the tensors in the content of a safetensors file, by name, without copying. Refuses types but float32.
 
     The format is eight bytes with the size of a header, the header in JSON, then the numbers.
     """
@@ -122,6 +122,6 @@ def parse_tensors(content: bytes) -> dict[str, memoryview[Any]]:
             raise ConfigError(f"{name} has the shape {shape}, but bytes {start} to {end} of {len(data)}")
         part = data[start:end]
         if (8 + size + start) % 4:
-            part = memoryview(bytes(part))  # numbers are read where they are, so they must be aligned
+            part = memoryview(bytes(part))  # numbers are read in place, so they must be aligned
         tensors[name] = part.cast("f", tuple(shape))
     return tensors

@@ -1,4 +1,4 @@
-"""Notices that the weights of a model have changed since something was made of them."""
+"""Notice that the weights of a model have changed since something was made from them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 class WeightVersions:
-    """PyTorch's count of the changes of each tensor of a model; a change through `tensor.data` is not counted."""
+    """PyTorch's count of changes of each tensor of a model. Changes through `tensor.data` are not counted."""
 
     def __init__(self, model: nn.Module) -> None:
         self._tables = [table for part in model.modules() for table in (part._parameters, part._buffers) if table]
         self._versions = self._read()
 
     def have_changed(self) -> bool:
-        """Return True if a tensor was changed in place, or replaced, since this was made."""
+        """Return True if a tensor was changed in place, or replaced, since this object was made."""
         now = self._read()
         return len(now) != len(self._versions) or any(
             tensor is not before or version != old
@@ -24,7 +24,7 @@ class WeightVersions:
         )
 
     def _read(self) -> list[tuple[Tensor, int]]:
-        """Read how often each tensor has been changed in place; a tensor of inference mode has no count."""
+        """Read how often each tensor has been changed in place. Tensors of inference mode have no count."""
         return [
             (tensor, 0 if tensor.is_inference() else tensor._version)
             for table in self._tables
