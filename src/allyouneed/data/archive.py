@@ -1,4 +1,4 @@
-"""Files of office programs: zip archives in memory, with limits on what they unpack to."""
+"""Zip archives of office programs, read in memory with limits on their unpacked size."""
 
 import io
 import zipfile
@@ -12,10 +12,11 @@ from ..errors import DocumentError
 from .safe_xml import Element, parse_xml
 
 MAX_PARTS = 10_000
-MAX_SIZE = 512 << 20  # bytes of all parts unpacked
-MAX_RATIO = 200  # unpacked bytes for each packed byte; text and markup come to 10 to 30
-ALWAYS_ALLOWED = 2 << 20  # bytes unpacked that are allowed whatever the ratio
-METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # the methods of office files; others cannot be unpacked in pieces
+MAX_SIZE = 512 << 20  # bytes; the sum over all parts, unpacked
+MAX_RATIO = 200  # unpacked bytes per packed byte; text and markup have 10 to 30
+ALWAYS_ALLOWED = 2 << 20  # unpacked bytes that are allowed at any ratio
+# Office files use these two; other methods cannot be unpacked piece by piece.
+METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 _BROKEN = (
     zipfile.BadZipFile, zlib.error, StructError, EOFError, OSError, ValueError, NotImplementedError, RuntimeError,
@@ -23,9 +24,9 @@ _BROKEN = (
 
 
 class Archive:
-    """A zip archive in memory. Refuses, as a `DocumentError`, other files, and archives too large to unpack.
+    """A zip archive in memory. Refuses anything else, and an archive that is too large to unpack, as a `DocumentError`.
 
-    The sizes are the ones that the archive itself states; no part is unpacked further than its stated size.
+    Sizes are those that the archive states itself; no part is unpacked beyond its stated size.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -53,21 +54,21 @@ class Archive:
             raise DocumentError(f"has no part {name}, which a file of its format has")
         try:
             with self._zip.open(name) as part:
-                # Without a number it would be unpacked as far as it goes before its size is compared.
+                # Without a limit, the whole part would be unpacked before its size is compared.
                 return part.read(self._zip.getinfo(name).file_size + 1)
         except _BROKEN as error:
             raise DocumentError(f"is damaged: {name}: {error}") from error
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a part as a stream, which ends at the size that the archive states for it."""
+        """Open a part as a stream, which ends at the size that the archive states."""
         return self._zip.open(name)
 
     def read_xml(self, name: str) -> Element:
-        """Parse a part and return its root."""
+        """Parse a part as XML and return its root."""
         return parse_xml(self.read(name), part=name)
 
     def replaced(self, parts: Mapping[str, bytes]) -> bytes:
-        """Write the archive with these parts replaced; all others, their order and their times stay."""
+        """Return the archive with new contents for some parts. The other parts, their order and their times stay."""
         if not parts:
             return self._data
         output = io.BytesIO()

@@ -1,9 +1,8 @@
-"""Pairs of similar length → rectangular tensors (§5.1).
+"""Put pairs of similar length together, as rectangular tensors (§5.1).
 
-Pairs of similar length share a batch, so that little of it is padding; the batches are then shuffled.
-A large corpus is planned in windows that are sorted separately, so that a plan takes little
-memory. The order of an epoch depends only on the seed and the number of the epoch, so a position in the
-data is one number: the number of earlier batches.
+Similar lengths keep padding small. The batches are shuffled afterwards. A large corpus is sorted in windows of
+`SORT_WINDOW` pairs, so that planning an epoch takes little memory. The order of an epoch depends only on the seed and
+on the number of the epoch, so the number of earlier batches is enough to resume at any point.
 """
 
 from __future__ import annotations
@@ -25,26 +24,26 @@ SORT_WINDOW = 2**18  # pairs that are sorted by length together
 
 
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
-    """Pad rows of ids with `pad_id` to one tensor. Returns (B, L), int64; (0, 1) without rows."""
+    """Pad rows of ids to the same length. Returns (B, L), int64, or (0, 1) without rows."""
     longest = max(map(len, rows), default=1)
     return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], dtype=torch.int64).view(-1, longest)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs of one update. Shapes: source (B, S), target (B, T + 1)."""
+    """The pairs of one update. Shapes: source (B, S), target (B, T + 1)."""
 
     source: Tensor
     target: Tensor
 
     @property
     def target_in(self) -> Tensor:
-        """The input of the decoder: the target without its last id, (B, T)."""
+        """The input of the decoder: the target without its last token, (B, T)."""
         return self.target[:, :-1]
 
     @property
     def target_out(self) -> Tensor:
-        """The tokens to predict: the target without its first id, (B, T)."""
+        """The tokens to predict: the target without its first token, (B, T)."""
         return self.target[:, 1:]
 
     def count_tokens(self, target_pad_id: int) -> int:
@@ -52,15 +51,15 @@ class Batch:
         return int((self.target_out != target_pad_id).sum())
 
     def to(self, device: torch.device) -> Batch:
-        """Return the same batch on another device."""
+        """Copy the batch to another device."""
         return Batch(move(self.source, device), move(self.target, device))
 
     def duplicated(self) -> Batch:
-        """Repeat the batch: all its pairs, then all of them again."""
+        """Return a batch with all pairs, followed by all pairs again."""
         return Batch(torch.cat([self.source, self.source]), torch.cat([self.target, self.target]))
 
     def split(self, count: int) -> list[Batch]:
-        """Split the pairs into at most `count` batches of nearly equal size; no batch if there is no pair."""
+        """Split the pairs into at most `count` batches of nearly equal size. Without pairs there is no batch."""
         if len(self.source) == 0:
             return []
         if count == 1:
@@ -69,10 +68,10 @@ class Batch:
 
 
 def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch: int) -> Iterator[Indices]:
-    """Yield the pairs of one epoch in batches of at most `batch_tokens` tokens a side, padding included.
+    """Yield the pairs of an epoch in batches of at most `batch_tokens` tokens per side, counting padding.
 
-    A pair of weight 2 occurs twice, a pair of weight 0.5 in every other epoch on average. Refuses a pair that
-    by itself is longer than a batch. Needs 4 bytes of memory a pair.
+    A pair of weight 2 occurs twice; a pair of weight 0.5 occurs in every other epoch, on average. Refuses a pair that
+    is longer than a whole batch. Needs 4 bytes of memory per pair.
     """
     require_large_batches(pairs, batch_tokens)
     rng = np.random.default_rng((seed, epoch))
@@ -86,7 +85,7 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
 
 
 def require_large_batches(pairs: EncodedPairs, batch_tokens: int) -> None:
-    """Refuse an empty corpus, weights that leave an epoch empty, and a pair longer than `batch_tokens`."""
+    """Refuse an empty corpus, weights that leave an epoch empty, and a pair of more than `batch_tokens` tokens."""
     if len(pairs) == 0:
         raise ConfigError("there is no pair to train on")
     ends, weights = zip(*pairs.weights or ((len(pairs), 1.0),), strict=True)
@@ -97,7 +96,7 @@ def require_large_batches(pairs: EncodedPairs, batch_tokens: int) -> None:
 
 
 def _repeat_by_weight(pairs: EncodedPairs, rng: np.random.Generator) -> Indices:
-    """Return the index of each pair, as often as it occurs in an epoch."""
+    """Return the index of each pair, repeated as often as the pair occurs in this epoch."""
     everything = np.arange(len(pairs), dtype=np.int32)
     if all(weight == 1 for _, weight in pairs.weights):
         return everything
@@ -112,7 +111,7 @@ def _repeat_by_weight(pairs: EncodedPairs, rng: np.random.Generator) -> Indices:
 
 
 def _by_length(pairs: EncodedPairs, chosen: Indices, batch_tokens: int) -> list[Indices]:
-    """Group pairs into batches, from the shortest to the longest; pairs of equal length keep their order."""
+    """Group pairs into batches, the shortest first. Pairs of equal length keep their order."""
     sizes = np.maximum(pairs.source.lengths(chosen), pairs.target.lengths(chosen))
     order = np.argsort(sizes, kind="stable")
     chosen = chosen[order]
@@ -121,7 +120,7 @@ def _by_length(pairs: EncodedPairs, chosen: Indices, batch_tokens: int) -> list[
     start = 0
     while start < len(chosen):
         most = min(len(chosen), start + batch_tokens // int(sizes[start]))
-        # Lengths grow, so the last pair is the longest of its batch.
+        # Lengths increase, so the last pair of a batch is its longest.
         end = bisect_right(range(most), batch_tokens, lo=start, key=lambda last: (last + 1 - start) * int(sizes[last]))
         batches.append(chosen[start:end])
         start = end
@@ -138,10 +137,10 @@ def batches(
     skip: int = 0,
     part: tuple[int, int] = (0, 1),
 ) -> Iterator[Batch]:
-    """Yield batches without end, epoch after epoch, after the first `skip`.
+    """Yield training batches forever, epoch after epoch, without the first `skip` batches.
 
-    Targets are padded with `target_pad_id`, or with `pad_id` if both sides share a vocabulary. `part`, a number n
-    and a count k, takes the pairs n, n + k, n + 2k, … of each batch, so that all parts have about the same lengths.
+    Targets are padded with `target_pad_id`, which by default is `pad_id`, as in a shared vocabulary. `part` is (n, k):
+    of each batch, take the pairs n, n + k, n + 2k and so on. All k parts then have about the same lengths.
     """
     plans = (epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch) for epoch in count())
     planned = ((epoch, indices) for epoch, plan in enumerate(plans) for indices in plan)
@@ -152,7 +151,7 @@ def batches(
 def batches_by_length(
     pairs: EncodedPairs, *, batch_tokens: int, pad_id: int, target_pad_id: int | None = None
 ) -> Iterator[Batch]:
-    """Yield every pair once, the short ones first: for validation."""
+    """Yield every pair once, the shortest first, for validation."""
     for chosen in _by_length(pairs, np.arange(len(pairs), dtype=np.int32), batch_tokens):
         yield collate(pairs, chosen, pad_id=pad_id, target_pad_id=target_pad_id)
 
@@ -160,10 +159,10 @@ def batches_by_length(
 def collate(
     pairs: EncodedPairs, chosen: Indices, *, pad_id: int, target_pad_id: int | None = None, epoch: int = 0
 ) -> Batch:
-    """Make one batch of these pairs, with subword sampling if `pairs` resample.
+    """Make one batch of the pairs `chosen`. Pairs with `resample` are segmented again for this epoch.
 
-    Batches are planned with the lengths without sampling. Sampling makes sentences about a fifth longer if a tenth of
-    the merges is skipped.
+    Batches are planned with the lengths without subword sampling. Sampling lengthens sentences by about a fifth if it
+    skips a tenth of the merges.
     """
     ids: Pairs = pairs
     if pairs.resample:

@@ -1,6 +1,6 @@
-"""Read and clean every pair that the settings name, write its texts to disk, and keep keys to compare it by.
+"""Read and clean all pairs that the settings name, write their texts to disk, and compute keys to compare them by.
 
-This file treats each pair by itself; `data/filter.py` compares pairs by their keys.
+This file looks at each pair by itself; `data/filter.py` compares pairs by their keys.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,18 +23,18 @@ from .readers import describe_columns, is_task, open_pairs, source_name
 from .report import MAX_EXAMPLES, REASONS, DataReport, Part, PartReport, RuleCount, SourceCount
 
 Hashes = NDArray[np.uint64]
-# The keys that pairs are compared by: the number of the rule of `PAIR_RULES` that a pair breaks, or 0; a hash of the
-# whole pair; and a hash of each side, which ignores case and spaces. Hashes have 64 bits: about 1 in 300,000 corpora of
-# ten million texts has two texts with the same hash.
+# The keys by which pairs are compared: which rule of `PAIR_RULES` a pair breaks (its number from 1, or 0 for none), a
+# hash of the whole pair, and a hash of each side that ignores case and spaces. With 64 bits, about 1 in 300,000 corpora
+# of ten million texts has two different texts with the same hash.
 PAIR_KEYS = np.dtype([("rule", "u1"), ("exact", "u8"), ("source", "u8"), ("target", "u8")])
 PairKeys = NDArray[np.void]
 RULE_NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}
 
-_SLACK = 20  # characters, since short texts often differ in length
+_SLACK = 20  # characters; allowed on top of a length ratio, because short texts often differ in length
 
 
 def clean_pairs(pairs: Iterable[Pair], clean: CleanConfig, report: PartReport) -> Iterator[Pair]:
-    """Normalize the pairs, and yield those without an empty side; `report` counts all of them."""
+    """Normalize pairs, and yield those without an empty side. `report` counts all of them."""
     normalization = Normalization.from_config(clean)
     for row in pairs:
         report.read += 1
@@ -49,10 +49,12 @@ def clean_pairs(pairs: Iterable[Pair], clean: CleanConfig, report: PartReport) -
 def skip_malformed(
     rows: Rows, malformed: RuleCount, *, name: str, max_malformed: float, notes: list[str] | None = None
 ) -> Iterator[Pair]:
-    """Yield the pairs of a source; `malformed` counts lines without a pair, and `notes` gets a line on each total.
+    """Yield the pairs among the rows of a source.
 
-    Refuses a source with a larger share of malformed lines than `max_malformed`, and shows the first of them; `name` is
-    the source in error messages.
+    `malformed` counts the other lines, and `notes` gets a line per total.
+
+    Refuses a source with a larger share of malformed lines than `max_malformed`, and shows the first of them. `name` is
+    the name of the source in the message.
     """
     before = malformed.count
     count = 0
@@ -80,7 +82,7 @@ def skip_malformed(
 
 
 def normalize_text(text: str, normalization: Normalization, counts: dict[str, int]) -> str:
-    """Normalize and strip a text; `counts` counts the texts that each setting changed."""
+    """Normalize and strip a text. `counts` counts, for each setting, the texts that it changed."""
     text = text.strip()
     if text.isascii() and text.isprintable():
         return text
@@ -91,8 +93,8 @@ def normalize_text(text: str, normalization: Normalization, counts: dict[str, in
     return composed
 
 
-# The rules, by the names of their settings, in the order in which they are tried: True if a pair breaks the rule. 0
-# switches a rule off.
+# The rules by the names of their settings, in the order in which they are tried. A function returns True if a pair
+# breaks its rule. A setting of 0 switches its rule off.
 PAIR_RULES: dict[str, Callable[[Pair, CleanConfig], bool]] = {
     "max_chars": lambda pair, clean: 0 < clean.max_chars < max(map(len, pair)),
     "max_length_ratio": lambda pair, clean: (
@@ -103,17 +105,17 @@ PAIR_RULES: dict[str, Callable[[Pair, CleanConfig], bool]] = {
 
 
 def broken_rule(pair: Pair, clean: CleanConfig) -> str:
-    """Return the first of `PAIR_RULES` that a pair breaks; empty if none."""
+    """Return the name of the first rule of `PAIR_RULES` that a pair breaks, or ""."""
     return next((rule for rule, breaks in PAIR_RULES.items() if breaks(pair, clean)), "")
 
 
 def dedup_key(text: str) -> str:
-    """Return a key that is equal for texts that differ only in case and spaces."""
+    """Return a key that is equal for texts which differ only in case and spaces."""
     return " ".join(text.casefold().split())
 
 
 def as_example(pair: Pair) -> str:
-    """Format a pair as an example in a report."""
+    """Format a pair as an example for a report."""
     return f"{pair.source[:80]} → {pair.target[:80]}"
 
 
@@ -122,7 +124,7 @@ def _hash(text: str) -> int:
 
 
 class CorpusEnd(NamedTuple):
-    """Where the pairs of a corpus end among all pairs read, its weight, and what made the pairs."""
+    """Where the pairs of a corpus end among all pairs, the weight of the corpus, and what generated its pairs."""
 
     end: int
     weight: float
@@ -132,16 +134,16 @@ class CorpusEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CleanPairs(Pairs):
-    """Pairs as texts, the keys (`PAIR_KEYS`) that they are compared by, and where each corpus ends among them."""
+    """Pairs as texts, with the keys (`PAIR_KEYS`) to compare them by and the end of each corpus."""
 
     keys: PairKeys
     ends: Sequence[CorpusEnd] = ()
 
 
 def clean_block(block: Pairs, clean: CleanConfig) -> tuple[CleanPairs, PartReport]:
-    """Normalize pairs, drop those with an empty side, and note the rule that each of the others breaks.
+    """Normalize pairs, drop those with an empty side, and store which rule each of the others breaks.
 
-    Any process, on this machine or another, can work on a block: the result depends on nothing else.
+    The result depends only on the arguments, so any process on any machine can clean a block.
     """
     report = PartReport()
     pairs = list(clean_pairs(block.texts(), clean, report))
@@ -158,7 +160,7 @@ def clean_block(block: Pairs, clean: CleanConfig) -> tuple[CleanPairs, PartRepor
     return CleanPairs(cleaned.source, cleaned.target, np.array(keys, PAIR_KEYS)), report
 
 
-# Called with the current stage, the number of pairs done, and the total, or None if that is unknown.
+# A function of the current stage, the number of pairs done, and their total (None if unknown).
 ProgressCallback = Callable[[str, int, int | None], None]
 
 
@@ -173,12 +175,11 @@ def read_part(
     most: int | None = None,
     ray: str = "",
 ) -> CleanPairs:
-    """Read and clean all pairs of a part, in the order of the corpora; `report` counts pairs read and dropped.
+    """Read and clean all pairs of a part, in the order of the corpora. `report` counts pairs read and dropped.
 
-    `most` limits the rows that are read of each corpus, from its beginning. `ray` is the address of a cluster whose
-    processes help.
-    Refuses a corpus with more malformed lines than `data.max_malformed` allows, by file, line and reason,
-    and an empty corpus.
+    `most` limits how many rows are read from the beginning of each corpus. `ray` is the address of a cluster whose
+    processes help. Refuses an empty corpus, and one with more malformed lines than `data.max_malformed` allows, by
+    file, line and reason.
     """
     keys = [np.zeros(0, PAIR_KEYS)]
     counts = report.parts()[part]
@@ -188,7 +189,8 @@ def read_part(
     with writing_pairs(folder, f"{part}.texts") as write, block_map(partial(clean_block, clean=clean), ray) as cleaned:
         for corpus in data.corpora():
             where = getattr(corpus, part)
-            if where and not (part == "test" and is_task(where)):  # the test pairs of a task are generated when needed
+            # The test pairs of a task are only generated when they are needed.
+            if where and not (part == "test" and is_task(where)):
                 name = source_name(where)
                 malformed = counts.dropped["malformed"]
                 before = counts.read, malformed.count

@@ -1,6 +1,6 @@
-"""Pairs in the files of translators' tools: TMX, XLIFF and gettext's .po.
+"""Read pairs from the files of translation tools: TMX, XLIFF and gettext's .po.
 
-XML is read as a stream by lxml, from files of any size that may come from strangers.
+Such files can have any size and come from strangers; lxml reads XML as a stream.
 """
 
 import re
@@ -23,14 +23,14 @@ _FINISHED = {"translated", "reviewed", "signed-off", "final"}
 
 
 def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """Read the units of a TMX file that have both languages; `en` also finds en-US.
+    """Read the units of a TMX file that have both languages. A column `en` also finds en-US.
 
-    The content of inline codes (`<ph>`, `<bpt>` and others) becomes part of the text.
-    Without `columns` the languages are the two of the first unit, with any country, the header's source language first.
-    Refuses malformed XML by its line. The only entities read are the named characters of HTML; entities that the file
-    defines are never expanded, and nothing is fetched.
+    The content of inline codes (`<ph>`, `<bpt>` and others) becomes part of the text. Without `columns`, the languages
+    are the two of the first unit, in any country variant, and the header's source language is the source. Refuses
+    malformed XML, and names the line. Named HTML characters such as `&eacute;` are read; entities that the file defines
+    are never expanded, and nothing is downloaded.
     """
-    sides: list[tuple[str, ...]] = [(column,) for column in columns]  # the codes to look for, the best first
+    sides: list[tuple[str, ...]] = [(column,) for column in columns]  # the codes to look for on each side, best first
     first = ""
     remedy = "" if columns else "; name the languages as columns, such as en,it"
     with opened(path) as stream:
@@ -41,7 +41,7 @@ def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
             texts: dict[str, str] = {}
             try:
                 for language, text in _variants(element):
-                    texts[language] = texts.get(language) or text  # of several the first that is not empty
+                    texts[language] = texts.get(language) or text  # the first text that is not empty
             except ValueError as error:
                 yield Fault(element.sourceline, str(error))
                 free(element)
@@ -65,7 +65,10 @@ def _variants(unit: Any) -> Iterator[tuple[str, str]]:
 
 
 def _two_languages(texts: dict[str, str], first: str, where: str) -> list[tuple[str, ...]]:
-    """Return the codes of each side: the unit's, then its language without a country, unless both sides share it."""
+    """Return the language codes for each side: the code of the first unit, then the code without a country.
+
+    If both sides share the language, only the full codes count.
+    """
     by_language: dict[str, tuple[str, ...]] = {}
     for code in texts:
         language = re.split("[-_]", code)[0].lower()
@@ -77,7 +80,7 @@ def _two_languages(texts: dict[str, str], first: str, where: str) -> list[tuple[
 
 
 def _in_language(texts: dict[str, str], codes: Sequence[str]) -> str | None:
-    """Find the text in the first of these codes that there is: exactly so named, or else with a country added."""
+    """Find the text in the first of these codes that exists, with exactly this code or else with a country added."""
     for code in codes:
         if matches := [language for language in texts if _is(language, code)]:
             return texts[min(matches, key=len)]
@@ -91,11 +94,11 @@ def _is(language: str, prefix: str) -> bool:
 
 
 def read_xliff(path: Path) -> Rows:
-    """Read the segments that may be translated, and their targets.
+    """Read the segments of an XLIFF file that may be translated, with their targets.
 
-    A target counts as missing (an empty one) unless it is approved, its state is translated, reviewed, signed-off or
-    final, or no state is given. The content of inline codes becomes part of the text. Refuses malformed XML by its
-    line, and expands no entities.
+    A target counts only if it is approved, or its state is translated, reviewed, signed-off or final, or it has no
+    state. Otherwise it counts as missing and the pair has an empty target. The content of inline codes becomes part of
+    the text. Refuses malformed XML, names the line, and expands no entities.
     """
     with opened(path) as stream:
         for unit in iterate_elements(stream, path, "trans-unit", "unit"):
@@ -117,23 +120,23 @@ def _pair(segment: Any) -> Iterator[Pair]:
 
 
 def _is_finished(segment: Any, target: Any) -> bool:
-    """Judge by the attributes of the unit and its target (1.2), or of the segment (2.x)."""
+    """Return True by the attributes of the unit and its target (XLIFF 1.2), or of the segment (2.x)."""
     state = segment.get("state") or target.get("state")
     approved = segment.get("approved")
     return approved == "yes" or (state in _FINISHED if state else approved != "no")
 
 
 def may_be_translated(element: Any) -> bool:
-    """Return True unless the nearest attribute `translate`, of the element or around it, is "no"."""
+    """Return True unless the nearest `translate` attribute, on the element or around it, is "no"."""
     around = (one.get("translate") for one in (element, *element.iterancestors()))
     return next((answer for answer in around if answer), "yes") != "no"
 
 
 def read_po(path: Path) -> Rows:
-    """Read the messages of a catalogue and their translations; of plurals, the first form and the last.
+    """Read the messages of a gettext catalogue and their translations: of plurals, the first and the last form.
 
-    A fuzzy message counts as not translated (an empty target), and obsolete messages are left out. Refuses,
-    by its line, a catalogue that does not follow the format.
+    A fuzzy message counts as untranslated and gets an empty target. Obsolete messages are skipped. Refuses a catalogue
+    that does not follow the format, and names the line.
     """
     with opened(path) as stream:
         content = stream.read(MAX_IN_MEMORY + 1)
@@ -153,10 +156,10 @@ def read_po(path: Path) -> Rows:
 
 
 def iterate_elements(stream: IO[bytes], path: Path, *names: str, remedy: str = "") -> Iterator[Any]:
-    """Yield the elements with these names, in any namespace, each as soon as it has ended.
+    """Yield the elements with these names, in any namespace, each as soon as its end is read.
 
-    Refuses malformed XML by its line. Entities are not expanded, and nothing is fetched; `remedy` says what to do about
-    an entity that is not declared.
+    Refuses malformed XML, and names the line. Entities are not expanded, and nothing is downloaded. `remedy` is the
+    advice in the message about an undeclared entity.
     """
     events = etree.iterparse(
         stream,
@@ -172,7 +175,7 @@ def iterate_elements(stream: IO[bytes], path: Path, *names: str, remedy: str = "
     except etree.XMLSyntaxError as error:
         line = error.lineno
         why = str(error.msg).partition("\n")[0]
-        if not line and events.error_log:  # as with an entity that is not declared
+        if not line and events.error_log:  # lxml reports no line for an undeclared entity
             line = events.error_log[0].line
             why = events.error_log[0].message
         if why.startswith("Entity") and remedy:
@@ -181,36 +184,35 @@ def iterate_elements(stream: IO[bytes], path: Path, *names: str, remedy: str = "
 
 
 def free(element: Any) -> None:
-    """Remove an element and all earlier ones from the tree."""
-    # An element stays in the tree until it is removed.
+    """Remove an element and all earlier ones from the tree, where they would otherwise stay in memory."""
     element.clear()
     while element.getprevious() is not None:
         del element.getparent()[0]
 
 
 def element_text(element: Any) -> str:
-    """Return the text of an element and its descendants, with the named characters of HTML.
+    """Return the text of an element and its descendants, with named HTML characters.
 
-    Refuses, as a `ValueError`, other entities.
+    Refuses other entities, as a `ValueError`.
     """
     return "".join(_text(element))
 
 
 def _text(element: Any) -> Iterator[str]:
-    # The content of <bpt>, <ph> and others is code of the document, such as "<b>" or "{1}", and part of the text.
+    # The content of <bpt>, <ph> and similar is code of the document, such as "<b>" or "{1}". It is part of the text.
     yield element.text or ""
     for child in element:
         if child.tag is etree.Entity:
             yield _character(child)
-        elif isinstance(child.tag, str):  # no comment
+        elif isinstance(child.tag, str):  # not a comment
             yield from _text(child)
         yield child.tail or ""
 
 
 def _character(entity: Any) -> str:
-    """Return the character that an entity names in HTML.
+    """Return the character that a named HTML entity stands for.
 
-    Refuses, as a `ValueError`, all others, and every entity in a file that defines some.
+    Refuses, as a `ValueError`, all other entities, and every entity in a file that defines its own.
     """
     document_type = entity.getroottree().docinfo.internalDTD
     defines_some = document_type is not None and next(document_type.iterentities(), None) is not None

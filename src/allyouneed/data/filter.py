@@ -1,4 +1,4 @@
-"""The cleaning rules that compare pairs, and the split into training, validation and test pairs."""
+"""Apply the cleaning rules that compare pairs, and split off validation and test pairs."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -15,16 +15,16 @@ from .report import MAX_EXAMPLES, DataReport, PartReport
 
 Mask = NDArray[np.bool_]
 
-MAX_HELD_OUT = 2_000  # validation pairs, and test pairs, split off from the training pairs
-# If more than this share of the pairs have the target of another pair, repeated targets belong to the task.
+MAX_HELD_OUT = 2_000  # most validation pairs, and most test pairs, to split off from the training pairs
+# If more than this share of the pairs share their target with another pair, repeated targets belong to the task.
 TARGETS_REPEAT = 0.5
-MIN_HELD_OUT = 8  # held-out pairs; fewer say too little about a model
+MIN_HELD_OUT = 8  # held-out pairs; fewer would say too little about a model
 
 _SIDES: tuple[Literal["source", "target"], ...] = ("source", "target")
 
 
 class SelectedPairs(NamedTuple):
-    """The indices of the pairs to train on, and the pairs held out."""
+    """The indices of the training pairs, and the held-out pairs."""
 
     train: Indices
     valid: list[Pair]
@@ -34,10 +34,10 @@ class SelectedPairs(NamedTuple):
 def select_pairs(
     data: DataConfig, clean: CleanConfig, train: CleanPairs, valid: CleanPairs, test: CleanPairs, report: DataReport
 ) -> SelectedPairs:
-    """Apply the rules of `clean`, split if `data` names no validation pairs, and report every pair left out.
+    """Apply the rules of `clean`, split if `data` names no validation pairs, and report every pair that is dropped.
 
-    The rules do not apply to pairs of tasks. Refuses a corpus that is too small to split, and
-    named validation pairs if the rules leave none.
+    The rules do not apply to generated pairs of tasks. Refuses a corpus that is too small to split, and named
+    validation pairs if the rules drop all of them.
     """
     keys = train.keys
     keep = np.ones(len(keys), bool)
@@ -45,7 +45,7 @@ def select_pairs(
     rules = [(rule, checked & (keys["rule"] == RULE_NUMBERS[rule])) for rule in PAIR_RULES]
     if clean.deduplicate:
         is_repeated = np.ones(len(keys), bool)
-        is_repeated[np.unique(keys["exact"], return_index=True)[1]] = False  # the first of equal pairs
+        is_repeated[np.unique(keys["exact"], return_index=True)[1]] = False  # keep the first of equal pairs
         rules.append(("deduplicate", checked & is_repeated))
     dropped = _apply(rules, keep, clean, report)
 
@@ -88,10 +88,10 @@ def select_pairs(
 def _hold_out(
     data: DataConfig, train: CleanPairs, keep: Mask, dropped: dict[str, Mask], report: DataReport, *, parts: int
 ) -> list[Mask]:
-    """Choose the pairs to validate with and, if there are two `parts`, the pairs to test with.
+    """Choose the validation pairs and, if `parts` is 2, the test pairs.
 
-    The chosen pairs are removed from `keep`; the other pairs of these parts are removed too, and counted as `dropped`.
-    Refuses parts that are too small.
+    All pairs of these splits are removed from `keep`; those beyond the largest number of held-out pairs are counted in
+    `dropped`. Refuses a split that is too small.
     """
     if train.ends and all(corpus.is_synthetic for corpus in train.ends):
         raise DataError(
@@ -119,10 +119,10 @@ def _hold_out(
 
 
 def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
-    """Assign each pair to a split: 0 to train on, or 1 to `parts`, each with that share.
+    """Assign each pair to a split: 0 for training, or 1 to `parts`, each of which gets `share` of the pairs.
 
-    A pair's split depends only on its text and the seed: added lines never move it. Pairs with the same dedup keys are
-    in one split.
+    The split of a pair depends only on its text and the seed, so adding lines never moves a pair. Pairs with equal
+    dedup keys are in the same split.
     """
     shuffle_keys = _shuffle_keys(keys, seed)
     part = np.zeros(len(keys), np.int8)
@@ -132,10 +132,10 @@ def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDA
 
 
 def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, report: DataReport) -> dict[str, Mask]:
-    """Remove from `keep` the pairs that break each rule, and return these.
+    """Remove the pairs that break each rule from `keep`, and return the removed pairs by rule.
 
-    A rule that would drop a larger share of the pairs than `clean.max_dropped` describes the task and not a fault
-    of the data: it is not applied, and reported.
+    A rule that would drop more than `clean.max_dropped` of the pairs describes the task instead of a fault in the data:
+    it is reported and not applied.
     """
     dropped = {}
     for rule, mask in rules:
@@ -157,7 +157,7 @@ def _report(dropped: dict[str, Mask], pairs: CleanPairs, report: PartReport) -> 
 
 
 def mask_corpora(train: CleanPairs, condition: Callable[[CorpusEnd], bool]) -> Mask:
-    """Mask the pairs of the corpora that fulfil a condition."""
+    """Mask the pairs of all corpora that satisfy a condition."""
     mask = np.zeros(len(train), bool)
     begin = 0
     for corpus in train.ends:
@@ -167,14 +167,14 @@ def mask_corpora(train: CleanPairs, condition: Callable[[CorpusEnd], bool]) -> M
 
 
 def _sample(mask: Mask, count: int, seed: int) -> Mask:
-    """Draw `count` of the pairs in `mask` by `seed`."""
+    """Draw `count` of the pairs in `mask`, by `seed`."""
     drawn = np.zeros_like(mask)
     drawn[np.flatnonzero(mask)[random.Random(seed).sample(range(int(mask.sum())), count)]] = True
     return drawn
 
 
 def _first_shuffled(keys: PairKeys, mask: Mask, data: DataConfig) -> Mask:
-    """Choose the pairs in `mask` that come first in the shuffle, as many as one part may hold out."""
+    """Choose the first pairs of `mask` in shuffled order, as many as a split may hold out."""
     indices = np.flatnonzero(mask)
     few = np.zeros_like(mask)
     order = np.argsort(_shuffle_keys(keys, data.seed)[indices], kind="stable")
@@ -191,7 +191,7 @@ def _among(some: Hashes, others: Hashes) -> Mask:
 
 
 def _shuffle_keys(keys: PairKeys, seed: int) -> Hashes:
-    """Make a pseudo-random number for each pair: both hashes and the seed, mixed as splitmix64 mixes."""
+    """Compute a pseudo-random number for each pair by mixing both hashes and the seed, as splitmix64 does."""
     mixed: Hashes = keys["source"] * np.uint64(0x9E3779B97F4A7C15) + keys["target"]
     mixed += np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

@@ -1,4 +1,4 @@
-"""Which two columns of a table are the source and the target, by a heading among its first rows."""
+"""Find the source and the target column of a table, by a heading among its first rows."""
 
 import re
 import shlex
@@ -11,7 +11,8 @@ from ..config.language_tags import find_language
 from ..errors import DataError
 from .workbook import column_index, column_letters
 
-# Names of the two sides. If a heading has several kinds, the first has the pair: a question may also have a source.
+# Names of the two sides. If a heading uses several of these pairs, the first pair counts: a question may also have a
+# source.
 _SIDES = (
     (("source", "src", "source text", "source_text"), ("target", "tgt", "trg", "target text", "target_text")),
     (("question", "questions"), ("answer", "answers")),
@@ -20,12 +21,13 @@ _SIDES = (
     (("original",), ("translation",)),
 )
 _SAME_SIDE = [{name for kind in _SIDES[:1] for name in kind[side]} for side in (0, 1)]
-_NUMBERS = ("id", "no")  # columns that number the rows, but Indonesian and Norwegian in a table of two
-_NO_NAME = re.compile(r"^\d+$|\s\S+\s.*[.!?…]$|[。！？]$|^.{31}")  # of a column: it is long, a sentence, or a number
+_NUMBERS = ("id", "no")  # columns of row numbers; in a table of two columns they are Indonesian and Norwegian
+# Matches cells that cannot be names of columns: numbers, sentences and long texts.
+_NO_NAME = re.compile(r"^\d+$|\s\S+\s.*[.!?…]$|[。！？]$|^.{31}")
 _LONGEST_CODE = 3  # letters
-_FEWEST_NUMBERS = 5  # in a column, below a word that is taken for its name
-_TITLE_ROWS = 10  # rows that may be titles, even if they fill as many cells as the heading
-HEAD_ROWS = 40  # rows to search for the heading, and to judge columns by
+_FEWEST_NUMBERS = 5  # numbers below a word that show that the word is the name of a column
+_TITLE_ROWS = 10  # among these rows there may be titles with as many filled cells as the heading
+HEAD_ROWS = 40  # rows that are searched for a heading and used to judge columns
 SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _LETTERS = re.compile("[A-Za-z]{1,3}")
 _SENTENCE = re.compile(r"[.!?…。！？]['\"”’»)]*$")
@@ -33,7 +35,7 @@ _CODE = re.compile(r"[\d_/@\\]|\w[.:]\w")
 
 
 class NumberedCells(NamedTuple):
-    """A row that begins at a line: its cells, or the reason why it has none; and its number of lines."""
+    """A row: the line where it begins, its cells or the reason why it has none, and its number of lines."""
 
     line: int
     cells: list[str] | str
@@ -48,8 +50,8 @@ def readable(rows: Iterable[NumberedCells]) -> list[NumberedCells]:
 class PairColumns(NamedTuple):
     """The two columns of a table that make the pairs, counted from 0.
 
-    `heading` is the row that names the columns; it is empty if none does. `row` is the place of the heading, or of the
-    first pair, among the first rows, `line` its line, and `above` is the text over it.
+    `heading` is the row that names the columns, or empty. `row` is the index of the heading (without one, of the first
+    pair) among the first rows, `line` is its line, and `above` is the text above it.
     """
 
     source: int
@@ -65,7 +67,7 @@ class PairColumns(NamedTuple):
         return (self.heading[self.source], self.heading[self.target]) if self.heading else ()
 
     def describe(self) -> str:
-        """Say in a line how columns were read and what was left out; empty without a heading or text above it."""
+        """Say in one line how the columns were read and what was left out; "" without a heading or text above it."""
         notes = []
         if self.heading:
             source, target = self.names
@@ -79,11 +81,11 @@ class PairColumns(NamedTuple):
 
 
 def find_columns(rows: Sequence[NumberedCells], columns: Sequence[str], path: Path) -> PairColumns:
-    """Find the two columns by a table's first rows that have cells; `columns` names them, if the user did.
+    """Find the two columns from the first rows of a table. `columns` are the names that the user gave, if any.
 
-    A column has a name, a number, or the letters of a spreadsheet. Without `columns`, a heading decides if it names one
-    source and one target, or two languages; and in a table of two columns the first is the source.
-    `path` is the file, for messages. Refuses columns that are not there, and a table where the choice is open.
+    A column can be given as a name, a number, or the letters of a spreadsheet. Without `columns`, a heading decides if
+    it names one source and one target, or two languages; otherwise, a table with two columns has the source first.
+    `path` is the file, for messages. Refuses columns that do not exist, and a table whose columns are unclear.
     """
     head = _Head(tuple(rows), path)
     return head.named(columns) if columns else head.recognized()
@@ -97,18 +99,18 @@ class _Head:
     path: Path
 
     def cells(self, row: int) -> tuple[str, ...]:
-        """Return the cells of a row, with single spaces."""
+        """Return the cells of a row, with runs of blanks reduced to one space."""
         return tuple(" ".join(cell.split()) for cell in self.rows[row].cells)
 
     def filled(self) -> list[int]:
-        """Count the cells of each row that have text."""
+        """Count the cells with text in each row."""
         return [sum(map(bool, self.cells(row))) for row in range(len(self.rows))]
 
     def sides(self, row: int, places: Sequence[int] = ()) -> tuple[str, str] | None:
-        """Return the names of source and target in a row that could be a heading, or at two `places` in it.
+        """Return the names of source and target if a row, or its cells at `places`, could be a heading.
 
-        A heading has more filled cells than every row above it, which are then titles; or equally many, if it is near
-        the top and spells out the names, as no pair does.
+        A heading has more filled cells than all rows above it, which are then titles. It may have the same number if it
+        is near the top and spells the names out, because pairs hardly ever consist of such names.
         """
         filled = self.filled()
         cells = self.cells(row)
@@ -121,7 +123,7 @@ class _Head:
         return sides if filled[row] > above or is_spelt else None
 
     def begin(self) -> int:
-        """Find the first row with text in at least two cells, and in more than half as many as the fullest row has."""
+        """Find the first row of the table: two or more cells have text, and over half as many as in the fullest row."""
         filled = self.filled()
         return next((row for row, count in enumerate(filled) if count > max(1, max(filled) / 2)), 0)
 
@@ -143,10 +145,10 @@ class _Head:
             if self.sides(row, places):
                 return self._found(places, row, heading=True)
         is_heading = begin > 0 or self.names_numbers(begin) or self.stands_apart(begin, places)
-        return self._found(places, begin, heading=is_heading)  # titles are above a heading
+        return self._found(places, begin, heading=is_heading)  # any titles are above a heading
 
     def names_numbers(self, row: int) -> bool:
-        """Return True if some column has letters in a row, and then only numbers or dates, as below the heading ID."""
+        """Return True if a cell with letters has only numbers or dates below it, like the heading ID."""
         below = [self.cells(other) for other in range(row + 1, len(self.rows))]
         for place, name in enumerate(self.cells(row)):
             values = [cells[place] for cells in below if place < len(cells) and cells[place]]
@@ -155,8 +157,9 @@ class _Head:
         return False
 
     def stands_apart(self, row: int, places: Sequence[int]) -> bool:
-        """Return True if two cells of a row are written like names, unlike all below: these are in small letters, have
-        digits, or are sentences.
+        """Return True if both cells of a row look like names, unlike the cells below them.
+
+        The cells below are in small letters, have digits, or are sentences.
         """
         below = [self.cells(other) for other in range(row + 1, len(self.rows))]
         columns = [[cells[place] for cells in below if cells[place : place + 1] not in ((), ("",))] for place in places]
@@ -166,7 +169,7 @@ class _Head:
         )
 
     def recognized(self) -> PairColumns:
-        """Find the columns by a heading, or take the two that a table has."""
+        """Find the columns by a heading, or take the only two columns."""
         begin = self.begin()
         where = f"{self.path}, line {self.rows[begin].line}"
         used = [place for place in range(len(self.cells(begin))) if self._is_used(place)]
@@ -190,7 +193,7 @@ class _Head:
         raise self._unclear(f"{where} has {len(self.cells(begin))} columns; expected source and target")
 
     def _is_used(self, place: int) -> bool:
-        """Return True if a column has text in the first row of the table, or in more than a third of the rows."""
+        """Return True if a column has text in the first row of the table, or in more than a third of all rows."""
         cells = [self.cells(row)[place : place + 1] for row in range(len(self.rows))]
         return any(cells[self.begin()]) or 3 * sum(map(any, cells)) > len(cells)
 
@@ -206,7 +209,7 @@ class _Head:
 
 
 def _parted(first: Sequence[str], path: Path) -> str:
-    """Say how to part the columns of a text file that seems to have blanks between them; else return ""."""
+    """Advise how to separate the columns of a text file that seems to use blanks; otherwise return ""."""
     text = "".join(first).strip()
     blanks = " {2,}" if re.search(r"\S {2,}\S", text) else " +" if len(text.split()) == 2 else ""
     files = shlex.join([str(path)]), shlex.quote(f"tabs-{path.stem}.tsv")
@@ -214,7 +217,7 @@ def _parted(first: Sequence[str], path: Path) -> str:
 
 
 def heading_order(cells: Sequence[str], where: str) -> tuple[int, int] | None:
-    """Find the columns of source and target, if two cells name the sides or two languages; else return None.
+    """Find the source and target columns if two cells name the sides or two languages; otherwise return None.
 
     Refuses two names for the same side.
     """
@@ -228,9 +231,9 @@ def heading_order(cells: Sequence[str], where: str) -> tuple[int, int] | None:
 
 
 def find_sides(names: Iterable[str]) -> tuple[str, str] | None:
-    """Find the source's and the target's name, such as src and tgt, or the only two languages.
+    """Find the names of the source and the target, such as src and tgt, or the only two languages.
 
-    Returns None unless there is one of each.
+    Returns None unless there is exactly one name for each side.
     """
     names = list(names)
     plain = {str(name).strip().lower(): name for name in names}
@@ -244,7 +247,7 @@ def find_sides(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def unclear_columns(message: str, names: Sequence[str], example: str = "") -> DataError:
-    """Make an error that asks for two of these columns, or languages; the command line adds how to name them."""
+    """Make an error that asks for two of these columns or languages. The command line adds how to name them."""
     example = example or example_columns(names)
     seen = ", ".join(str(name) or "(empty)" for name in names[:12])
     return DataError(
@@ -255,8 +258,8 @@ def unclear_columns(message: str, names: Sequence[str], example: str = "") -> Da
 def example_columns(names: Sequence[str], rows: Sequence[Sequence[str]] = (), *, letters: bool = False) -> str:
     """Suggest two of these columns, in the form that `--columns` takes.
 
-    They are the languages among them, or else the columns whose texts in `rows` are the longest and most varied.
-    Columns without a name, or whose name another column shares, are given as numbers, or as `letters`.
+    They are languages if the names include languages, and otherwise the columns whose texts in `rows` are longest and
+    most varied. A column without a unique name is given by its number, or by its letters if `letters` is set.
     """
     languages = [names.index(name) for name in _languages(names)]
     places = [place for place, name in enumerate(names) if name] or [*range(len(names))]
@@ -290,20 +293,20 @@ def _stands_apart(name: str, values: Iterable[str]) -> bool:
 
 
 def _text_length(cells: Iterable[str]) -> int:
-    """Count the letters of all different texts of a column, without addresses, keys and codes."""
+    """Count the letters of all different texts in a column, ignoring addresses, keys and codes."""
     words = (word for cell in {*cells} for word in cell.split() if not _CODE.search(word))
     return sum(sum(map(str.isalpha, word)) for word in words)
 
 
 def column_number(name: str) -> int:
-    """Return the number of a column, counted from 1, from its number or its letters in a spreadsheet; else 0."""
+    """Return the number of a column, counted from 1, given as a number or as spreadsheet letters; otherwise 0."""
     if name.isdecimal():
         return int(name)
     return column_index(name) + 1 if _LETTERS.fullmatch(name) else 0
 
 
 def _position(name: str, names: Sequence[str]) -> int | None:
-    """Find the column with this name; if none matches exactly, the only one that differs in capitals."""
+    """Find the column with this name. If none matches exactly, find the only one that differs just in capitals."""
     if name in names:
         return names.index(name)
     same = [position for position, other in enumerate(names) if other.casefold() == name.casefold()]
@@ -311,13 +314,13 @@ def _position(name: str, names: Sequence[str]) -> int | None:
 
 
 def _languages(names: Sequence[str]) -> list[str]:
-    """Return the names that are languages, each a different one."""
+    """Return the names that are languages, without names for the same language twice."""
     tags = {name: find_language(str(name)) for name in names if len(names) == 2 or name.strip().lower() not in _NUMBERS}
     return [name for name, tag in tags.items() if tag and [*tags.values()].count(tag) == 1]
 
 
 def _are_codes(cells: Sequence[str]) -> bool:
-    """Return True if two cells are codes of languages, common or not."""
+    """Return True if two cells are codes of languages, common or rare."""
     return len(cells) == len(set(cells)) == 2 and all(
         len(cell) == 2 and cell.isascii() and cell.isalpha() and cell.islower() for cell in cells
     )

@@ -1,8 +1,8 @@
-"""Pairs that are made up from others whose sides have a string in common, as `walk V;PST → walked` have `walk`.
+"""Make synthetic pairs from pairs whose sides share a string, as `walk V;PST → walked` shares `walk`.
 
-*A stem of other letters* (Anastasopoulos and Neubig, 2019): `golk V;PST → golked`. It teaches a model with few pairs to
-copy any stem, not only the ones in its pairs. *An unknown letter*: `w<unk>lk V;PST → w<unk>lked`. It teaches a model to
-copy a letter that no pair has (Luong et al., 2015, for words).
+There are two kinds. A pair with other letters in the stem (Anastasopoulos and Neubig, 2019), such as `golk V;PST →
+golked`, teaches a model with few training pairs to copy any stem. A pair with an unknown letter, such as `w<unk>lk
+V;PST → w<unk>lked`, teaches it to copy letters that no training pair has (Luong et al., 2015, for words).
 """
 
 from collections.abc import Callable
@@ -13,19 +13,18 @@ from random import Random
 from ..text.vocabulary import Vocabulary
 from .pairs import Indices, Pairs, Side
 
-ENDING = 2  # letters at the end of a stem, on which its forms depend, that stay
-SHORTEST_STEM = 2  # letters that are replaced
-COUNTED = 100_000  # tokens of the sources, as often as among which a letter is drawn
+ENDING = 2  # letters at the end of a stem that stay, because inflection depends on them
+SHORTEST_STEM = 2  # letters to replace
+COUNTED = 100_000  # new letters are drawn with their frequency among this many source tokens
 REMEMBERED = 100_000  # stems
 
 
 def making_up(pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) -> Callable[[Indices, int], Pairs]:
-    """Return a function that maps indices and an epoch to pairs, about `share` of them made up in that epoch.
+    """Return a function of indices and an epoch that returns pairs, about `share` of which are made up in that epoch.
 
-    Half of the made-up pairs get other letters in the longest string of letters that both sides share, except its last
-    `ENDING`; the others, and pairs with a shorter string, get `<unk>` in place of one shared letter, wherever it
-    occurs.
-    A letter is a token of one character that is not a digit or a mark.
+    Half of the made-up pairs get other letters in the longest string that both sides share, except its last `ENDING`
+    letters. In the other half, and in pairs whose shared string is too short, `<unk>` replaces one shared letter
+    wherever it occurs. A letter is a token of one character that is neither a digit nor a mark.
     """
     source = vocabulary.source
     target = vocabulary.target
@@ -39,7 +38,7 @@ def making_up(pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) 
 
     @lru_cache(REMEMBERED)
     def stem(pair: int) -> tuple[int, int, int]:
-        """Find where the longest string on both sides begins on each, and count the letters to replace."""
+        """Find where the longest shared string begins on each side, and count its letters to replace."""
         first = [letters.get(i) for i in pairs.source[pair]]
         second = pairs.target[pair]
         match = SequenceMatcher(None, first, second, autojunk=False).find_longest_match()

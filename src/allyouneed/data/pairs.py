@@ -1,7 +1,7 @@
-"""Sentence pairs: one by one, as readers yield them, and all of a part, in memory or on disk.
+"""Sentence pairs: one at a time as readers yield them, or all pairs of a part, in memory or on disk.
 
-Each side is two arrays: all ids, and where each sentence starts. Texts are stored in the same way, with the bytes
-of UTF-8 as ids. Files are memory-mapped.
+Each side is two arrays: all ids, and where each sentence starts. Texts are stored in the same way, as the bytes of
+UTF-8. Files are memory-mapped.
 """
 
 import mmap
@@ -31,9 +31,11 @@ class Pair(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A line, counted from 1, without a pair, and the reason; `lines` lines from there on are skipped.
+    """A line without a pair, counted from 1, and the reason.
 
-    `file` is the line's file, if its source has several.
+    The next lines are skipped, so that `lines` are lost in all.
+
+    `file` is the file of the line, if the source consists of several files.
     """
 
     line: int
@@ -42,22 +44,22 @@ class Fault(NamedTuple):
     file: str = ""
 
     def message(self, name: str) -> str:
-        """Name the line and the reason; `name` is the source."""
+        """Describe the line and the reason. `name` is the name of the source."""
         return f"{name}, line {self.line} {f'of {self.file} ' if self.file else ''}{self.reason}"
 
     def remedy(self, name: str) -> str:
-        """Say what to do about a line that is not UTF-8; empty for others."""
+        """Advise what to do about a line that is not UTF-8; "" for other faults."""
         return f"; {windows_remedy(self.file or name)}" if NOT_UTF8 in self.reason else ""
 
 
 class LeftOut(NamedTuple):
-    """A row of a table, such as totals, that is neither a pair nor a fault: its line and its text."""
+    """A row of a table, such as totals, that is left out without being a fault: its line and its text."""
 
     line: int
     text: str
 
     def message(self, name: str) -> str:
-        """Say in a line which row was left out; `name` is the source."""
+        """Say in one line which row was left out. `name` is the name of the source."""
         return f"{name}, line {self.line} is left out, as totals are: {self.text}"
 
 
@@ -67,32 +69,32 @@ Rows = Iterator[Pair | Fault | LeftOut]
 Indices = NDArray[np.integer[Any]]
 
 CHUNK = 10_000  # pairs in memory as texts
-CHUNK_LENGTHS = 1_000_000  # sentences per count of lengths
+CHUNK_LENGTHS = 1_000_000  # sentences whose lengths are counted at once
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The sentences of one language, one after another in `ids`; sentence i is ids[starts[i]:starts[i + 1]]."""
+    """The sentences of one side, one after another in `ids`; sentence i is ids[starts[i]:starts[i + 1]]."""
 
     ids: NDArray[Any]
     starts: NDArray[np.int64]
 
     @classmethod
     def from_sentences(cls, sentences: Sequence[Sequence[int]], dtype: str = "int32") -> "Side":
-        """Flatten lists of ids."""
+        """Store lists of ids in two arrays."""
         return cls(np.fromiter(chain.from_iterable(sentences), dtype), _starts(list(map(len, sentences))))
 
     @classmethod
     def from_texts(cls, texts: Iterable[str]) -> "Side":
-        """Flatten texts, as bytes of UTF-8."""
+        """Store texts in two arrays, as bytes of UTF-8."""
         encoded = [text.encode() for text in texts]
         return cls(np.frombuffer(b"".join(encoded), np.uint8), _starts(list(map(len, encoded))))
 
     @classmethod
     def open(cls, path: Path, dtype: str) -> "Side":
-        """Map the two files that `writing_pairs` wrote into memory; pages are read when they are used."""
+        """Map the two files that `writing_pairs` wrote into memory. Pages are read when they are used."""
         return cls(
             _mapped(path.with_name(f"{path.name}.ids"), dtype), _mapped(path.with_name(f"{path.name}.starts"), "int64")
         )
@@ -105,7 +107,7 @@ class Side:
         return ids
 
     def select(self, indices: Indices) -> "Side":
-        """Copy these sentences into memory."""
+        """Copy the sentences with these indices into memory."""
         lengths = self.lengths(indices)
         starts = _starts(lengths)
         return Side(self.ids[np.repeat(self.starts[indices] - starts[:-1], lengths) + np.arange(starts[-1])], starts)
@@ -116,7 +118,7 @@ class Side:
         return [content[start:end].decode() for start, end in pairwise(self.starts.tolist())]
 
     def padded(self, indices: Indices, pad_id: int) -> NDArray[np.int64]:
-        """Return these sentences as rows of one array, filled up with `pad_id`; (0, 1) without sentences."""
+        """Return these sentences as the rows of an array, padded with `pad_id`; (0, 1) without sentences."""
         starts = self.starts[indices]
         lengths = self.lengths(indices)
         columns = np.arange(lengths.max(initial=0) if len(indices) else 1)
@@ -126,17 +128,17 @@ class Side:
         return rows
 
     def release_pages(self) -> None:
-        """Release the memory of the pages that were read; when used again, they are read from the file again."""
+        """Free the memory of the pages that were read. They are read from the file again when they are needed."""
         for mapped in (self.ids, self.starts):
             if isinstance(mapped.base, memoryview) and isinstance(mapped.base.obj, mmap.mmap):
                 mapped.base.obj.madvise(mmap.MADV_DONTNEED)
 
     def lengths(self, indices: Indices) -> NDArray[np.int32]:
-        """Count the ids of each of these sentences."""
+        """Count the ids of each sentence in `indices`."""
         return (self.starts[indices + 1] - self.starts[indices]).astype(np.int32)
 
     def length_quantile(self, share: float) -> int:
-        """Return the length that this share of the sentences does not exceed; for a share of 1, the longest."""
+        """Return the length that `share` of the sentences do not exceed. A share of 1 gives the longest."""
         counts = np.zeros(1, np.int64)
         for begin in range(0, len(self), CHUNK_LENGTHS):
             chunk = np.bincount(np.diff(self.starts[begin : begin + CHUNK_LENGTHS + 1]), minlength=len(counts))
@@ -147,39 +149,42 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Sentence pairs, as ids or as texts."""
+    """Sentence pairs, stored as ids or as texts."""
 
     source: Side
     target: Side
 
     @staticmethod
     def from_texts(pairs: Iterable[Pair]) -> "Pairs":
-        """Flatten the texts of pairs, as bytes of UTF-8."""
+        """Store the texts of pairs, as bytes of UTF-8."""
         texts = list(zip(*pairs, strict=True)) or [(), ()]
         return Pairs(*map(Side.from_texts, texts))
 
     @staticmethod
     def open(folder: Path, part: str, dtype: str) -> "Pairs":
-        """Open the files that `writing_pairs` wrote."""
+        """Open the files that `writing_pairs` wrote for a part."""
         return Pairs(Side.open(folder / f"{part}.source", dtype), Side.open(folder / f"{part}.target", dtype))
 
     def __len__(self) -> int:
         return len(self.source)
 
     def chunks(self, indices: Indices) -> Iterator["Pairs"]:
-        """Yield the pairs with these indices, in memory a few thousand at a time."""
+        """Yield the pairs with these indices, with a few thousand in memory at a time."""
         for begin in range(0, len(indices), CHUNK):
             chunk = indices[begin : begin + CHUNK]
             yield Pairs(self.source.select(chunk), self.target.select(chunk))
             self.release_pages()
 
     def texts(self, indices: Indices | None = None) -> Iterator[Pair]:
-        """Yield the pairs with these indices, or all, of pairs that are texts; few of them are in memory at a time."""
+        """Yield the texts of the pairs with these indices, or of all pairs, with few in memory at a time.
+
+        The pairs must be stored as texts.
+        """
         for chunk in self.chunks(np.arange(len(self)) if indices is None else indices):
             yield from map(Pair, chunk.source.texts(), chunk.target.texts())
 
     def release_pages(self) -> None:
-        """Release the memory of the pages read, as `Side.release_pages` does."""
+        """Free the memory of the pages that were read, as `Side.release_pages` does."""
         self.source.release_pages()
         self.target.release_pages()
 
@@ -188,19 +193,19 @@ class Pairs:
 class EncodedPairs(Pairs):
     """Sentence pairs as ids.
 
-    `weights` has, for each corpus, where its pairs end and how often each occurs in an epoch. `resample`,
-    if set, segments pairs by subword sampling, or makes some up: their indices and the epoch → the ids of both sides.
+    `weights` has two numbers for each corpus: where its pairs end, and how often each pair occurs in an epoch.
+    `resample`, if set, maps indices and an epoch to the ids of both sides, by subword sampling or with made-up pairs.
     """
 
     weights: tuple[tuple[int, float], ...] = ()
     resample: Callable[[Indices, int], Pairs] | None = None
 
     def longest(self) -> int:
-        """Return the number of tokens of the longest sentence of either side."""
+        """Return the number of tokens in the longest sentence of either side."""
         return max(side.length_quantile(1) for side in (self.source, self.target))
 
     def epoch_tokens(self) -> int:
-        """Count the tokens of the longer side in an epoch, without padding."""
+        """Count the tokens of an epoch on the longer side, without padding."""
         ends, weights = zip(*(self.weights or ((len(self), 1.0),)), strict=True)
         sides = (self.source, self.target)
         return round(max(float(np.diff(side.starts[[0, *ends]]) @ weights) for side in sides))
@@ -209,7 +214,7 @@ class EncodedPairs(Pairs):
 def encode_within(
     pairs: Sequence[Pair], vocabulary: "Vocabulary", max_length: int, dtype: str = "int32"
 ) -> tuple[Pairs, list[int]]:
-    """Encode pairs without an empty side and with at most `max_length` ids on each; also return their indices."""
+    """Encode the pairs that have no empty side and at most `max_length` ids per side; also return their indices."""
     sources = vocabulary.source.encode_all([pair.source for pair in pairs])
     targets = vocabulary.target.encode_all([pair.target for pair in pairs])
     kept = [i for i, pair in enumerate(pairs) if all(pair) and max(len(sources[i]), len(targets[i])) <= max_length]
@@ -225,7 +230,7 @@ def encode_pairs(pairs: Sequence[Pair], vocabulary: "Vocabulary", *, max_length:
 
 @contextmanager
 def writing_pairs(folder: Path, part: str) -> Iterator[Callable[[Pairs], None]]:
-    """Make a function that appends pairs to the files of `part`, which are complete when the block ends.
+    """Make a function that appends pairs to the files of `part`. The files are complete when the `with` block ends.
 
     Only the lengths of the sentences are kept in memory.
     """
@@ -249,7 +254,7 @@ def writing_pairs(folder: Path, part: str) -> Iterator[Callable[[Pairs], None]]:
 
 
 def chunks(items: Iterable[_T], size: int = 0) -> Iterator[list[_T]]:
-    """Yield lists of `size` items, or of a few thousand; the last may be shorter."""
+    """Yield lists of `size` items; 0 means a few thousand. The last list may be shorter."""
     source = iter(items)
     while chunk := list(islice(source, size or CHUNK)):
         yield chunk
@@ -261,7 +266,7 @@ def stride(length: int, most: int) -> int:
 
 
 def _starts(lengths: Sequence[int] | NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return where each sentence starts among the ids of all, and where the last one ends."""
+    """Return the index where each sentence starts in the array of all ids, and the index where the last one ends."""
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts

@@ -1,4 +1,4 @@
-"""Prepare the pairs of a run: read, filter, learn a vocabulary, and store the pairs as ids, once."""
+"""Prepare the pairs of a run once: read, clean and split them, learn a vocabulary, and store the pairs as ids."""
 
 from array import array
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from .prepared import (
 )
 from .report import DataReport, Part, RuleCount
 
-LEARN_FROM = 1_000_000  # pairs, evenly spaced, for learning subwords
+LEARN_FROM = 1_000_000  # pairs, evenly spaced, from which subwords are learned
 
 
 def prepare(
@@ -44,13 +44,13 @@ def prepare(
     progress: ProgressCallback = lambda what, done, total: None,
     ray: str = "",
 ) -> PreparedData:
-    """Read, clean, split and encode the pairs that `data` names, or open them if an earlier call prepared the same.
+    """Prepare the pairs that `data` names, or open them if an earlier call has prepared the same pairs.
 
-    A pair of more than `max_length` tokens on a side is dropped. `vocabulary`, if set, is used instead of
-    learning it here. With `data.cache_dir`, a folder under it is used instead of `folder`. The folder is written whole
-    or not at all. `progress` is called with the progress. With `resume`, refuses to replace pairs of another
-    provenance, and lists the differences. `ray`, the address of a Ray cluster or "local", lets its processes
-    clean and encode; the files are the same.
+    Pairs are read, cleaned, split and encoded; a pair with more than `max_length` tokens on a side is dropped.
+    `vocabulary`, if set, is used instead of learning one. The result is stored in `folder`, or in a folder of its own
+    under `data.cache_dir` if that is set; the folder is written completely or not at all. `progress` is called as work
+    advances. With `resume`, refuses to replace pairs with a different provenance, and lists the differences. `ray`, the
+    address of a Ray cluster or "local", lets its processes clean and encode; the files are the same.
     """
     if not any(corpus.train for corpus in data.corpora()):
         raise ConfigError("data.train is missing; name a file of pairs, or two aligned files, [source, target]")
@@ -90,7 +90,7 @@ def _build(
         if data.alphabet:
             advice = "add it to data.alphabet, or leave that out"
         progress("learning a vocabulary", 0, None)
-        from_some = {"bpe", "unigram", "words"}.issuperset(data.vocabularies())  # the others need every letter
+        from_some = {"bpe", "unigram", "words"}.issuperset(data.vocabularies())  # other kinds need every letter
         learned = selected.train[:: stride(len(selected.train), LEARN_FROM) if from_some else 1]
         vocabulary = train_vocabulary(
             data,
@@ -133,9 +133,9 @@ def _build(
 def _encode_block(
     block: Pairs, *, part: Part, vocabulary: Vocabulary, max_length: int, dtype: str, advice: str = ""
 ) -> tuple[Pairs, list[int], RuleCount]:
-    """Encode a block of pairs as ids of type `dtype`; also count those that `encode_within` drops.
+    """Encode a block of pairs as ids of type `dtype`; also count the pairs that `encode_within` drops.
 
-    `part` begins and `advice` ends the message about a text that the vocabulary cannot encode.
+    The message about a text that the vocabulary cannot encode begins with `part` and ends with `advice`.
     """
     pairs = list(block.texts())
     with refused(DataError, f"data.{part}", InputError, remedy=advice):
@@ -156,7 +156,7 @@ def _write_ids(
     progress: ProgressCallback,
     ray: str,
 ) -> list[tuple[int, float]]:
-    """Write the pairs with these indices as ids; returns where each corpus ends among them, and its weight."""
+    """Write the pairs with these indices as ids. Returns, for each corpus, where its pairs end and its weight."""
     weights: list[tuple[int, float]] = []
     begin, rows = 0, array("i")  # the index of each pair that is written
     with writing_pairs(folder, "train") as write, block_map(encoder, ray) as encoded:

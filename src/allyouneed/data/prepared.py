@@ -1,11 +1,10 @@
-"""Prepared pairs: in memory, their provenance, and the folder that they are kept in.
+"""Prepared pairs: in memory, their provenance, and the folder that stores them.
 
-prepared.json             the provenance of the pairs and the report on them; written last
-tokenizer.json            the vocabulary, and tokenizer.target.json if the target has another
-train.source.ids, …       the pairs to train on, as ids (data/pairs.py)
-train.texts.source.ids, … all pairs that were read, as texts, if they are segmented differently in every epoch
-train.rows                the index of each training pair among these
-valid.jsonl, test.jsonl   the pairs held out, as texts
+prepared.json             the provenance of the pairs and the report on them; written last tokenizer.json            the
+vocabulary; also tokenizer.target.json if the target has its own train.source.ids, …       the training pairs as ids
+(data/pairs.py) train.texts.source.ids, … all pairs as texts, if they are segmented differently in every epoch
+train.rows                the index of each training pair among these texts valid.jsonl, test.jsonl   the held-out pairs
+as texts
 """
 
 import json
@@ -44,30 +43,30 @@ from .pairs import EncodedPairs, Indices, Pair, Pairs, Side, encode_pairs, strid
 from .readers import Where, local_paths
 from .report import DataReport
 
-PREPARED_FORMAT = 5  # of the files that data/prepare.py writes
+PREPARED_FORMAT = 5  # version of the files that data/prepare.py writes
 
-# The names of all files of the folder.
+# The names of all files in the folder.
 PREPARED = (
     "prepared.json", "tokenizer.json", "tokenizer.target.json", "train.rows", "valid.jsonl", "test.jsonl",
     "train.*.ids", "train.*.starts", "valid.texts.*", "test.texts.*", ".*.partial",
 )  # fmt: skip
 
-_ABANDONED = re.compile(r"\.([0-9a-f]{16})\.partial")  # a folder named by the fingerprint of its pairs
+_ABANDONED = re.compile(r"\.([0-9a-f]{16})\.partial")  # a folder named after the fingerprint of its pairs
 
-# Settings that name folders, or files, whose content counts instead.
+# The provenance has the content of these files and folders instead of their names.
 _PATHS = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes", "tokenizer"}
-_DESCRIPTIONS = {"source_language", "target_language", "license"}  # for the card of the model only
+_DESCRIPTIONS = {"source_language", "target_language", "license"}  # used only in the model card
 
 
-MOST_SHOWN, SHOWN_TEXT = 24, 80  # tokens and characters of an example
+MOST_SHOWN, SHOWN_TEXT = 24, 80  # tokens, and characters, of an example
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedData:
-    """The data of a run. `valid` is None if nothing is held out.
+    """The data of a run. `valid` is None if no pairs are held out.
 
-    `readable` are the validation pairs whose source fits into the model. `provenance` names every source and setting
-    that the pairs depend on, with a fingerprint of each.
+    `readable` are the validation pairs whose source fits the model. `provenance` names every source and setting that
+    the pairs depend on, with a fingerprint of each.
     """
 
     train: EncodedPairs
@@ -87,7 +86,10 @@ class PreparedData:
         return fingerprint(self.provenance)
 
     def batches(self, config: TrainConfig, *, skip: int = 0, part: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
-        """Yield training batches without end, after the first `skip`; or one part of each batch: (number, count)."""
+        """Yield training batches forever, without the first `skip`.
+
+        `part` is (number, count): only that part of each batch.
+        """
         return batches(
             self.train,
             batch_tokens=config.batch_tokens,
@@ -99,11 +101,11 @@ class PreparedData:
         )
 
     def validation_samples(self, count: int) -> list[Pair]:
-        """Return at most `count` validation pairs, evenly spaced, always the same ones."""
+        """Return at most `count` validation pairs, evenly spaced and always the same."""
         return self.readable[:: stride(len(self.readable), max(1, count))][:count]
 
     def describe(self) -> list[str]:
-        """Return lines with the sizes, the dropped pairs, and the rules that were not applied."""
+        """Describe the sizes, the dropped pairs, and the rules that were not applied, in lines."""
         held_out = {"validate": len(self.valid or ()), "test": len(self.test_pairs)}
         parts = [f"{count:,} to {use}" for use, count in held_out.items() if count]
         sizes = " and ".join(f"{size:,}" for size in self.report.vocabulary)
@@ -117,7 +119,7 @@ class PreparedData:
         return [f"{name}: {show_tokens(tokenizer, side[0])}" for name, (tokenizer, side) in sides.items() if len(side)]
 
     def _describe_unknown(self) -> Iterator[str]:
-        """Say if validation pairs have text that the vocabulary, learned from the training pairs, lacks."""
+        """Say if validation pairs contain text that is not in the vocabulary, which comes from the training pairs."""
         copies = self.train.resample and self.vocabulary.target.is_of_characters
         written = "written only where the source has it" if copies else "never written"
         for name, what in (("source", "read as <unk>"), ("target", written)):
@@ -133,7 +135,7 @@ class PreparedData:
                 )
 
     def identity(self) -> dict[str, object]:
-        """Return what tells it apart from any other data: sizes, for people to read, and fingerprints."""
+        """Return what distinguishes this data from any other: sizes, for people to read, and fingerprints."""
         return {
             "data.train's number of pairs": len(self.train),
             "data.valid's number of pairs": 0 if self.valid is None else len(self.valid),
@@ -142,7 +144,7 @@ class PreparedData:
         }
 
     def save(self, output: Path) -> None:
-        """Write the vocabulary and the data report into a folder."""
+        """Write the vocabulary and the data report to a folder."""
         self.vocabulary.save(output)
         report = self.report.table() | {"fingerprint": self.fingerprint}
         write_whole(output / "data-report.json", to_json(report, indent=2) + "\n")
@@ -158,7 +160,7 @@ def show_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
 def compute_provenance(
     data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None
 ) -> dict[str, str]:
-    """List every source by its kind and the fingerprint of its content, or its address; and every setting's value."""
+    """List every source with its kind and the fingerprint of its content, or its address; and every setting's value."""
     provenance = {"format": str(PREPARED_FORMAT), "model.max_length": str(max_length)}
     for number, corpus in enumerate(data.corpora()):
         name = f"data.corpus[{number}]" if number else "data"
@@ -179,7 +181,7 @@ def compute_provenance(
 
 
 def prepared_folder(data: DataConfig, folder: Path, provenance: dict[str, str]) -> Path:
-    """Return the folder of pairs of this provenance: `folder`, or its own under `data.cache_dir`."""
+    """Return the folder for pairs of this provenance: `folder`, or one of their own under `data.cache_dir`."""
     return Path(data.cache_dir, fingerprint(provenance)) if data.cache_dir else folder
 
 
@@ -189,13 +191,13 @@ def fingerprint(provenance: dict[str, str]) -> str:
 
 
 def describe_difference(then: dict[str, str], now: dict[str, str]) -> str:
-    """Name every source and setting that differs, and say how."""
+    """Name every source and setting that differs, with its old and new value."""
     keys = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
     return ", ".join(f"{key} was {then.get(key)} and is {now.get(key)}" for key in keys)
 
 
 def _source_fingerprint(where: Where, folder: str) -> str:
-    """Return a fingerprint of a source's files: how they are read, and their content."""
+    """Return a fingerprint of the files of a source: their content and how they are read."""
     files = local_paths(where, folder=folder)
     kind = "aligned" if len(files) > 1 else "".join(map(file_ending, files))
     return f"{kind} {' + '.join(_file_fingerprint(file, folder) for file in files)}" if files else str(where)
@@ -210,7 +212,7 @@ def _file_fingerprint(path: Path, folder: str) -> str:
 
 
 def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> PreparedData:
-    """Open the pairs that are prepared in a folder. Refuses a folder whose files have changed."""
+    """Open the prepared pairs in a folder. Refuses a folder whose files have changed."""
     with _refusing_damage(folder):
         table = _read_table(folder)
         valid = read_held_out(folder, "valid")
@@ -242,9 +244,10 @@ def _open_training(
     dtype: str,
     weights: Sequence[tuple[int, float]],
 ) -> EncodedPairs:
-    """Open the pairs that `prepare` wrote, with the `weights` that it returned; new in every epoch if `data` says so.
+    """Open the training pairs that `prepare` wrote, with the weights that it returned.
 
-    A segmentation too long for the model is replaced by the usual one.
+    If `data` asks for made-up pairs or subword sampling, the pairs differ in every epoch. A sampled segmentation that
+    is too long for the model is replaced by the usual one.
     """
     ids = Pairs.open(folder, "train", dtype)
     train = EncodedPairs(ids.source, ids.target, tuple((end, weight) for end, weight in weights))
@@ -273,7 +276,7 @@ def _open_training(
 
 
 def stored_provenance(folder: Path) -> dict[str, str] | None:
-    """Read the provenance of the pairs in a folder; None if there are no pairs, or they are of an earlier version."""
+    """Read the provenance of the pairs in a folder; None if it has no pairs, or pairs of an earlier version."""
     with _refusing_damage(folder):
         provenance: dict[str, str] | None = _read_table(folder).get("provenance")
         if not isinstance(provenance, dict | None):
@@ -289,17 +292,17 @@ def open_training_ids(folder: Path) -> Pairs | None:
 
 
 def read_held_out(folder: Path, part: Literal["valid", "test"]) -> list[Pair]:
-    """Read the validation or the test pairs of a folder of prepared pairs; none if it has no such file."""
+    """Read the validation or test pairs in a folder of prepared pairs; [] if it has none."""
     path = folder / f"{part}.jsonl"
     return [Pair(*row) for row in read_json_lines(path)] if path.exists() else []
 
 
 @contextmanager
 def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path | None]:
-    """Make an empty folder that replaces `folder` if the block ends well; None if it is already prepared.
+    """Yield an empty folder that replaces `folder` if the `with` block succeeds; None if `folder` is prepared already.
 
-    Waits while another process prepares `folder`. Half-prepared folders of killed processes are removed. Refuses to
-    replace a folder that has files other than prepared pairs.
+    Waits while another process prepares `folder`. Half-written folders of killed processes are removed. Refuses to
+    replace a folder that contains other files.
     """
     with locked(folder, what=str(folder), wait=True):
         if stored_provenance(folder) == provenance:
@@ -328,7 +331,7 @@ def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path 
 
 
 def _read_table(folder: Path) -> dict[str, Any]:
-    """Read `prepared.json`; an empty table if there is no such file."""
+    """Read `prepared.json`; {} if there is no such file."""
     path = folder / "prepared.json"
     table: dict[str, Any] = parse_json(read_whole(path)) if path.exists() else {}
     return table

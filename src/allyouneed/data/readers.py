@@ -1,4 +1,4 @@
-"""Pairs of sentences from files of many kinds, a hub, or a task: one reader for each kind."""
+"""Read sentence pairs from files of many kinds, the Hugging Face hub, or a task: one reader for each kind."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ READERS: dict[str, Callable[[Path, Sequence[str], str], Rows]] = {
     ".po": lambda path, *_: read_po(path),
     **dict.fromkeys([".xlf", ".xliff"], lambda path, *_: read_xliff(path)),
 }
-_BOTH_SIDES = READERS.keys() - {".txt"}  # files that hold both sides whatever is in them
+_BOTH_SIDES = READERS.keys() - {".txt"}  # files of these kinds always hold both sides
 _DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".pptx")
 _PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar")
 _REMEDIES = (
@@ -55,13 +55,12 @@ _REMEDIES = (
 def open_pairs(
     where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "", limit: int = 0, seed: int = 1
 ) -> Rows:
-    """Open the pairs that `where` names, one after another, with the faults between them.
+    """Open the pairs that `where` names, and yield them in order, with faults in the places of malformed lines.
 
-    `where` is one file, whose kind follows from its ending (before .gz and others); two aligned text files; an
-    `hf://` address; or a task and a split of it, such as `"dates:train"`, of which `limit` pairs are drawn by
-    `seed`. `folder` is put before relative paths; `columns` names the two that make the pair, and `sheet` the sheet of
-    a spreadsheet.
-    Refuses at once an unknown ending, a file that does not exist, and two files that each hold pairs.
+    `where` is one file, whose kind follows from its ending (before .gz and similar); two aligned text files; an `hf://`
+    address; or a task and a split such as `"dates:train"`, from which `limit` pairs are drawn by `seed`. `folder` is
+    put before relative paths. `columns` names the two columns of the pair, and `sheet` the sheet of a spreadsheet.
+    Refuses at once an unknown ending, a file that does not exist, and two files that hold pairs each.
     """
     if isinstance(where, tuple):
         return _aligned(*(Path(folder, name) for name in where))
@@ -86,7 +85,7 @@ def open_pairs(
 
 
 def read_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "") -> PairColumns | None:
-    """Find the two columns of a table that make the pairs; in lines of JSON, the two keys. None if neither is known."""
+    """Find the two columns, or keys of JSON lines, that make the pairs; None if neither is known."""
     if isinstance(where, tuple) or is_task(where) or where.startswith("hf://"):
         return None
     path = Path(folder, where)
@@ -102,7 +101,7 @@ def read_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (),
 
 
 def describe_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "") -> str:
-    """Say in a line how a table is read: its columns, the text above the heading, and its encoding; or ""."""
+    """Say in one line how a table is read: its columns, the text above the heading, and its encoding; "" if unknown."""
     known = read_columns(where, folder=folder, columns=columns, sheet=sheet)
     if known is None or isinstance(where, tuple) or (len(known.heading) == 2 and _is_json(where)):
         return ""
@@ -115,9 +114,9 @@ def describe_columns(where: Where, *, folder: str = "", columns: Sequence[str] =
 def read_pairs(
     where: Where, *, folder: str = "", columns: Sequence[str] = (), limit: int = 0, seed: int = 1
 ) -> list[Pair]:
-    """Read all the pairs that `where` names; with a `limit` only that many, drawn by `seed`, in their order.
+    """Read all pairs that `where` names, or `limit` of them, drawn by `seed` and in their original order.
 
-    Refuses the first line without a pair, by file, line and reason, and a file without any.
+    Refuses the first line without a pair, naming file, line and reason, and a file without pairs.
     """
     pairs = _all_pairs(open_pairs(where, folder=folder, columns=columns, limit=limit, seed=seed), source_name(where))
     if 0 < limit < len(pairs):
@@ -127,13 +126,13 @@ def read_pairs(
 
 
 def pair_lines(source: str | Path, target: str | Path) -> list[Pair]:
-    """Pair line n of one file with line n of the other, each read once. Refuses empty files and unequal lengths."""
+    """Pair the lines of two files by number. Each file is read once. Refuses empty files and unequal lengths."""
     name = f"{source}" if source == target else f"{source} + {target}"
     return _all_pairs(aligned_lines(Path(source), Path(target)), name)
 
 
 def _all_pairs(rows: Rows, name: str) -> list[Pair]:
-    """Collect the pairs. Refuses the first line without a pair, and a source without any."""
+    """Collect the pairs. Refuses the first line without a pair, and a source without pairs."""
     pairs = []
     for row in require_memory_for(rows, lambda row: sum(map(len, row)) if isinstance(row, Pair) else 0, name):
         if isinstance(row, Fault):
@@ -180,7 +179,7 @@ def _aligned(source: Path, target: Path) -> Rows:
 
 
 def aligned_lines(source: Path, target: Path) -> Rows:
-    """Pair line n of one file with line n of the other, read once. Refuses, at the end, unequal lengths."""
+    """Pair the lines of two files by number. Each file is read once. Refuses unequal lengths at the end."""
     sides = raw_lines(source), raw_lines(target)
     for number, lines in enumerate(zip_longest(*sides), start=1):
         if None in lines:

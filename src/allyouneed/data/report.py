@@ -6,9 +6,9 @@ from typing import Any, Literal, Self
 
 Part = Literal["train", "valid", "test"]
 
-MAX_EXAMPLES = 3  # of each rule, kept in the report
+MAX_EXAMPLES = 3  # kept for each rule
 
-# Why a pair is dropped, in the order in which the rules are tried. A rule has the name of its setting.
+# Why a pair is dropped, in the order in which the rules are tried. Each rule has the name of its setting.
 REASONS = {
     "malformed": "malformed lines",
     "empty": "with an empty side",
@@ -26,19 +26,19 @@ REASONS = {
 
 @dataclass(slots=True)
 class RuleCount:
-    """How many pairs a rule dropped, and the first few."""
+    """How many pairs a rule dropped, with the first few as examples."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
     def add(self, example: str, count: int = 1) -> None:
-        """Count `count` more; keep the example if there are few yet."""
+        """Add `count` pairs, and keep the example if there are only a few yet."""
         self.count += count
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(example)
 
     def merge(self, later: "RuleCount") -> None:
-        """Add the count of later pairs."""
+        """Add the counts of later pairs."""
         self.count += later.count
         self.examples += later.examples[: MAX_EXAMPLES - len(self.examples)]
 
@@ -47,8 +47,8 @@ class RuleCount:
 class PartReport:
     """How many pairs of one part were read, normalized, dropped and used.
 
-    `normalized` counts texts by the setting that changed them; `dropped` counts pairs by rule, each under the
-    first rule that it breaks. Held-out pairs are counted as read with the training pairs.
+    `normalized` counts texts by the setting that changed them. `dropped` counts pairs by the first rule that they
+    break. Held-out pairs are counted as read among the training pairs.
     """
 
     read: int = 0
@@ -57,7 +57,7 @@ class PartReport:
     dropped: dict[str, RuleCount] = field(default_factory=lambda: {rule: RuleCount() for rule in REASONS})
 
     def merge(self, later: Self) -> None:
-        """Add another report on later pairs of this part."""
+        """Add a report on later pairs of this part."""
         self.read += later.read
         self.used += later.used
         for setting, count in later.normalized.items():
@@ -66,16 +66,16 @@ class PartReport:
             self.dropped[rule].merge(dropped)
 
     def excluded(self) -> int:
-        """Count the pairs and malformed lines that were dropped."""
+        """Count the dropped pairs and malformed lines."""
         return sum(rule.count for rule in self.dropped.values())
 
     def sentence(self) -> str:
-        """Count the dropped pairs by reason in a line, largest first; empty if none was dropped."""
+        """Count the dropped pairs by reason in one line, the most frequent first; "" if none were dropped."""
         rules = sorted(self.dropped.items(), key=lambda item: -item[1].count)
         return ", ".join(f"{dropped.count:,} {REASONS[rule]}" for rule, dropped in rules if dropped.count)
 
     def lines(self) -> Iterator[str]:
-        """Yield the counts, and three examples of each rule that dropped a pair."""
+        """Yield lines with the counts, and three examples for each rule that dropped pairs."""
         yield f"{self.read:,} read, {self.used:,} used"
         for setting, count in self.normalized.items():
             if count:
@@ -88,7 +88,7 @@ class PartReport:
 
 @dataclass(slots=True)
 class SourceCount:
-    """How many pairs a training corpus had, and how many of them are trained on."""
+    """How many pairs a training corpus had, and how many of them are used."""
 
     name: str
     read: int
@@ -97,13 +97,13 @@ class SourceCount:
 
 @dataclass(slots=True)
 class DataReport:
-    """A report on each part, and on all of them.
+    """A report on each part, and on all parts together.
 
     `columns` are lines that say which columns of tables make the pairs. `sources` are the training corpora.
-    `skipped_rules` are rules that would have dropped too many pairs and so were not applied, with the share that they
-    would have dropped. `repeated_targets` is the share of the training pairs whose target also occurs in other pairs;
-    if it is large, a target shared with validation or test pairs is not an overlap. `vocabulary` has the size of each
-    vocabulary. `fingerprint` is the prepared pairs' fingerprint.
+    `skipped_rules` are rules that were not applied because they would have dropped too many pairs, with the share that
+    they would have dropped. `repeated_targets` is the share of training pairs whose target also occurs in other pairs;
+    if it is large, a target that is shared with validation or test pairs does not count as an overlap. `vocabulary` has
+    the size of each vocabulary. `fingerprint` identifies the prepared pairs.
     """
 
     train: PartReport = field(default_factory=PartReport)
@@ -117,11 +117,11 @@ class DataReport:
     fingerprint: str = ""
 
     def parts(self) -> dict[Part, PartReport]:
-        """Return the report of each part by its name."""
+        """Return the report on each part, by the name of the part."""
         return {"train": self.train, "valid": self.valid, "test": self.test}
 
     def table(self) -> dict[str, Any]:
-        """As plain values, for JSON."""
+        """Return the report as plain values, for JSON."""
         return asdict(self)
 
     def text(self) -> str:
@@ -144,7 +144,7 @@ class DataReport:
         ]
 
     def unused_rules(self) -> list[str]:
-        """Name each rule that was not applied, with the share of the pairs that break it, and say why."""
+        """Explain each rule that was not applied, with the share of the pairs that break it."""
         return [
             f"kept the {share:.0%} {REASONS[rule]}: "
             + (

@@ -1,4 +1,4 @@
-"""XML from strangers: no document type, no entities of its own, nothing from elsewhere, bounded depth and size."""
+"""Parse XML from strangers: no document type, no entities, no downloads, limited depth and size."""
 
 import re
 from typing import TypeAlias
@@ -7,15 +7,15 @@ from lxml import etree
 
 from ..errors import DocumentError
 
-Element: TypeAlias = etree._Element  # lxml has no public name for the type of its elements
-MAX_XML_TAGS = 2**20  # in a document or a part of it: a tree of so many elements takes half a GiB
+Element: TypeAlias = etree._Element  # lxml has no public name for this type
+MAX_XML_TAGS = 2**20  # in one part of a document; a tree of so many elements takes half a GiB
 
 
 def parse_xml(data: bytes, *, part: str = "") -> Element:
-    """Parse an XML document and return its root. Refuses, as a `DocumentError`, other text, XML with a document type,
-    and too many tags, before it makes a tree of them. `part` names the part of the document, for the message.
+    """Parse an XML document and return its root. `part` names the part of the document in messages.
 
-    libxml2 stops at 256 levels and at 10 MB in one text.
+    Refuses, as a `DocumentError`, anything that is not XML, a document type, and too many tags; the tags are counted
+    before a tree is built. libxml2 also stops at 256 levels, and at a text of 10 MB.
     """
     if (tags := data.count(b"<")) > MAX_XML_TAGS:
         where = f" in {part}" if part else ""
@@ -28,19 +28,19 @@ def parse_xml(data: bytes, *, part: str = "") -> Element:
     except etree.XMLSyntaxError as error:
         why = str(error.msg or "it is empty").partition("\n")[0]
         raise DocumentError(f"is not XML: line {error.lineno}: {why}") from error
-    # Entities are declared there, which can grow without bound or name files of this machine.
+    # A document type can declare entities that grow without bound or read files of this machine.
     if root.getroottree().docinfo.internalDTD is not None:
         raise DocumentError("has a document type (<!DOCTYPE …>), which is not read; remove it")
     return root
 
 
 def only_xml(text: str) -> str:
-    """Remove the control characters that XML has no way to write."""
+    """Remove the control characters that XML cannot represent."""
     return _NOT_XML.sub("", text)
 
 
 def append_text(element: Element, text: str) -> None:
-    """Add text behind all that an element has in it."""
+    """Add text at the end of an element's content."""
     if len(element):
         element[-1].tail = (element[-1].tail or "") + text
     else:

@@ -1,7 +1,7 @@
-"""Spreadsheets as rows of texts, read in a process of its own.
+"""Read a spreadsheet as rows of texts, in a separate process.
 
-A spreadsheet may come from a stranger: a few kilobytes can ask for all memory, or end the library that reads it. The
-process has limits on both, and whatever ends it is an error of one line here.
+A spreadsheet may come from a stranger: a few kilobytes can ask for all memory, or crash the library that reads them.
+The process has limits on time and memory, and whatever stops it becomes an error of one line here.
 """
 
 import subprocess
@@ -18,10 +18,12 @@ _REMEDY = "save it again as .xlsx, or as .csv"
 
 
 def spreadsheet_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
-    """Yield the rows of a sheet with all their cells; rows without any text are skipped. A row is counted as a line.
+    """Yield the rows of a sheet with all their cells, without rows that have no text.
+
+    A row's number counts as its line.
 
     Refuses a file that is not a spreadsheet or is protected by a password, one that takes more memory or time than its
-    size allows, and a sheet that is not there.
+    size allows, and a sheet that does not exist.
     """
     process = subprocess.Popen(
         python_command(f"{__package__}.spreadsheet_process", str(path), sheet),

@@ -1,6 +1,7 @@
 """A process that reads one sheet of a spreadsheet, within limits, and writes each row as a line of JSON.
 
-A line is `[number, cells, ""]`, or the last one `[0, why the file cannot be read, a sheet that there is or ""]`.
+A line is `[number, cells, ""]`. If the file cannot be read, the last line is `[0, reason, sheet]`, where `sheet` is the
+name of an existing sheet or "".
 """
 
 import json
@@ -22,18 +23,19 @@ from ..errors import AllYouNeedError
 from .archive import Archive
 from .workbook import WORKBOOK, cell_position, sheet_parts
 
-_BASE_MEMORY, _MEMORY_FOR_A_BYTE = 256 << 20, 24  # bytes; the second for each byte of the file, whose text is packed
+_BASE_MEMORY, _MEMORY_FOR_A_BYTE = 256 << 20, 24  # bytes; the second is for each byte of the packed file
 _BASE_SECONDS = 10
 _BYTES_IN_A_SECOND = 1 << 20
-MAX_CELLS = 1 << 24  # of the smallest rectangle around all cells, which the library makes
-_CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Za-z]{0,9})(\d{0,12})[^>]*(?<!/)>')  # <c r="B7"/> has only a format
+MAX_CELLS = 1 << 24  # in the smallest rectangle around all cells, which the library allocates
+# A cell with content; <c r="B7"/> has only a format.
+_CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Za-z]{0,9})(\d{0,12})[^>]*(?<!/)>')
 _WHOLE_CELL = re.compile(_CELL.pattern + rb".*?</(?:\w+:)?c>", re.DOTALL)
-_WIDE_GAP = 100  # empty columns or rows, beyond which a cell is none of the table
+_WIDE_GAP = 100  # empty columns or rows; a cell beyond such a gap does not belong to the table
 _CHUNK = 1 << 20
 
 
 def read_rows(path: str, sheet: str) -> Iterator[tuple[int, list[str] | str, str]]:
-    """Yield the rows of a sheet, or of the first sheet, with their numbers; then why cells far out are left out."""
+    """Yield the numbered rows of a sheet, by default the first; at the end, yield why distant cells are left out."""
     source: str | BytesIO = path
     far_out: list[str] = []
     if zipfile.is_zipfile(path):
@@ -55,9 +57,9 @@ def read_rows(path: str, sheet: str) -> Iterator[tuple[int, list[str] | str, str
 
 
 def _without_far_cells(path: str, sheet: str) -> tuple[str | BytesIO, list[str]]:
-    """Take out cells so that the rectangle around all others is not too large; return the file, and these cells.
+    """Remove distant cells, so that the rectangle around the others is small enough; return the file and these cells.
 
-    They lie beyond the widest gap between columns or rows. Refuses a sheet that is still too large.
+    A distant cell lies beyond the widest gap between columns or rows. Refuses a sheet that is still too large.
     """
     with open(path, "rb") as file:
         archive = Archive(file.read())
@@ -99,12 +101,12 @@ def _without_far_cells(path: str, sheet: str) -> tuple[str | BytesIO, list[str]]
 
 
 def _extent(places: Mapping[int, int]) -> int:
-    """Count the columns or rows from the first to the last that have a cell."""
+    """Count the columns or rows from the first to the last that has a cell."""
     return max(places, default=0) - min(places, default=0) + 1
 
 
 def _without_far_places(counts: Mapping[int, int]) -> dict[int, int]:
-    """Keep the side of the widest gap that has more cells: its columns or rows, with their numbers of cells."""
+    """Keep the side of the widest gap that has more cells. `counts` has the number of cells by column or row."""
     places = sorted(counts)
     gap, first = max(((after - before, i) for i, (before, after) in enumerate(pairwise(places), 1)), default=(0, 0))
     if gap <= _WIDE_GAP:
@@ -124,7 +126,7 @@ def main() -> None:
     size = os.stat(path).st_size
     memory = _BASE_MEMORY + _MEMORY_FOR_A_BYTE * size
     seconds = _BASE_SECONDS + size // _BYTES_IN_A_SECOND
-    with suppress(ValueError, OSError):  # not every system has such limits
+    with suppress(ValueError, OSError):  # some systems have no such limits
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

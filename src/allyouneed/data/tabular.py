@@ -1,7 +1,7 @@
-"""Pairs as rows of a table: tab-separated, CSV, a spreadsheet, JSON lines, parquet, a frame, or any iterable.
+"""Read pairs from tables: tab-separated text, CSV, spreadsheets, JSON lines, parquet, data frames and iterables.
 
-Python's readers get one row at a time, so that a malformed line is reported with its number and reading continues.
-polars reads parquet files, and data sets of the Hugging Face hub by their name.
+Text files are read row by row, so that a malformed line is reported with its number and reading continues. polars reads
+parquet files and data sets of the Hugging Face hub.
 """
 
 import csv
@@ -35,12 +35,13 @@ if TYPE_CHECKING:
 
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
-_DECLARED = re.compile(rb'"?sep=([,;:|\t])"?', re.IGNORECASE)  # Excel's first line, which names the delimiter
-_LINES = 16  # at most in a row of CSV; a longer row has a quotation mark that is not closed
+# The first line that Excel writes to declare the delimiter.
+_DECLARED = re.compile(rb'"?sep=([,;:|\t])"?', re.IGNORECASE)
+_LINES = 16  # most lines in a row of CSV; a longer row has an unclosed quotation mark
 _UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
 _FRAME_ROWS = 50_000  # rows in memory at once
-_SAMPLE = 1 << 20  # bytes at the beginning of a text, by which its encoding is guessed
-_CODE_PAGES = {  # Windows code pages, and the languages whose spreadsheets save text in them
+_SAMPLE = 1 << 20  # bytes at the beginning of a text from which its encoding is guessed
+_CODE_PAGES = {  # Windows code pages, and the languages whose spreadsheets use them
     "cp1250": "bs cs hr hu pl ro sk sl sq",
     "cp1251": "be bg kk ky mk ru sr uk",
     "cp1253": "el",
@@ -50,7 +51,7 @@ _CODE_PAGES = {  # Windows code pages, and the languages whose spreadsheets save
     "cp1257": "et lt lv",
     "cp1258": "vi",
 }
-_BEGIN, _TOTALS = 20, 3  # rows that show if both columns have words, and the most rows of totals
+_BEGIN, _TOTALS = 20, 3  # rows that show whether both columns have words, and the most rows of totals
 _TOTAL = re.compile(
     r"\b(?:(?:sub|grand )?total\w*|sum|summ?[ae]|somme|gesamt\w*|insgesamt|totaal|totaux|razem|ogółem|celkem|celkom|"
     r"összesen|toplam|yhteensä|итого|всего|разом)\b|合計|合计|总计|總計|합계",
@@ -59,9 +60,9 @@ _TOTAL = re.compile(
 
 
 def tsv_rows(path: Path) -> Iterator[NumberedCells]:
-    """Yield the rows of a file with tabs between its columns, with all their cells. Lines of only spaces are skipped.
+    """Yield the rows of a tab-separated file with all their cells, without lines of only spaces.
 
-    A quotation mark is an ordinary character.
+    Quotation marks have no special meaning.
     """
     decode = _decoder(path)
     for number, line in enumerate(raw_lines(path), start=1):
@@ -73,9 +74,9 @@ def tsv_rows(path: Path) -> Iterator[NumberedCells]:
 
 
 def windows_code_page(path: Path) -> str:
-    """Return the code page, such as cp1252, of a table's lines that are not UTF-8; empty if that is not clear.
+    """Guess the code page, such as cp1252, of a table that is not UTF-8; "" if it is unclear.
 
-    The languages that a heading names decide, or else text that looks Western.
+    The languages in the heading decide. Without them, text that looks Western is cp1252.
     """
     with opened(path) as stream:
         sample = stream.read(_SAMPLE)
@@ -90,7 +91,7 @@ def windows_code_page(path: Path) -> str:
 
 
 def _decoder(path: Path) -> Callable[[bytes], str]:
-    """Return a function that decodes a line of a file. A line of UTF-8 is never taken for anything else."""
+    """Return a function that decodes a line of a file. A line of valid UTF-8 is always decoded as UTF-8."""
     page = windows_code_page(path)
     if not page:
         return bytes.decode
@@ -105,7 +106,7 @@ def _decoder(path: Path) -> Callable[[bytes], str]:
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, object]]:
-    """Yield the object, or another value, on each line with its number; a `Fault` for a line that is not JSON."""
+    """Yield the JSON value on each line with the line's number, or a `Fault` for a line that is not JSON."""
     for number, line in enumerate(raw_lines(path), start=1):
         if not line.strip():
             continue
@@ -118,11 +119,11 @@ def json_rows(path: Path) -> Iterator[tuple[int, object]]:
 
 
 def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) -> Rows:
-    """Find the pair in each numbered object, or say why it has none.
+    """Find the pair in each numbered object, or say why there is none.
 
-    The two `columns` are looked up in the object itself and in its `translation`. Without them the first object with a
-    pair decides the names for all: it, or its `translation`, must have `source` and `target` (or `src`, `tgt`, `trg`),
-    or exactly two keys.
+    The two `columns` are looked up in the object and in its `translation`. Without `columns`, the first object with a
+    pair decides the names for all objects: the object, or its `translation`, must have `source` and `target` (or `src`,
+    `tgt`, `trg`), or exactly two keys.
     """
     for number, row in rows:
         if isinstance(row, Mapping):
@@ -135,9 +136,9 @@ def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) ->
 
 
 def side_names(row: Mapping[str, object], columns: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return all names in an object or its `translation`, and the two sides' names, or all again if unclear.
+    """Return all names in an object or its `translation`, and the names of the two sides (all names, if unclear).
 
-    `columns` are the names of the two sides, if the user gave them.
+    `columns` are the names of the two sides that the user gave, if any.
     """
     inner = row.get("translation")
     names = tuple(row if not isinstance(inner, Mapping) or (columns and {*columns} <= row.keys()) else inner)
@@ -145,7 +146,7 @@ def side_names(row: Mapping[str, object], columns: Sequence[str] = ()) -> tuple[
 
 
 def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pair | Fault:
-    """Return the pair with these names in an object, or in its `translation`, or say why there is none."""
+    """Return the pair with these names in an object or in its `translation`, or say why there is none."""
     inner = row.get("translation")
     if isinstance(inner, Mapping) and not all(name in row for name in names):
         row = inner
@@ -162,11 +163,10 @@ def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pa
 
 
 def csv_rows(path: Path) -> Iterator[NumberedCells]:
-    """Yield the rows of a file with commas between its columns (RFC 4180), or semicolons.
+    """Yield the rows of a CSV file (RFC 4180), whose columns are separated by commas or semicolons.
 
-    They are semicolons if the first line has no comma.
-
-    A row has at most 16 lines. All lines of a malformed row are skipped, or only the first if it has no end.
+    Semicolons separate columns if the first line has no comma. A row has at most 16 lines. If a row is malformed, all
+    its lines are skipped; if it has no end, only the first.
     """
     csv.field_size_limit(LONGEST_LINE)
     decode = _decoder(path)
@@ -200,9 +200,9 @@ def csv_rows(path: Path) -> Iterator[NumberedCells]:
 
 
 def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Path) -> Rows:
-    """Pick the two columns of each row below the heading, which is one of the first rows, if there is any.
+    """Pick the two columns of each row below the heading, which may be one of the first rows or missing.
 
-    The heading, or else the first row, decides how many columns there are. Totals at the end are a `LeftOut`.
+    The heading (without one, the first row) decides how many columns there are. Totals at the end become a `LeftOut`.
     """
     head = list(islice(rows, HEAD_ROWS))
     if not (known := readable(head)):
@@ -214,7 +214,7 @@ def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Pa
         picked = find_columns(known, columns, path)
     except DataError as error:
         unread = next((Fault(row.line, row.cells) for row in head if isinstance(row.cells, str)), None)
-        if unread and unread.line < known[0].line:  # perhaps the heading
+        if unread and unread.line < known[0].line:  # the unreadable row may be the heading
             raise DataError(unread.message(str(path)) + unread.remedy(str(path))) from error
         raise
     first = known[picked.row]
@@ -224,7 +224,7 @@ def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Pa
 
 
 def _pairs(rows: Iterable[NumberedCells], picked: PairColumns, width: int) -> Iterator[tuple[Pair | Fault, LeftOut]]:
-    """Yield each row as a pair or a fault, and as it would be left out."""
+    """Yield each row as a pair or a fault, and also as a `LeftOut` in case it is a row of totals."""
     for number, cells, lines in rows:
         if isinstance(cells, str):
             yield Fault(number, cells, lines), LeftOut(number, "")
@@ -237,7 +237,7 @@ def _pairs(rows: Iterable[NumberedCells], picked: PairColumns, width: int) -> It
 
 
 def _without_totals(rows: Iterator[tuple[Pair | Fault, LeftOut]]) -> Rows:
-    """Leave out totals at the end: numbers in the place of words, or next to a word such as "Total"."""
+    """Replace totals at the end: rows with numbers instead of words, or with a word such as "Total"."""
     begin = list(islice(rows, _BEGIN))
     pairs = [row for row, _ in begin if isinstance(row, Pair)]
     has_words = bool(pairs) and all(_has_letter(side) for pair in pairs[: -(-len(pairs) // 2)] for side in pair)
@@ -264,10 +264,10 @@ def _has_letter(text: str) -> bool:
 
 
 def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
-    """Read rows of a parquet file, or of the files under an `hf://datasets/owner/name/…` address.
+    """Read the rows of a parquet file, or of the files under an `hf://datasets/owner/name/…` address.
 
-    An address may end in .parquet, .jsonl or .csv and may contain `*`; an address without a file ending names all
-    parquet files under it. `rows_to_pairs` says which columns make the pair.
+    An address may end in .parquet, .jsonl or .csv and may contain `*`. An address without a file ending names all
+    parquet files under it. `rows_to_pairs` describes which columns make the pair.
     """
     polars = require_extra("polars", f"reading {where}", "data")
     try:
@@ -286,7 +286,7 @@ def _scan(where: str) -> "polars.LazyFrame":
     import polars
 
     if not where.startswith("hf://"):
-        return polars.scan_parquet(where, glob=False)  # * and [ in a file name are ordinary characters
+        return polars.scan_parquet(where, glob=False)  # * and [ are ordinary characters in the name of a local file
     if where.endswith((".jsonl", ".ndjson")):
         return polars.scan_ndjson(where)
     if where.endswith((".csv", ".tsv")):
@@ -295,7 +295,7 @@ def _scan(where: str) -> "polars.LazyFrame":
 
 
 def _needed_columns(schema: "polars.Schema", columns: Sequence[str]) -> list[str]:
-    """Choose the columns that `rows_to_pairs` needs, in the order of the file; all, if none has such a name."""
+    """Choose the columns that `rows_to_pairs` needs, in the order of the file; all columns if none has such a name."""
     import polars
 
     if not (columns and schema.keys() >= {*columns}):
@@ -307,12 +307,12 @@ def _needed_columns(schema: "polars.Schema", columns: Sequence[str]) -> list[str
 
 
 def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs") -> Iterator[Pair]:
-    """Yield the pairs of an iterable or a frame; `name` stands for it in error messages.
+    """Yield the pairs of an iterable or a data frame. `name` is its name in error messages.
 
     A row is a (source, target) pair of strings, or a mapping such as a row of a data set. `columns` names the source
-    and the target of a frame or a mapping; without it, these are `source` and `target` (or `src`, `tgt`, `trg`), the
-    two languages of its `translation`, or its only two; the first mapping decides for all. Refuses a string, a mapping
-    of splits, and, by its number, a row that is not a pair.
+    and the target in a data frame or a mapping. Without `columns`, they are `source` and `target` (or `src`, `tgt`,
+    `trg`), the two languages of `translation`, or the only two columns; the first mapping decides for all. Refuses a
+    string, a mapping of splits, and a row that is not a pair, naming its number.
     """
     for number, row in enumerate(_plain_rows(pairs, name), start=1):
         if isinstance(row, Mapping):
@@ -332,7 +332,7 @@ def _plain_rows(pairs: Any, name: str) -> Iterable[Any]:
         pairs = pairs.collect()
     if hasattr(pairs, "iter_rows"):  # a frame of polars
         return pairs.iter_rows(named=True)  # type: ignore[no-any-return]
-    if hasattr(pairs, "itertuples"):  # a frame of pandas; iterating over it would give the names of its columns
+    if hasattr(pairs, "itertuples"):  # a frame of pandas, which would iterate over the names of its columns
         names = list(pairs.columns)
         return (dict(zip(names, row, strict=True)) for row in pairs.itertuples(index=False, name=None))
     if isinstance(pairs, Mapping):
@@ -349,7 +349,7 @@ TABLE_ENDINGS = (*TEXT_TABLES, *SPREADSHEETS)
 
 
 def table_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
-    """Yield all rows of a file of `TABLE_ENDINGS`; a spreadsheet's from `sheet`, or from its first one."""
+    """Yield all rows of a file of `TABLE_ENDINGS`. `sheet` names the sheet of a spreadsheet, by default the first."""
     ending = file_ending(path)
     if ending in SPREADSHEETS:
         return spreadsheet_rows(path, sheet)

@@ -1,14 +1,14 @@
-"""Tasks that are learned in about a minute, with generated pairs.
+"""Tasks with generated pairs, which a model learns in about a minute.
 
     dates        1845-01-05     → January 5, 1845
     locales      de 1845-01-05  → 5. Januar 1845                 Babel's CLDR data
     numbers      847213         → eight hundred and forty-seven thousand, two hundred and thirteen
-    reverse      backwrd        → drwkcab                        2 to 10 letters, none twice
-    sort         backwrd        → abcdkrw                        the same
+    reverse      backwrd        → drwkcab                        2 to 10 different letters
+    sort         backwrd        → abcdkrw                        2 to 10 different letters
 
-The split of a pair follows from its source alone, so no pair is in two splits. Dates have the years 1000 to 2999; a day
-whose ordinal (days since 1 January of year 1) is divisible by ten is never trained on: half of those days are for
-validation, half for the test.
+The split of a pair depends only on its source, so no pair is in two splits. Dates are in the years 1000 to 2999. A day
+whose ordinal (days since 1 January of year 1) is divisible by ten is never used for training: half of these days are
+for validation, the other half for the test.
 """
 
 import random
@@ -36,7 +36,7 @@ LAST = date(2999, 12, 31).toordinal()
 
 
 def date_pair(day: date) -> tuple[str, str]:
-    """Return the source and the target of one day."""
+    """Return the source and the target for a day."""
     return day.isoformat(), f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
 
 
@@ -48,7 +48,7 @@ def date_split(ordinal: int) -> Split:
 
 
 def date_pairs(split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
-    """Draw `count` different days of one split by `seed`; return all of them, in order, if `count` is 0."""
+    """Draw `count` different days of a split by `seed`, as pairs. A `count` of 0 returns all days, in order."""
     days = np.arange(FIRST, LAST + 1)
     days = days[np.isin(days % 20, [rest for rest in range(20) if date_split(rest) == split])]
     chosen = random.Random(seed).sample(range(len(days)), min(count, len(days))) if count else range(len(days))
@@ -59,13 +59,13 @@ LOCALES = (
     "cs", "da", "de", "el", "en", "en-GB", "es", "fi", "fr", "hr", "hu", "id",
     "it", "nl", "nb", "pl", "pt", "ro", "ru", "sv", "tr", "uk", "vi",
 )  # fmt: skip
-MAKE_AT_MOST = 50_000  # pairs of tasks that have no end
+MAKE_AT_MOST = 50_000  # pairs, for tasks without a last pair
 
 Maker = Callable[[random.Random], Iterator[tuple[str, str]]]
 
 
 def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
-    """Draw `count` different pairs of a split of a task by `seed`; 0 means all dates, or 50,000 other pairs.
+    """Draw `count` different pairs of a task's split by `seed`. A `count` of 0 means all dates, or 50,000 other pairs.
 
     Refuses, as a `KeyError`, a task that is not in `TASKS`.
     """
@@ -73,7 +73,7 @@ def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> lis
         return date_pairs(split, count=count, seed=seed)
     most = count or MAKE_AT_MOST
     pairs: dict[str, str] = {}
-    # Generators never end, but short strings run out: stop after 1,000 pairs without a new one.
+    # Generators never end, but there are few short strings: stop after 1,000 draws without a new pair.
     stale = 0
     for source, target in _MAKERS[task](random.Random(f"{task} {seed}")):
         if text_split(source) == split and source not in pairs:
@@ -86,9 +86,9 @@ def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> lis
 
 
 def text_split(source: str) -> Split:
-    """Return the split of a source: one in twenty is for validation, one in twenty for the test.
+    """Return the split of a source: one in twenty is for validation, and one in twenty for the test.
 
-    Sources of up to three characters are always trained on: there are too few of them to be learned from the others.
+    Sources of up to three characters are always for training: there are so few that they cannot be learned from others.
     """
     if len(source) <= 3:
         return SPLITS[0]
@@ -96,7 +96,7 @@ def text_split(source: str) -> Split:
 
 
 def _words(rng: random.Random) -> Iterator[str]:
-    """Draw 2 to 10 letters, each at most once: counting repetitions is another task, and takes longer to learn."""
+    """Draw 2 to 10 different letters. Counting repetitions would be another task, which takes longer to learn."""
     while True:
         yield "".join(rng.sample(string.ascii_lowercase, rng.randint(2, 10)))
 
@@ -104,7 +104,8 @@ def _words(rng: random.Random) -> Iterator[str]:
 def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
     engine = require_extra("inflect", 'the task "numbers"', "tasks").engine()
     while True:
-        digits = rng.randint(1, 6)  # all lengths equally often, and many zeros: else the difficult numbers are rare
+        # All lengths equally often, and many zeros, because the difficult numbers would otherwise be rare.
+        digits = rng.randint(1, 6)
         number = int("".join("0" if rng.random() < 0.3 else rng.choice("123456789") for _ in range(digits)))
         yield str(number), str(engine.number_to_words(str(number)))
 

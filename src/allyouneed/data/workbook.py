@@ -1,4 +1,4 @@
-"""The parts of an .xlsx file that hold its sheets, and the names of cells."""
+"""The sheets inside an .xlsx file, and the names of cells."""
 
 import posixpath
 import re
@@ -16,7 +16,7 @@ MOST_COLUMNS = 1 << 14
 
 
 def sheet_parts(archive: Archive) -> dict[str, str]:
-    """Return the part of the archive with each sheet, by the sheet's name, in their order."""
+    """Map the names of the sheets, in order, to their parts of the archive."""
     targets = {
         relation.get("Id"): posixpath.normpath(posixpath.join("xl", relation.get("Target") or "")).lstrip("/")
         for relation in archive.read_xml(_RELATIONS).iter("{*}Relationship")
@@ -28,7 +28,7 @@ def sheet_parts(archive: Archive) -> dict[str, str]:
 
 
 def cell_position(reference: str) -> tuple[int, int]:
-    """Return the row and the column of a cell such as B7, counted from 0. Refuses a cell that no sheet has."""
+    """Return the row and the column of a cell such as B7, counted from 0. Refuses a cell that no sheet can have."""
     match = _CELL.fullmatch(reference)
     row, column = (int(match[2]) - 1, column_index(match[1])) if match else (MOST_ROWS, 0)
     if row >= MOST_ROWS or column >= MOST_COLUMNS:
@@ -37,7 +37,7 @@ def cell_position(reference: str) -> tuple[int, int]:
 
 
 def column_index(letters: str) -> int:
-    """Return the number of a column, counted from 0, from its letters: A is 0, AA is 26."""
+    """Return the number of a column, counted from 0, given its letters: A is 0, AA is 26."""
     number = 0
     for letter in letters.upper():
         number = 26 * number + ord(letter) - ord("A") + 1
@@ -45,7 +45,7 @@ def column_index(letters: str) -> int:
 
 
 def column_letters(index: int) -> str:
-    """Return the letters of a column from its number, counted from 0."""
+    """Return the letters of a column, given its number counted from 0."""
     letters = ""
     rest = index + 1
     while rest:

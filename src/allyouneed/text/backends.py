@@ -1,6 +1,6 @@
-"""The tokenizers library's vocabularies: characters, symbols, words, byte pairs, unigrams and stored merges.
+"""Vocabularies built with the tokenizers library: characters, symbols, words, byte pairs, unigrams, stored merges.
 
-`text/tokenizer.py` wraps them. A backend has its special tokens and adds `<sos>` and `<eos>` to every sentence.
+`text/tokenizer.py` wraps them. A backend knows its special tokens and puts `<sos>` and `<eos>` around every sentence.
 """
 
 import json
@@ -16,25 +16,25 @@ from .tokenizer_format import EVERY_CHARACTER, SPACED, WORDS
 
 PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
 UNK = "<unk>"
-BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # byte fallback
+BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # for bytes of characters that have no token
 
 _WORD_END = "</w>"
 _STEP = 0.0001  # between the scores of letters that the library could not estimate
-_OFTEN = 5  # occurrences of a word that is a candidate for a token
-_DECIMALS = 5  # of a score that the library reads back from a file exactly
+_OFTEN = 5  # occurrences that make a word a candidate for a token
+_DECIMALS = 5  # of a score; the library reads back this many exactly
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
 def character_backend(
     alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False, decomposed: bool = False
 ) -> Backend:
-    """Give an id to each character and each tag; with `unknown` one more, `<unk>`, to all other characters.
+    """Give an id to each character and each tag. With `unknown`, all other characters share one more id, `<unk>`.
 
-    With `decomposed`, texts are taken apart first (Unicode's NFD): a syllable of Hangul into its letters, é into e and
-    an accent; `alphabet` and `tags` then consist of such parts.
+    With `decomposed`, texts are first put into Unicode's NFD, which splits a Hangul syllable into its letters, and é
+    into e and an accent; `alphabet` and `tags` then consist of such parts.
 
-    A tag begins with the sign that separates it from the text before, and no word contains that sign: so the merges
-    that make the tag, character by character, leave words as they are.
+    A tag begins with the sign that separates it from the text before it. No word contains that sign, so the merges that
+    build a tag character by character never change a word.
     """
     merges = list(dict.fromkeys((tag[:end], tag[end]) for tag in tags for end in range(1, len(tag))))
     symbols = list(dict.fromkeys([*alphabet, *chain.from_iterable(merges), *map("".join, merges)]))
@@ -51,7 +51,7 @@ def character_backend(
 
 
 def symbol_backend(texts: Iterable[str]) -> Backend:
-    """Give an id to each string between spaces in `texts`; everything else is `<unk>`, the last id."""
+    """Give an id to each string between spaces in `texts`. All other strings are `<unk>`, the last id."""
     return _whole_words(texts, vocab_size=2**24, pattern=SPACED)
 
 
@@ -59,7 +59,7 @@ def bpe_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
     """Merge the most frequent pairs of bytes in `texts` until there are `vocab_size` ids (Sennrich et al., 2016).
 
     Ids 0, 1 and 2 are `<pad>`, `<sos>` and `<eos>`. All 256 bytes have ids, so every text can be encoded. No merge
-    crosses the boundaries of words, digits and punctuation. Refuses a size that is too small for the bytes.
+    crosses the boundary of a word, a digit or a run of punctuation. Refuses a size that is too small for the bytes.
     """
     smallest = len(_BYTES) + len(SPECIALS)
     if vocab_size < smallest:
@@ -79,7 +79,7 @@ def bpe_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
 
 
 def word_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
-    """Take the most frequent words, digits and runs of punctuation; every other is `<unk>`, the last id."""
+    """Give an id to the most frequent words, digits and runs of punctuation. All others are `<unk>`, the last id."""
     return _whole_words(texts, vocab_size=vocab_size, pattern=WORDS)
 
 
@@ -97,9 +97,9 @@ def _whole_words(texts: Iterable[str], *, vocab_size: int, pattern: str) -> Back
 
 
 def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
-    """Learn the subwords that make `texts` most probable (Kudo, 2018); other characters are encoded as bytes.
+    """Learn the subwords that make `texts` most probable (Kudo, 2018). Other characters are encoded as bytes.
 
-    Refuses a size that is too small for the bytes and every character of the texts.
+    Refuses a size that is too small for the bytes and for every character of the texts.
     """
     smallest = len(BYTE_TOKENS) + len(SPECIALS) + 1
     if vocab_size <= smallest:
@@ -122,7 +122,7 @@ def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
         ) from error
     subwords = _reproducible([(subword, score) for subword, score in json.loads(backend.to_str())["model"]["vocab"]])
     lowest = min((score for _, score in subwords), default=0.0)
-    # No subword crosses a word boundary, so no text is encoded as a special token or a byte.
+    # No subword crosses the boundary of a word, so text is never encoded as a special token or as a byte's name.
     named = [(name, 0.0) for name in SPECIALS] + [(name, round(lowest - 10, _DECIMALS)) for name in BYTE_TOKENS]
     symbols = [*named, *subwords, (UNK, round(lowest - 20, _DECIMALS))]
     backend.model = models.Unigram(symbols, unk_id=len(symbols) - 1, byte_fallback=True)
@@ -131,10 +131,10 @@ def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
 
 
 def _with_doubled_words(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the texts, then each word that occurs often enough in them, twice without a space between.
+    """Yield the texts, then each frequent word twice without a space in between.
 
-    The library's candidates are strings that occur at least twice in the list of different words, however often the
-    words occur in the texts. So a frequent word that is not part of another would never become a token.
+    The library only considers strings that occur at least twice in the list of different words, whatever the frequency
+    of these words. Without the doubled word, a frequent word that is not part of another would never become a token.
     """
     splitter = pre_tokenizers.Split(Regex(WORDS), "isolated")
     counts = Counter[str]()
@@ -147,8 +147,8 @@ def _with_doubled_words(texts: Iterable[str]) -> Iterator[str]:
 def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool) -> Backend:
     """Apply the merges of `codes` (subword-nmt's format, version 0.2) to text whose words are separated by spaces.
 
-    The ids are `<pad>`, `<sos>`, `<eos>`, the symbols into which they segment `texts` by their count, with
-    `all_symbols` all others that the merges can make, and `<unk>`. Decoding joins words by single spaces.
+    The ids are `<pad>`, `<sos>`, `<eos>`; the symbols in the segmented `texts`, the most frequent first; with
+    `all_symbols`, every other symbol that the merges can make; and `<unk>`. Decoding joins words with single spaces.
     """
     merges = _parse_merges(codes)
     counts = Counter(word for text in texts for word in text.split(" ") if word)
@@ -161,7 +161,7 @@ def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bo
         for symbol in whole.encode(word, add_special_tokens=False).tokens:
             used[symbol] += count
     seen = sorted(used, key=lambda symbol: (-used[symbol], symbol))
-    # The library needs an id for both halves of a merge; halves that occur in no text come after <unk>.
+    # The library needs an id for both halves of every merge. Halves that occur in no text come after <unk>.
     rest = [symbol for symbol in symbols if symbol not in used]
     known, unknown = (seen + rest, []) if all_symbols else (seen, rest)
     return _with_specials(_merging([*SPECIALS, *known, UNK, *unknown], merges))
@@ -172,18 +172,18 @@ def _ids(symbols: Iterable[str]) -> dict[str, int]:
 
 
 def _of_words(model: models.Model, pattern: str = WORDS) -> Backend:
-    """Make a backend whose tokens stay within words, digits and runs of punctuation, or within `pattern`."""
+    """Make a backend whose tokens stay within the matches of `pattern`: words, digits and runs of punctuation."""
     backend = Backend(model)
-    backend.normalizer = normalizers.Prepend(" ")  # so that a word has the same token at the start of a text
+    backend.normalizer = normalizers.Prepend(" ")  # gives a word the same token at the start of a text
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
     return backend
 
 
 def _reproducible(subwords: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Make subwords and their log-probabilities the same after every training, saving and loading.
+    """Round subwords' log-probabilities, so that they are equal after every training, saving and loading.
 
-    The library sums in an order that differs between processes, which changes the last decimals, the order of
-    equal scores, and the lowest scores of the rarest letters, which are `_STEP` apart.
+    The library sums in an order that differs between processes. This changes the last decimals, the order of equal
+    scores, and the lowest scores of the rarest letters, which are `_STEP` apart.
     """
     letters = sorted(subword for subword, _ in subwords if len(subword) == 1)
     below = min((score for _, score in subwords), default=0.0) + _STEP * len(letters)

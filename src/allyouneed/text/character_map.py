@@ -1,8 +1,9 @@
-"""The character map of a SentencePiece model: it replaces characters before a text is encoded.
+"""The character map of a SentencePiece model, which replaces characters before a text is encoded.
 
-The map is the size of a trie in bytes, the trie, and the replacements, each ended by a zero byte. The trie is a double
-array of Darts-clone: in a unit, bits 0 to 7 and 31 are its label, bit 8 says that a value follows, bits 10 to 30 are
-the offset of its children, shifted by 8 if bit 9 is set. The value of a key is where its replacement begins.
+The map consists of the size of a trie in bytes, the trie, and the replacements, each ended by a zero byte. The trie is
+a double array as in Darts-clone. In each unit, bits 0 to 7 and 31 are the label; bit 8 says that a value follows; bits
+10 to 30 are the offset of the children, shifted by 8 if bit 9 is set. The value of a key is the position of its
+replacement.
 """
 
 import struct
@@ -12,10 +13,10 @@ LONGEST_REPLACEMENT = 64  # bytes; the longest of Unicode's own compatibility ma
 
 
 class CharacterMap:
-    """Replaces characters as SentencePiece does: at every position the longest key that matches.
+    """Replaces characters as SentencePiece does: at every position, the longest key that matches.
 
-    The tokenizers library takes the shortest key and may drop a combining mark after it, so its own replacement of
-    characters is not used. Refuses, as a ValueError, a map that `check_character_map` refuses.
+    The tokenizers library takes the shortest key instead, and may drop a combining mark after it. Refuses, as a
+    ValueError, a map that `check_character_map` refuses.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -35,7 +36,7 @@ class CharacterMap:
         made = bytearray()
         while position < len(content):
             length, replacement = self._longest(content, position)
-            if not length:  # keep one character
+            if not length:  # no key matches: keep the character
                 length = 1
                 while position + length < len(content) and content[position + length] & 0xC0 == 0x80:
                     length += 1
@@ -45,7 +46,7 @@ class CharacterMap:
         return made.decode(errors="replace")
 
     def _longest(self, content: bytes, start: int) -> tuple[int, bytes]:
-        """Find the longest key at a position; return its length in bytes, 0 if there is none, and its replacement."""
+        """Find the longest key at a position. Returns its length in bytes, or 0, and its replacement."""
         units = self._units
         node = _children(0, self._units[0])
         value = -1
@@ -65,7 +66,7 @@ class CharacterMap:
         return length, self._replacements[value : self._replacements.find(b"\0", value) % (len(self._replacements) + 1)]
 
     def _has_ascii_key(self) -> bool:
-        """Return True if a key consists of printable ASCII characters."""
+        """Return True if some key consists of printable ASCII characters."""
         nodes = [_children(0, self._units[0])]
         seen = set[int]()
         while nodes:
@@ -83,7 +84,10 @@ class CharacterMap:
 
 
 def check_character_map(content: bytes) -> None:
-    """Refuse, as a ValueError, a map with a trie that points out of it or into a replacement, or a long replacement."""
+    """Refuse, as a ValueError, a damaged trie and a replacement that is too long.
+
+    A trie is damaged if it points outside itself or into the middle of a replacement.
+    """
     size = int.from_bytes(content[:4], "little")
     if size % 1024 or not 0 < size <= len(content) - 4:
         raise ValueError("the trie of its character map has an impossible size")
@@ -93,7 +97,7 @@ def check_character_map(content: bytes) -> None:
     if (longest := max(map(len, replacements.split(b"\0")))) > LONGEST_REPLACEMENT:
         raise ValueError(f"a replacement of its character map has {longest:,} bytes, more than {LONGEST_REPLACEMENT}")
     for node, unit in enumerate(units):
-        if unit >> 31:  # a value
+        if unit >> 31:  # the unit is a value
             continue
         child = _children(node, unit)
         if child | 255 >= len(units):

@@ -1,4 +1,4 @@
-"""Terms with a fixed translation: `term → translation`, from a file of two columns."""
+"""Terms with fixed translations, from a file with two columns: `term TAB translation`."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,9 +16,9 @@ _ENDS = ".!?…:。！？"
 class Glossary:
     """Terms and the translations of each.
 
-    A term matches whole words, in scripts that put blanks between words, and ignores case unless it has a capital
-    letter; if two overlap, the longer matches. If a term has several translations, any may be used; at the beginning of
-    a sentence it may be capitalized.
+    In scripts that put blanks between words, a term only matches whole words. A term without a capital letter ignores
+    case. If two terms overlap, the longer one matches. If a term has several translations, any of them may be used. At
+    the beginning of a sentence a translation may be capitalized.
     """
 
     def __init__(self, terms: Mapping[str, str | Iterable[str]]) -> None:
@@ -36,7 +36,7 @@ class Glossary:
 
     @classmethod
     def read(cls, path: str | Path) -> "Glossary":
-        """Read a file of lines `term TAB translation`; a term on several lines has several translations."""
+        """Read a file of lines `term TAB translation`. A term that is on several lines has several translations."""
         terms: dict[str, list[str]] = {}
         for number, line in enumerate(text_lines(path), start=1):
             if not line or line.startswith("#"):
@@ -52,7 +52,7 @@ class Glossary:
         return sha256(repr(sorted(self._terms.items())).encode()).hexdigest()
 
     def normalized(self, normalization: Callable[[str], str]) -> "Glossary":
-        """Normalize the terms and translations."""
+        """Return a glossary with normalized terms and translations."""
         terms: dict[str, list[str]] = {}
         for term, translations in self._terms.items():
             terms.setdefault(normalization(term), []).extend(map(normalization, translations))
@@ -62,14 +62,14 @@ class Glossary:
         return len(self._terms)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the positions of terms in a text: (start, end)."""
+        """Return where the terms in a text are: (start, end)."""
         return [match.span() for match in self._pattern.finditer(text)] if self._pattern else []
 
     def find(self, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the terms in a text, one after another, and the translations of each.
+        """Yield each term in a text, in order, with its translations.
 
-        If a term is capitalized in the text, at the beginning of a sentence or in a title,
-        its translations may be capitalized as well.
+        If the text capitalizes a term, at the beginning of a sentence or in a title, its translations may be
+        capitalized too.
         """
         if self._pattern is None:
             return
@@ -83,12 +83,12 @@ class Glossary:
         for form in (matched, matched.lower()):
             if form in self._terms:
                 return form
-        # The small letter of a capital can be two characters, as for the Turkish İ.
+        # Lowering a capital can give two characters, as for the Turkish İ.
         return next(term for term in self._terms if re.fullmatch(_words(term), matched))
 
 
 def _begins_sentence(text: str, position: int) -> bool:
-    """Return True if only punctuation is between a position and the beginning of the text, or the end of a sentence."""
+    """Return True if only punctuation separates a position from the start of the text or another sentence's end."""
     before = text[:position].rstrip(_PUNCTUATION)
     return not before or before[-1] in _ENDS
 
@@ -107,6 +107,6 @@ def _words(term: str) -> str:
 
 
 def _whole_words(patterns: Iterable[str]) -> str:
-    """Make a pattern that matches any of these patterns as whole words."""
+    """Make a pattern that matches any of these patterns as a whole word."""
     boundary = f"(?:(?<!{in_word_class()})|(?!{in_word_class()}))"
     return f"{boundary}(?:{'|'.join(patterns)}){boundary}"

@@ -1,7 +1,7 @@
-"""Texts in capitals: how many of the training sources are, and the same texts in the letters that a model knows.
+"""Texts in capitals: count them among the training sources, and rewrite them in letters that the model knows.
 
-For a vocabulary of subwords a word in capitals has other tokens, most of them single letters. A model that has learned
-from few such texts cannot translate them, although it knows every word.
+With subwords, a word in capitals has different tokens, most of them single letters. A model that has seen few texts in
+capitals cannot translate them, although it knows every word.
 """
 
 import re
@@ -13,20 +13,20 @@ from itertools import islice
 from ..config.settings import require_whole
 from .spans import iter_spans
 
-RARE = 0.01  # share of the training sources below which texts in capitals are rare
+RARE = 0.01  # share of the training sources; if fewer are in capitals, such texts are rare
 SHORTEST = 5  # capitals; a text with fewer may be an abbreviation
-SEEN, MOST_WORDS = 3, 2_000  # a capitalized word is kept if it occurs SEEN times, and at most MOST_WORDS of them
+SEEN, MOST_WORDS = 3, 2_000  # a capitalized word is kept if it occurs SEEN times, and at most MOST_WORDS are kept
 KEPT = ("urls", "emails", "tags", "placeholders")
 WORD = re.compile(r"[^\W\d_]+")
-BEGINNINGS = re.compile(r"(?:^|[.!?…:]\s)[\W\d_]*([^\W\d_])")  # of sentences, up to the first letter
+BEGINNINGS = re.compile(r"(?:^|[.!?…:]\s)[\W\d_]*([^\W\d_])")  # sentences, up to their first letter
 
 
 @dataclass(frozen=True, slots=True)
 class CaseStatistics:
     """How the sources of some pairs use capitals.
 
-    `contradicted` counts sources in capitals whose target has small letters; `capitalized` are the words that have
-    capitals inside a sentence: `I`, `Tom`.
+    `contradicted` counts sources in capitals whose target has small letters. `capitalized` are the words with capitals
+    inside a sentence, such as `I` and `Tom`.
     """
 
     sources: int = 0
@@ -61,7 +61,7 @@ class CaseStatistics:
             require_whole(name, getattr(self, name), least=0)
 
     def is_unusual(self, text: str) -> bool:
-        """Return True if `text` is in capitals and hardly any sources were, or their targets were in capitals as well.
+        """Return True if `text` is in capitals, which were rare among the sources and usually kept in their targets.
 
         False if there were no sources.
         """
@@ -69,10 +69,10 @@ class CaseStatistics:
         return self.in_capitals < RARE * self.sources and not is_contradicted and capitals(text) >= SHORTEST
 
     def to_sentence_case(self, text: str, kept: Collection[tuple[int, int]] = ()) -> str:
-        """Write a text in small letters, except the capitalized words.
+        """Write a text in small letters, except for the capitalized words.
 
-        Each sentence begins with a capital if most of the sources do.
-        URLs, e-mail addresses, tags, placeholders and the positions `kept`, (start, end), stay as they are.
+        Each sentence begins with a capital if most of the sources do. URLs, e-mail addresses, tags, placeholders and
+        the positions `kept`, given as (start, end), stay unchanged.
         """
         usual = {word.lower(): word for word in self.capitalized}
 
@@ -98,12 +98,12 @@ def capitals(text: str) -> int:
 
 
 def to_capitals(text: str) -> str:
-    """Write a text in capitals, except URLs, e-mail addresses, tags and placeholders."""
+    """Write a text in capitals, except for URLs, e-mail addresses, tags and placeholders."""
     return "".join(part if is_span else part.upper() for part, is_span in _parts(text))
 
 
 def _parts(text: str, kept: Collection[tuple[int, int]] = ()) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a text, one after another, and whether each is a span that stays as it is."""
+    """Yield the parts of a text in order, each with True if it is a span that stays unchanged."""
     end = 0
     for start, stop in sorted([*(span.bounds for span in iter_spans(text, KEPT)), *kept]):
         if start >= end:

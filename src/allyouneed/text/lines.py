@@ -1,4 +1,4 @@
-"""The bytes and the lines of a file, plain or compressed."""
+"""Read the bytes and the lines of a file, plain or compressed."""
 
 import bz2
 import codecs
@@ -17,29 +17,30 @@ from ..config.suggest import near_path
 from ..errors import DataError
 
 ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
-LONGEST_LINE = 1 << 20  # bytes; a small archive may contain a line larger than the memory
+LONGEST_LINE = 1 << 20  # bytes; a small archive may contain a line that exceeds the memory
 MAX_IN_MEMORY = 2 << 30  # bytes of text; a small archive may contain more lines than the memory can hold
-LINE_OVERHEAD = 100  # bytes, about, that Python needs for a line besides its text
-_UTF_16, _FIRST_LINES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 5  # lines in which zero bytes are looked for
+LINE_OVERHEAD = 100  # approximate bytes that Python needs for a line besides its text
+# The second is the number of lines in which zero bytes are looked for.
+_UTF_16, _FIRST_LINES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 5
 NOT_UTF8 = "is not UTF-8"
 TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end lines with a line feed"
-# Characters that Western texts in Windows-1252 do not have, or not between letters.
+# Matches characters that Western texts in Windows-1252 do not have, or do not have between letters.
 _NOT_WESTERN = re.compile(r"[^\0-\x7f\xa0-£§©«®°²´·º»¿À-ÖØ-öø-þŒœŠšŽžŸ‘’‚“”„–—…€•™]|[^\W\d_][¡-¿][^\W\d_]")
 
 _T = TypeVar("_T")
 
 
 def file_ending(path: Path) -> str:
-    """Return the ending of a file's name in small letters; for a compressed file, the ending before that."""
+    """Return the ending of a file's name in small letters. For a compressed file, return the ending before that one."""
     path = Path(path.name.lower())
     return Path(path.stem).suffix if path.suffix in ARCHIVES else path.suffix
 
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file's bytes, unpacked if its name ends in .gz, .bz2, .xz or .zst.
+    """Open a file as bytes, unpacked if its name ends in .gz, .bz2, .xz or .zst.
 
-    Refuses, as a `DataError`, a file that is not there, cannot be read or is an incomplete archive.
+    Refuses, as a `DataError`, a file that does not exist, cannot be read or is an incomplete archive.
     """
     path = Path(path)
     try:
@@ -77,9 +78,10 @@ def _open_zstandard(path: Path) -> IO[bytes]:
 
 
 def bounded_lines(stream: IO[bytes], name: str | Path) -> Iterator[bytes | None]:
-    """Yield the lines of a stream with their ends; None for a line over `LONGEST_LINE`, which is never held whole.
+    """Yield the lines of a stream with their line ends, or None for a line longer than `LONGEST_LINE`.
 
-    Refuses lines that end in only a carriage return; `name` is the file in the message.
+    A longer line is never held in memory. Refuses lines that end in a carriage return only. `name` is the name of the
+    file in messages.
     """
     line = stream.readline(LONGEST_LINE + 1)
     require_line_feeds(line, name)
@@ -94,7 +96,7 @@ def bounded_lines(stream: IO[bytes], name: str | Path) -> Iterator[bytes | None]
 
 
 def require_line_feeds(first: bytes, name: str | Path) -> None:
-    """Refuse lines that end in only a carriage return: then the `first` line has many of them."""
+    """Refuse a file whose lines end in carriage returns only: its `first` line then contains many of them."""
     if b"\n" not in first and b"\r" in first.rstrip(b"\r"):
         raise DataError(
             f"{name} has lines that end in carriage returns only; convert them: tr '\\r' '\\n' < {name} > FILE"
@@ -102,9 +104,10 @@ def require_line_feeds(first: bytes, name: str | Path) -> None:
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
-    """Yield the lines of a file without their ends and without a byte order mark; only a line feed ends a line.
+    """Yield the lines of a file without line ends and byte order mark. Only a line feed ends a line.
 
-    Refuses a line over `LONGEST_LINE`, naming its number, and UTF-16, most of whose lines would pass as UTF-8.
+    Refuses a line longer than `LONGEST_LINE`, naming its number, and UTF-16, because most of its lines would pass as
+    UTF-8.
     """
     with opened(path) as stream:
         for number, line in enumerate(bounded_lines(stream, path), start=1):
@@ -118,29 +121,28 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
 
 
 def count_lines(path: str | Path) -> int:
-    """Count the lines of `raw_lines`."""
+    """Count the lines that `raw_lines` yields."""
     with opened(path) as stream:
         return sum(1 for _ in bounded_lines(stream, path))
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """Read the lines of a UTF-8 text file, plain or compressed, without their ends, stripped.
+    """Read the lines of a UTF-8 text file, plain or compressed, stripped of surrounding white space.
 
-    Only a line feed (or CR LF) ends a line: other separators of Unicode stay inside it, so that
-    the count equals that of `wc -l`. Refuses a line that is not UTF-8, by its number, and more than
-    `MAX_IN_MEMORY`.
+    Only a line feed (or CR LF) ends a line, and other Unicode separators do not, so that the count equals that of `wc
+    -l`. Refuses a line that is not UTF-8, naming its number, and more than `MAX_IN_MEMORY` in all.
     """
     return list(text_lines(path))
 
 
 def text_lines(path: str | Path) -> Iterator[str]:
-    """Yield the lines of `read_lines`, one after another, with the same refusals."""
+    """Yield the lines of `read_lines` one at a time, with the same refusals."""
     for number, line in enumerate(require_memory_for(raw_lines(path), len, str(path)), start=1):
         yield _decoded(line, str(path), number)
 
 
 def require_memory_for(lines: Iterable[_T], length: Callable[[_T], int], name: str) -> Iterator[_T]:
-    """Yield `lines`, which a caller keeps in memory; refuse the one with which they exceed `MAX_IN_MEMORY`."""
+    """Yield `lines`, which the caller keeps in memory. Refuses the line with which they exceed `MAX_IN_MEMORY`."""
     size = 0
     for number, line in enumerate(lines, start=1):
         size += length(line) + LINE_OVERHEAD
@@ -153,7 +155,7 @@ def require_memory_for(lines: Iterable[_T], length: Callable[[_T], int], name: s
 
 
 def require_file(path: Path) -> None:
-    """Refuse anything but a file: a pipe can be read only once, and training reads a corpus several times."""
+    """Refuse anything but a regular file. A pipe can be read only once, and training reads a corpus several times."""
     if not path.exists():
         raise DataError(f"{path} does not exist{near_path(path)}")
     if not path.is_file():
@@ -162,7 +164,7 @@ def require_file(path: Path) -> None:
 
 
 def decode_lines(content: bytes, *, name: str) -> list[str]:
-    """Split UTF-8 bytes into lines; `name` is the file in error messages."""
+    """Split UTF-8 bytes into lines. `name` is the name of the file in messages."""
     require_line_feeds(content, name)
     lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if lines[-1] == b"":
@@ -178,10 +180,10 @@ def _decoded(line: bytes, name: str, number: int) -> str:
 
 
 def is_windows_text(sample: bytes) -> bool:
-    """Return True if the beginning of a file is in Windows-1252, as spreadsheets of Western Europe save text.
+    """Return True if the beginning of a file looks like Windows-1252, which Western European spreadsheets use.
 
-    That is so if no line with characters beyond ASCII is valid UTF-8, and all these characters are common in Western
-    texts. Another code page gives itself away by characters that no word has, or by words without an ASCII letter.
+    That is the case if no line with characters beyond ASCII is valid UTF-8, and all these characters are common in
+    Western texts. Other code pages show characters that no word has, or words without an ASCII letter.
     """
     text = b"\n".join(lines_beyond_ascii(sample)).decode("cp1252", errors="replace")
     letters = [letter for letter in text if letter.isalpha()]
@@ -190,13 +192,13 @@ def is_windows_text(sample: bytes) -> bool:
 
 
 def is_utf8(sample: bytes) -> bool:
-    """Return True if the beginning of a file is ASCII, or has a line with other characters that is UTF-8."""
+    """Return True if the beginning of a file is ASCII, or if one of its lines beyond ASCII is valid UTF-8."""
     lines = lines_beyond_ascii(sample)
     return not lines or any(map(_decodes, lines))
 
 
 def lines_beyond_ascii(sample: bytes) -> list[bytes]:
-    """Return the lines with characters beyond ASCII, except the last line, which may be cut off."""
+    """Return the lines with characters beyond ASCII, without the last line, which may be cut off."""
     return [line for line in sample.split(b"\n")[:-1] or [sample] if not line.isascii()]
 
 
@@ -208,16 +210,16 @@ def _decodes(line: bytes) -> bool:
 
 
 def to_utf8(name: str | Path, encoding: str) -> str:
-    """Return the command that converts a file from this encoding."""
+    """Return the command that converts a file from this encoding to UTF-8."""
     path = Path(name)
     return f"iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(f'utf8-{path.name}')}"
 
 
 def windows_remedy(name: str | Path) -> str:
-    """Say what to do about a file that is not UTF-8."""
+    """Advise what to do about a file that is not UTF-8."""
     return f"convert the file to UTF-8 first; if it comes from Windows: {to_utf8(name, 'WINDOWS-1252')}"
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:
-    """Say which byte of a line is at fault."""
+    """Say which byte of a line is invalid."""
     return f"{NOT_UTF8}: byte {error.object[error.start]:#04x} at position {error.start + 1} of the line"

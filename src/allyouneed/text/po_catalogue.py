@@ -1,8 +1,8 @@
-r"""The messages of a gettext catalogue (.po). polib reads them, and this file mends its mistakes.
+r"""The messages of a gettext catalogue (.po), read by polib with corrections.
 
-polib keeps C's octal and hexadecimal escapes and `\a` as they are written, and ends a line where Python's `str` does,
-at U+2028 for example. So private characters replace these until it has read the catalogue. It would also leave out a
-string that is not closed.
+polib does not decode C's octal and hexadecimal escapes and `\a`, ends a line wherever Python's `str` does, for example
+at U+2028, and drops a string that is not closed. So this file hides these characters behind private ones while polib
+reads, and refuses unclosed strings.
 """
 
 import re
@@ -13,7 +13,7 @@ _ESCAPES = re.compile(r"((?:\\(?:[0-7]{1,3}|x[0-9A-Fa-f]{1,2}))+)|\\.")  # a run
 _STRING_LINE = re.compile(r'(?:msg\w+(?:\[\d+\])?\s*)?"')
 _CLOSED = re.compile(r'[^"]*"(?:[^"\\]|\\.)*"')
 _LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
-_PRIVATE = 0x100000  # where Unicode has only private characters
+_PRIVATE = 0x100000  # from here on, Unicode has only private characters
 _HIDDEN = {_PRIVATE + code: code for code in range(0x2100)}
 
 
@@ -23,7 +23,8 @@ def read_catalogue(text: str) -> polib.POFile:
         if _STRING_LINE.match(line) and not _CLOSED.fullmatch(line):
             raise ValueError(f"line {number} has a string that is not closed, or a quotation mark without a backslash")
     try:
-        catalogue = polib.pofile(_hide(_LINE_ENDS, _ESCAPES.sub(_read_escapes, text)) + "\n")  # never a file's name
+        # The added line end makes sure that polib does not take the text for a file's name.
+        catalogue = polib.pofile(_hide(_LINE_ENDS, _ESCAPES.sub(_read_escapes, text)) + "\n")
     except (OSError, IndexError) as error:
         raise ValueError(str(error)) from error
     for entry in catalogue:
@@ -35,13 +36,13 @@ def read_catalogue(text: str) -> polib.POFile:
 
 
 def escape_string(string: str) -> str:
-    """Write a string as it appears between quotation marks."""
+    """Write a string in the form that it has between quotation marks."""
     escaped: str = polib.escape(string)
     return escaped.replace("\a", r"\a")
 
 
 def unescape_string(written: str) -> str:
-    """Read a string as it appears between quotation marks."""
+    """Read a string in the form that it has between quotation marks."""
     string: str = polib.unescape(_ESCAPES.sub(_read_escapes, written))
     return string.translate(_HIDDEN)
 

@@ -1,8 +1,8 @@
-"""SentencePiece models: the contents of a .spm file, and the same unigram or BPE model in the tokenizers library.
+"""SentencePiece models: read a .spm file, and build the same unigram or BPE model in the tokenizers library.
 
-A .spm file is a protocol buffer (sentencepiece_model.proto in google/sentencepiece). This file reads the few fields
-that encoding text depends on, and checks all sizes, because such a file may come from a stranger: the libraries that
-read it trust its character map and may crash.
+A .spm file is a protocol buffer (sentencepiece_model.proto in google/sentencepiece). This file reads only the fields
+that encoding depends on. It checks all sizes, because the file may come from a stranger and the libraries would trust
+its character map and might crash.
 """
 
 from __future__ import annotations
@@ -26,31 +26,34 @@ from .tokenizer_format import EDGE_BLANKS, REPEATED_BLANKS
 
 LARGEST_SPM = 2**25  # bytes; a model of 250,000 pieces has about 5 million
 MOST_PIECES = 2**20
-UNKNOWN_PIECE = " "  # no text is encoded as it: blanks have become ▁ before
+UNKNOWN_PIECE = " "  # no text is encoded as this piece, because blanks have become ▁ before
 NORMAL, UNKNOWN, CONTROL = 1, 2, 3  # types of pieces
 UNIGRAM, BPE = 1, 2  # types of models
-LONGEST_PIECE = 256  # characters; SentencePiece makes pieces of at most 16 if it is not told otherwise
+LONGEST_PIECE = 256  # characters; by default SentencePiece makes pieces of at most 16
 
-Field = tuple[int, int | bytes]  # its number, and its value
+Field = tuple[int, int | bytes]  # a number and a value
 
 
 @dataclass(frozen=True, slots=True)
 class SentencePieceModel:
-    """A model: its normal pieces and their scores, and how text is normalized before.
+    """The normal pieces of a model with their scores, and how text is normalized before encoding.
 
-    A score is the log-probability of a piece of a unigram model, and the rank of a piece of BPE: the highest is merged
-    first.
+    In a unigram model a score is the log-probability of a piece. In BPE a score is a rank: the piece with the highest
+    score is merged first.
     """
 
     pieces: tuple[tuple[str, float], ...]
-    names: tuple[str, ...]  # of all ids, control pieces included
-    character_map: bytes  # a trie of replacements, as SentencePiece compiles it; empty: none
+    names: tuple[str, ...]  # for all ids, with control pieces
+    character_map: bytes  # a trie of replacements, as SentencePiece compiles it; may be empty
     normalization: str  # the name of the character map, such as nmt_nfkc
     kind: int = UNIGRAM
 
     @classmethod
     def load(cls, path: Path) -> SentencePieceModel:
-        """Read a .spm file. Refuses other models than unigram and BPE, and settings the tokenizers library lacks."""
+        """Read a .spm file.
+
+        Refuses types other than unigram and BPE, and settings that the tokenizers library lacks.
+        """
         with refused(
             CheckpointError, f"{path} is no SentencePiece model that can be read", OSError, ValueError, struct.error
         ):
@@ -95,12 +98,12 @@ class SentencePieceModel:
         return cls(pieces, tuple(piece for piece, _, _ in stored), character_map, name, kind)
 
     def backend(self) -> Backend:
-        """Build the same model with the tokenizers library; unknown text stays as it is."""
+        """Build the same model with the tokenizers library. Unknown text stays unchanged."""
         backend = Backend(self._bpe() if self.kind == BPE else self._unigram())
         blanks = [normalizers.Replace(Regex(EDGE_BLANKS), ""), normalizers.Replace(Regex(REPEATED_BLANKS), " ")]
         mapped = [normalizers.Precompiled(self.character_map)] if self.character_map else []
         backend.normalizer = normalizers.Sequence([*mapped, *blanks])
-        inner = any("▁" in piece[1:] for piece, _ in self.pieces)  # a piece that crosses words
+        inner = any("▁" in piece[1:] for piece, _ in self.pieces)  # some piece crosses a boundary between words
         backend.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=not inner)
         backend.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=not inner)
         return backend
@@ -110,7 +113,7 @@ class SentencePieceModel:
         return models.Unigram([*self.pieces, (UNKNOWN_PIECE, lowest)], unk_id=len(self.pieces))
 
     def _bpe(self) -> models.BPE:
-        """Rebuild the merges: any two neighbours that make a piece merge, the highest-scoring piece first."""
+        """Rebuild the merges: any two neighbours that together are a piece, in the order of the scores."""
         ids = {piece: i for i, (piece, _) in enumerate(self.pieces)}
         merges = [
             (piece[:cut], piece[cut:])
@@ -136,7 +139,7 @@ def _message(value: int | bytes) -> bytes:
 
 
 def _fields(content: bytes) -> Iterator[Field]:
-    """Yield the fields of a message of a protocol buffer. Numbers of fixed width are given as bytes."""
+    """Yield the fields of a protocol buffer message. Numbers of fixed width are given as bytes."""
     position = 0
     while position < len(content):
         key, position = _varint(content, position)
@@ -172,7 +175,7 @@ def _varint(content: bytes, position: int) -> tuple[int, int]:
 
 
 def order_pieces(ids: Mapping[str, Any]) -> list[str]:
-    """List the pieces of a table of ids, in the order of the ids, which must be 0, 1, 2 and so on."""
+    """List the pieces of a table of ids in the order of their ids, which must be 0, 1, 2 and so on."""
     pieces = {i: piece for piece, i in ids.items() if type(i) is int}
     if len(pieces) != len(ids) or sorted(pieces) != list(range(len(ids))):
         raise CheckpointError(f"a vocabulary of {len(ids)} pieces must give them the ids from 0 to {len(ids) - 1}")
@@ -180,7 +183,7 @@ def order_pieces(ids: Mapping[str, Any]) -> list[str]:
 
 
 def with_specials(pieces: Sequence[str], names: Mapping[Any, str]) -> list[str]:
-    """Put the names of special tokens in their positions among the pieces. Refuses positions that do not exist."""
+    """Insert the names of special tokens at their positions. Refuses positions that do not exist."""
     renamed = list(pieces)
     for i, name in names.items():
         if type(i) is not int or not 0 <= i < len(pieces):
@@ -192,7 +195,7 @@ def with_specials(pieces: Sequence[str], names: Mapping[Any, str]) -> list[str]:
 
 
 def make_tokenizer(model: SentencePieceModel, symbols: Sequence[str], *, start: str | None) -> Tokenizer:
-    """Make a tokenizer of this model with the ids of `symbols`; texts begin with `start` and end in `<eos>`."""
+    """Make a tokenizer of this model with the ids of `symbols`. Texts begin with `start` and end with `<eos>`."""
     backend = model.backend()
     names = [name for name in (start, EOS) if name]
     ids = {name: i for i, name in enumerate(symbols)}

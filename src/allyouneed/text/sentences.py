@@ -1,7 +1,7 @@
-"""Split a long text at the ends of sentences, else of clauses, else of words; and join the translated parts.
+"""Split a long text at the ends of sentences, then of clauses, then of words; and join the translated parts.
 
-Where a sentence ends depends on the language of the text ("am 3. Mai", "Il Sig. Bianchi"), and whether a blank belongs
-between two sentences on the language they are written in.
+Where a sentence ends depends on the language of the text ("am 3. Mai", "Il Sig. Bianchi"). Whether there is a blank
+between two sentences depends on the language in which they are written.
 """
 
 import re
@@ -16,35 +16,36 @@ from ..config.language_tags import primary_language
 from .spans import iter_spans
 
 OTHER_BLANKS = re.compile(r"[^\S\x00-\x7f]")
-CharSpan = tuple[int, int]  # from a character up to another
+CharSpan = tuple[int, int]  # (start, end)
 
 
-# Languages that put no blank between two sentences.
+# Languages without blanks between sentences.
 UNSPACED = frozenset(["bo", "dz", "ja", "km", "lo", "lzh", "my", "th", "wuu", "yue", "zh"])
-# Languages whose ordinals are figures with a full stop ("den 3. maj"), for which the library has no rule.
+# Languages that write ordinals as digits with a full stop ("den 3. maj"), for which the library has no rule.
 ORDINALS = frozenset(["bs", "cs", "da", "et", "fi", "hr", "hu", "is", "lv", "nb", "nn", "no", "sk", "sl", "sr", "tr"])
 ORDINAL = re.compile(r"(?<!\w)\d{1,2}\.\s+$")
-# "pag. 3", "Nr. 5": a short word before a number that does not itself begin an item of a list.
+# "pag. 3", "Nr. 5": a short word before a number, unless the number begins an item of a list.
 SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,5}\.\s+$")
 NUMBER = re.compile(r"\d(?!\d?[.)]\s)")
-INITIAL = re.compile(r"(?<!\w)(?!I)([^\W\d_])\.\s+$")  # "M. Dupont"; "So do I." is English
-# A sentence ends only where all but a few of these see an end: the list of a language lacks abbreviations, and a text
-# may be in another language. Two sentences that stay together are translated well; half a sentence is not. Of 10,000
-# pairs of sentences from Tatoeba, 95 to 99 % are still parted where the language is unknown.
+INITIAL = re.compile(r"(?<!\w)(?!I)([^\W\d_])\.\s+$")  # "M. Dupont", but not "So do I."
+# A sentence only ends where nearly all of these languages see an end: the library's list for a language may lack an
+# abbreviation, and a text may be in another language. Two sentences that stay together are translated well, but half a
+# sentence is not. Where the language is unknown, 95 to 99 % of 10,000 pairs of Tatoeba sentences are still separated.
 VOTERS = ("cs", "de", "es", "fr", "it", "nl", "pl", "pt", "ru")
 ENOUGH_VOTES = 3
 ENOUGH_IF_UNKNOWN = 2
-SLOW = {"ca": "es", "da": "no"}  # for these the library takes 8 ms a sentence; the others have similar abbreviations
-WINDOW = 400  # characters that it reads at once: in Italian its time grows with their square
+# The library takes 8 ms per sentence for these languages; others have similar abbreviations.
+SLOW = {"ca": "es", "da": "no"}
+WINDOW = 400  # characters that the library reads at once: for Italian its time grows with their square
 WORD_BEFORE = re.compile(r"\S{1,40}\s+$")
 WORD_AFTER = re.compile(r"\S{1,40}")
 
 
 def _sentence_ends(text: str, language: str) -> list[int]:
-    """Find where the sentences of a text end; `language` is a BCP 47 tag, or "" if it is not known.
+    """Find where the sentences of a text end. `language` is a BCP 47 tag, or "" if it is unknown.
 
-    The sentencex library knows abbreviations (Dr., z. B.), initials, quotations and the full stops of many scripts,
-    each language its own.
+    The sentencex library knows abbreviations (Dr., z. B.), initials, quotations and the full stops of many scripts, for
+    each language separately.
     """
     code = primary_language(language)
     has_ordinals = code in ORDINALS or not code
@@ -57,13 +58,13 @@ def _sentence_ends(text: str, language: str) -> list[int]:
 
 
 def _library_ends(text: str, code: str) -> Iterator[int]:
-    text = OTHER_BLANKS.sub(" ", text)  # it panics at some blanks beyond ASCII
+    text = OTHER_BLANKS.sub(" ", text)  # the library panics at some blanks beyond ASCII
     start = 0
     while start < len(text):
         window = text[start : start + WINDOW]
         is_last = start + len(window) == len(text)
         ends = list(accumulate(map(len, segment(code, window))))
-        # The last end is the window's own, and an end near it may be an abbreviation.
+        # The last end is only the end of the window, and an end close to it may be an abbreviation.
         inner_ends = ends if is_last else [end for end in ends if end <= WINDOW * 3 // 4]
         yield from (start + end for end in inner_ends)
         if is_last:
@@ -95,14 +96,14 @@ def _is_inside_sentence(text: str, end: int, has_ordinals: bool) -> bool:
 
 
 def blank_between(language: str) -> str:
-    """Return the blank between two sentences of a language, which is "" in some, such as Chinese and Japanese."""
+    """Return the blank between two sentences of a language: "" for some, such as Chinese and Japanese."""
     return "" if primary_language(language) in UNSPACED else " "
 
 
 def gap_between(gap: str, language: str) -> str:
-    """Return the text between two translated sentences, in place of the `gap` between their sources.
+    """Return the text between two translated sentences, given the `gap` between their sources.
 
-    Line breaks and tabs stay, and so does every gap in an unknown language.
+    Line breaks and tabs are kept, and in an unknown language every gap is.
     """
     if gap.strip(" \u3000") or not primary_language(language):
         return gap
@@ -111,7 +112,7 @@ def gap_between(gap: str, language: str) -> str:
 
 
 def sentence_spans(text: str, whole: Sequence[CharSpan] = (), *, language: str = "") -> tuple[CharSpan, ...]:
-    """Return where the sentences of a text in `language` are, without the blanks around each.
+    """Return where the sentences of a text in `language` are, without the blanks around them.
 
     A line break ends a sentence. An end inside a copied span, or inside a span of `whole`, does not count.
     """
@@ -128,16 +129,16 @@ def sentence_spans(text: str, whole: Sequence[CharSpan] = (), *, language: str =
 
 
 def whole_span(text: str) -> tuple[CharSpan, ...]:
-    """Return where a text is that stays whole, without the blanks around it; nowhere if it is blank."""
+    """Return where a text is, without the blanks around it, as its only sentence; () if it is blank."""
     return ((len(text) - len(text.lstrip()), len(text.rstrip())),) if text.strip() else ()
 
 
 def cut(text: str, fits: Callable[[str], bool], *, language: str = "", whole: Sequence[CharSpan] = ()) -> list[str]:
-    """Cut `text` into segments that fit: sentences; clauses of a sentence that does not fit; words of such a clause.
+    """Cut `text` into segments that fit: at sentences, then at clauses, then at words.
 
-    Sentences end by the rules of `language`, a BCP 47 tag. Neighbouring clauses and words are joined as long as they
-    fit.
-    A word that does not fit is a segment by itself. No cut is inside a span of `whole`, (start, end) each.
+    Sentences end by the rules of `language`, a BCP 47 tag. Neighbouring clauses and words are joined as long as the
+    result fits. A word that does not fit is a segment by itself. No cut is inside a span of `whole`, given as (start,
+    end).
     """
     is_inside = _inside(whole)
     pieces = [
@@ -169,9 +170,9 @@ def _cut_sentence(
 
 
 def _parts(span: CharSpan, ends: Sequence[int], is_inside: Callable[[int], bool]) -> list[CharSpan]:
-    """Cut a span at the `ends` inside it, but not where `is_inside` says that something stays whole.
+    """Cut a span at the `ends` inside it, except where `is_inside` says that something must stay whole.
 
-    `ends` are sorted, so that the time of all spans together is in proportion to their number.
+    `ends` are sorted, so that the time for all spans grows only linearly with their number.
     """
     start, end = span
     inside = ends[bisect_right(ends, start) : bisect_left(ends, end)]
@@ -179,7 +180,7 @@ def _parts(span: CharSpan, ends: Sequence[int], is_inside: Callable[[int], bool]
 
 
 def _inside(spans: Iterable[CharSpan]) -> Callable[[int], bool]:
-    """Return a function that says if a place is inside one of the spans, which may overlap."""
+    """Return a function that says whether a position is inside any of the spans, which may overlap."""
     joined: list[CharSpan] = []
     for start, end in sorted(spans):
         if joined and start < joined[-1][1]:

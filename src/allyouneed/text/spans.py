@@ -1,6 +1,6 @@
-"""Spans that are copied and not translated: URLs, email addresses, placeholders, tags, emoji and numbers.
+"""Spans that are copied instead of translated: URLs, email addresses, placeholders, tags, emoji and numbers.
 
-Only this file recognizes them: code that cuts a text, requires spans of a translation, or checks it, asks here.
+Only this file recognizes spans. Code that cuts a text, requires spans in a translation, or checks them, asks this file.
 """
 
 import re
@@ -18,13 +18,14 @@ from ..config.settings import require_whole
 
 # Quantifiers are possessive (`++`) wherever backtracking could take quadratic time.
 
-# A conversion of printf: an argument's name or number, flags, a width, a precision, a length, a conversion.
+# A printf conversion: the name or number of an argument, flags, a width, a precision, a length, a conversion.
 _PRINTF = (
     r"(?:\([^()\n]*+\)|<\w++>|\d++\$)?[-+#0'I]*+(?:\d++|\*(?:\d++\$)?)?(?:\.(?:\d++|\*(?:\d++\$)?)?)?"
     r"(?:hh|ll|[hlLqjztZ])?[diouxXeEfFgGaAcCsSpnrm@]"
 )
 _FLAT = r"\{[^{}]*+\}"
-_BRACES = reduce(lambda inner, _: rf"\{{[^{{}}]*+(?:{inner}[^{{}}]*+)*+\}}", range(2), _FLAT)  # three deep
+# Braces nested up to three deep.
+_BRACES = reduce(lambda inner, _: rf"\{{[^{{}}]*+(?:{inner}[^{{}}]*+)*+\}}", range(2), _FLAT)
 _DOTTED = r"\w++(?:[.-]\w++)*+"  # menu.title
 # A name between signs: ##ticket.title##, ###T01###, ~name~.
 _FENCED = tuple(
@@ -33,10 +34,11 @@ _FENCED = tuple(
 _PLACEHOLDERS = (
     r"\{{2,3}[^{}\n]*+\}{2,3}",  # {{name}}, as in Mustache and Jinja
     r"\{%[^{}%]*+%\}|\{#[^{}#]*+#\}|\{!![^{}!]*+!!\}|<%[^<>%\n]*+%>|<\?(?:=|php\b)[^<>?\n]*+\?>|\[%[^\[\]%\n]*+%\]",
-    r"\$t\([^()\n]*+\)",  # i18next: the text of another key
-    rf"(?<!\w)@(?:\.\w++)?:(?:\([^()\s]*+\)|\{{'[^'{{}}\n]*+'\}}|{_DOTTED})",  # the same in vue-i18n
-    # {count, plural, one {# file} other {# files}}, as in ICU messages, and { $count -> [one] file *[other] files },
-    # as in Fluent, as a whole
+    r"\$t\([^()\n]*+\)",  # i18next: a reference to another key's text
+    # Vue-i18n: a reference to another key's text.
+    rf"(?<!\w)@(?:\.\w++)?:(?:\([^()\s]*+\)|\{{'[^'{{}}\n]*+'\}}|{_DOTTED})",
+    # ICU messages: {count, plural, one {# file} other {# files}}; Fluent: { $count -> [one] file *[other] files }. A
+    # message is one span.
     r"\{\s*+[\w.-]++\s*+,\s*+(?:plural|select|selectordinal|choice|number|date|time|spellout|ordinal|duration|list)\b"
     rf"[^{{}}]*+(?:{_BRACES}[^{{}}]*+)*+\}}",
     rf"\{{\s*+\$?{_DOTTED}(?:\([^(){{}}]*+\))?\s*+->[^{{}}]*+(?:{_BRACES}[^{{}}]*+)*+\}}",
@@ -48,45 +50,45 @@ _PLACEHOLDERS = (
     r"\{\d++(?:,-?\d++)?:[^{}\n]*+\}",
     r"%%",
     r"(?<!\d)(?<!\d )%[-+#0 ]*+\d*+<\w++>(?:\d*+[A-Za-z](?!\w))?",  # PRId64; %-<all>8s
-    # "100%ig" and "10 %ige" are words: after a digit a conversion must not run into a letter.
+    # "100%ig" and "10 %ige" are words: after a digit, a conversion must not continue into a letter.
     rf"(?<!\d)(?<!\d )%{_PRINTF}",
     rf"%{_PRINTF}(?!\w)",
-    r"%#@\w++@",  # of a .stringsdict
+    r"%#@\w++@",  # .stringsdict
     r"(?<!\d)%L?(?:\d\d?|n)(?!\d)",  # Qt
     r"(?<!\d)(?<!\d )%[-_^#]?[A-Za-z](?!\w)",  # strftime
-    r"(?<![\w%])%[A-Za-z_]\w++(?:[.-]\w++)*+%(?![\w%])",  # %name% of Symfony and Windows
+    r"(?<![\w%])%[A-Za-z_]\w++(?:[.-]\w++)*+%(?![\w%])",  # %name% in Symfony and Windows
     r"\$\w++\$",
     r"(?<![\w$])\$!?[A-Za-z_]\w*+(?:(?:->|\.)\w++)*+",  # $name, $user->name
-    r"(?<![\w:]):[A-Za-z_]\w*+(?![\w:])",  # :name of Laravel and SQL; an emoticon
+    r"(?<![\w:]):[A-Za-z_]\w*+(?![\w:])",  # :name in Laravel and SQL; an emoticon
     r"(?<![\w:]):[a-z0-9_+-]++:(?![\w:])",  # :tada:
-    r"(?<![\w@./])@[A-Za-z_]\w*+(?:[./-]\w++)*+",  # @name of Drupal; a mention
+    r"(?<![\w@./])@[A-Za-z_]\w*+(?:[./-]\w++)*+",  # @name in Drupal; a mention
     r"(?<!\w)__[A-Za-z]\w*?__(?!\w)",
     r"\[\[[^\[\]\n]++\]\]",
     *_FENCED,
     r"<<[\w.:-]++>>",
     r"\[[^\s\[\]]*?[:|<>{}@$%#=/_\\][^\s\[\]]*+\](?!\()",  # [site:name], [<file>]
-    # Of reStructuredText: literals, roles and links, substitutions, footnotes. Also code between backticks, but not
-    # `old quotations'.
+    # reStructuredText literals, roles, links, substitutions and footnotes; also code between backticks, but not `old
+    # quotations'.
     r"(?<![\w`])``[^`\n]++``(?![\w`])",
     r"(?<![\w`])(?::[A-Za-z][\w.+-]{0,40}+(?::[\w.+-]{1,40}+){0,3}+:)?`[^`\s](?:[^`\n]*[^`\s])?`_{0,2}(?![\w`])",
     r"(?<![\w|])\|[\w.:-]++(?: [\w.:-]++){0,3}\|_{0,2}(?![\w|])",
     r"\[(?:\d++|\#[\w.-]*+|\*|[A-Z][\w.-]*+)\]_(?!\w)",
-    # [gallery ids="1,2"] of WordPress, [b] of forums
+    # [gallery ids="1,2"] in WordPress, [b] in forums
     r"\[[A-Za-z][\w-]*+(?:=[^\[\]\n]++|(?:\s++[\w-]++=(?:\"[^\"\[\n]*+\"|'[^'\[\n]*+'|[^\s\[\]\"']++))++\s*+/?)\]",
     r"\[/[A-Za-z]\w*+\]",
     r"&(?:[A-Za-z][\w.-]{1,63}|#\d{1,7}|#[xX][\da-fA-F]{1,6});",  # a reference to a character, or to a text
     r"\[(?:b|i|u|s|url|img|code|quote|center)\]",
     r"\\u[\da-fA-F]{4}",
-    r"(?<![\w\\])(?:[A-Za-z]:|\\|\.{1,2}|~|%\w++%)\\[^\s\"'<>|*?,;]*+",  # a path of Windows
+    r"(?<![\w\\])(?:[A-Za-z]:|\\|\.{1,2}|~|%\w++%)\\[^\s\"'<>|*?,;]*+",  # a Windows path
 )
 _PICTURES = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-# Follows a picture and is not a character by itself: a variant, a joiner with the next picture, a flag's region.
+# Modifiers of a picture, which are not characters by themselves: variants, joiners before another picture, regions.
 _MODIFIERS = rf"(?:[\ufe0e\ufe0f\u20e3\U000e0020-\U000e007f]|\u200d(?=[{_PICTURES}]))*+"
 
-# Of HTML, XML and templates, in numbers, of WebVTT and SubRip; and the line break \n.
+# Tags of HTML, XML, templates, numbered tags, WebVTT and SubRip; and the written line break \n.
 TAG = r"</?[#@]?[A-Za-z][^<>\n]*+>|</?\d++\s*+/?>|</?>|<[\d:.]++>|<!--[^<>\n]*+-->|\{\\[^{}\n]*+\}|(?:\\r)?\\n"
 
 PATTERNS: dict[str, tuple[str, ...]] = {
@@ -98,12 +100,12 @@ PATTERNS: dict[str, tuple[str, ...]] = {
     "numbers": (r"\d+(?:[.,:/-]\d+)*",),
 }
 
-# Every span has one of these. Most texts have none, and then no pattern is searched for, or even compiled.
+# Every span has one of these. Most texts have none, so no pattern is searched for, or even compiled.
 _MARKED = re.compile(rf"[\d%{{$<:@&\\_#~^`|\[{_PICTURES}\u20e3]|www\.")
 
 
 class SpanMatch(NamedTuple):
-    """Characters `start` to `end` of a text, which are `text`."""
+    """A span of a text: its characters from `start` to `end`, which are `text`."""
 
     kind: str
     text: str
@@ -112,17 +114,17 @@ class SpanMatch(NamedTuple):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The index of its first character, and the index after its last."""
+        """The index of the first character, and the index after the last one."""
         return self.start, self.end
 
 
 def find_spans(text: str, kinds: Iterable[str] = SPANS) -> list[tuple[str, str]]:
-    """Find the spans of these kinds, in order; none overlaps another. Returns the kind and text of each."""
+    """Find the spans of these kinds in order, without overlaps. Returns the kind and the text of each."""
     return [(span.kind, span.text) for span in iter_spans(text, kinds)]
 
 
 def iter_spans(text: str, kinds: Iterable[str] = SPANS) -> Iterator[SpanMatch]:
-    """Yield these spans with their positions. If several begin at one place, the longest counts."""
+    """Yield the spans of these kinds with their positions. If several begin at the same place, the longest counts."""
     included = frozenset(kinds)
     if not included or not _MARKED.search(text):
         return
@@ -138,14 +140,14 @@ def iter_spans(text: str, kinds: Iterable[str] = SPANS) -> Iterator[SpanMatch]:
 
 @lru_cache
 def _reader(kinds: frozenset[str]) -> tuple[re.Pattern[str], list[tuple[str, re.Pattern[str]]]]:
-    """Make a pattern for where some span begins, and a pattern for each form of each kind."""
+    """Make a pattern that finds where some span begins, and a pattern for each form of each kind."""
     patterns = [(kind, pattern) for kind in SPANS if kind in kinds for pattern in PATTERNS[kind]]
     anywhere = re.compile("|".join(f"(?:{pattern})" for _, pattern in patterns))
     return anywhere, [(kind, re.compile(pattern)) for kind, pattern in patterns]
 
 
 def numbers_are_lost(source: str, target: str) -> bool:
-    """Return True if `target` lacks a number of `source`, however it may be written: 1,234.5, 1.234,5 or 1 234,5."""
+    """Return True if `target` lacks a number of `source`, which may be written as 1,234.5, 1.234,5 or 1 234,5."""
     if not any(map(str.isdigit, source)):
         return False
     numbers = _numbers(source)
@@ -156,7 +158,7 @@ def numbers_are_lost(source: str, target: str) -> bool:
 
 
 def _numbers(text: str) -> list[list[str]]:
-    """Find the numbers outside other spans, as ASCII digits, each in the parts between its signs."""
+    """Find the numbers outside other spans, in ASCII digits, each divided at its separators."""
     numbers = [span for kind, span in find_spans(text) if kind == "numbers"]
     return [["".join(str(int(figure)) for figure in part) for part in re.findall(r"\d+", one)] for one in numbers]
 
@@ -165,9 +167,9 @@ Untranslatable = Literal["urls", "emails", "numbers", "signs"]
 
 
 def untranslatable(text: str) -> Untranslatable | None:
-    """Return the kind of `text` if nothing in it needs translation, else None.
+    """Return the kind of `text` if nothing in it needs translation, otherwise None.
 
-    "numbers" have digits but no letter (a date, 3 %), "signs" have neither (an emoji, an ellipsis).
+    "numbers" have digits and no letters (a date, 3 %). "signs" have neither (an emoji, an ellipsis).
     """
     if not text or text.isspace() or text.isalpha():  # a quick test that most words pass
         return None
@@ -191,20 +193,20 @@ class CopyCount:
         require_whole("a count of copies", self.same, least=0)
 
     def note(self, same: bool) -> None:
-        """Count another occurrence."""
+        """Count one more occurrence. `same` says whether the target had the same text."""
         self.seen += 1
         self.same += same
 
 
 def is_sign(character: str) -> bool:
-    """Return True if a character is punctuation, a symbol, or of no alphabet at all (private use)."""
+    """Return True if a character is punctuation, a symbol or a private character."""
     category = unicodedata.category(character)
     return category[0] in "PS" or category == "Co"
 
 
-# Punctuation that is normal in any text, however few training sources have it.
+# Punctuation that is normal in any text, even if few training sources have it.
 ORDINARY = frozenset(".,;:!?…'\"()-–—‘’“”/%&")
-# More ordinary signs in some languages, for models without counts of their training pairs.
+# More ordinary signs of some languages, for models without statistics of their training pairs.
 _PUNCTUATION = {
     "«»‹›": "af ar az be bg br bs ca cs da de el eo es et eu fa fi fr fur gl hr hu hy is it ka kk ky la lt lv mk nb nn "
     "no oc pl pt rm ro ru sc sk sl sq sr sv tr uk uz vi",
@@ -214,24 +216,24 @@ _PUNCTUATION = {
     "№": "be bg kk ky mk ru sr uk uz",
     "。、，．：；？！（）「」『』《》〈〉【】〔〕・·～〜": "cmn ja ko yue zh",
 }
-_OF_SCRIPTS = range(0x370, 0x2000)  # from Greek to the last letters: a script's own punctuation is among these
-# $5, 5 €: no name is made of it, as of €name€.
+_OF_SCRIPTS = range(0x370, 0x2000)  # from Greek to the last alphabets; includes the punctuation of these scripts
+# $5, 5 €: an amount; €name€ would be a name.
 AMOUNT = re.compile(r"[$£¥\u20a0-\u20cf][ \xa0\u202f]?\d|\d[ \xa0\u202f]?[$£¥\u20a0-\u20cf]")
-ENOUGH = 10  # occurrences; a kind with fewer is judged by other counts
-NEARLY_ALWAYS = 0.9  # share of whole sources from which on a kind is copied
-OFTEN = 1 / 3  # the same of words inside sources; "2 dogs" is often "zwei Hunde"
+ENOUGH = 10  # occurrences; with fewer, a kind is judged by other counts
+NEARLY_ALWAYS = 0.9  # a kind is copied if targets copied at least this share of whole sources
+OFTEN = 1 / 3  # the share for words inside sources; "2 dogs" is often "zwei Hunde"
 AROUND = ".,;:!?()\"'"  # punctuation around a word
 _MARKED_KINDS = ("tags", "placeholders", "emoji")
-VALUES = "values"  # the numbers of a source, however a target writes them
+VALUES = "values"  # the numbers of a source, in whatever form the target writes them
 
 
 @dataclass(frozen=True, slots=True)
 class CopyStatistics:
-    """How often training pairs copy text that needs no translation, by kind: as a whole source, or as a word in it.
+    """How often training pairs copy text that needs no translation, by kind: a whole source, or a word inside one.
 
-    `inside` also has the placeholders, tags and emoji in a source, and as `VALUES` the sources of whose numbers none is
-    lost. `signs` are the signs in at least one of 1,000
-    sources, in their order; empty if they were not counted.
+    `inside` also counts placeholders, tags and emoji inside sources and, as `VALUES`, sources with numbers, which count
+    as copied if no number is lost. `signs` are the signs that at least one in 1,000 sources has, sorted; empty if they
+    were not counted.
     """
 
     alone: dict[str, CopyCount] = field(default_factory=dict)
@@ -262,9 +264,9 @@ class CopyStatistics:
         return replace(statistics, signs="".join(sorted(known)))
 
     def known_signs(self, language: str | None) -> str:
-        """Return the signs of ordinary text: the counted ones or, if none were counted, the language's.
+        """Return the signs of ordinary text: those counted or, if none were counted, those of the language.
 
-        Strings are in no language (None): for them only counted signs are known.
+        None as language means strings that are not in a language: for these only counted signs are known.
         """
         if language is None and not self.signs:
             return ""
@@ -273,8 +275,8 @@ class CopyStatistics:
     def is_copied(self, text: str) -> bool:
         """Return True if `text` needs no translation and is of a kind that the training pairs often copied.
 
-        A kind is judged by whole sources; if there are too few, by words inside sources; if there are too few of
-        these as well, by all kinds together.
+        A kind is judged by whole sources; with too few of these, by words inside sources; with too few of these as
+        well, by all kinds together.
         """
         kind = untranslatable(text)
         if kind is None:
@@ -287,12 +289,12 @@ class CopyStatistics:
         return False
 
     def is_copied_inside(self, kind: str) -> bool:
-        """Return True unless the training pairs speak against copying spans of a kind inside a source."""
+        """Return True unless the training pairs show that spans of this kind are not copied."""
         part = self.inside.get(kind, CopyCount())
         return part.seen < ENOUGH or part.same >= NEARLY_ALWAYS * part.seen
 
     def is_contradicted(self, text: str) -> bool:
-        """Return True if some training pair has another target for a whole source of the kind of `text`."""
+        """Return True if some training pair translated a whole source of the same kind as `text` differently."""
         part = self.alone.get(untranslatable(text) or "")
         return part is not None and part.same < part.seen
 
@@ -303,14 +305,14 @@ def _usual_signs(language: str) -> frozenset[str]:
     return frozenset(own) | {chr(code) for code in _OF_SCRIPTS if unicodedata.category(chr(code))[0] == "P"}
 
 
-# Copied as a whole: its signs are not part of the words around it.
+# Copied as a whole: signs of these kinds are not part of the words around them.
 APART = ("urls", "emails", "tags", "placeholders", "emoji")
 
 
 def foreign_runs(text: str, known: Collection[str]) -> list[str]:
-    """Find the runs of a text, between blanks, with a sign that is not `known`, outside of copied spans.
+    """Find the runs of a text, between blanks, that contain a sign which is not `known`, outside of copied spans.
 
-    Punctuation around a run does not belong to it. Where no sign is known, none is foreign.
+    Punctuation around a run does not belong to the run. If no sign is known, no run is foreign.
     """
     if not known or not any(is_sign(character) and character not in known for character in set(text)):
         return []
@@ -325,7 +327,7 @@ def foreign_runs(text: str, known: Collection[str]) -> list[str]:
 
 
 def blanked(text: str, places: Iterable[tuple[int, int]], sign: str = "\n") -> str:
-    """Put a sign in place of each character in these places, which may overlap."""
+    """Replace each character in these places, which may overlap, with a sign."""
     parts: list[str] = []
     position = 0
     for start, end in sorted(places):
@@ -336,9 +338,9 @@ def blanked(text: str, places: Iterable[tuple[int, int]], sign: str = "\n") -> s
     return "".join([*parts, text[position:]])
 
 
-# Scripts that put no blanks between words: a word of them may touch its neighbours.
+# Scripts without blanks between words, in which a word may touch its neighbours.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
-_PLANES = 0x20000  # the others have rare Chinese characters, and no letters of other scripts
+_PLANES = 0x20000  # beyond this plane there are rare Chinese characters, and no letters of other scripts
 
 
 def is_in_word(character: str) -> bool:
@@ -349,7 +351,7 @@ def is_in_word(character: str) -> bool:
 
 @cache
 def in_word_class() -> str:
-    """Return the characters of `is_in_word`, and the underscore, as a class of a regular expression."""
+    """Return a regular-expression class of the characters for which `is_in_word` is True, and the underscore."""
     inside = "".join("x" if is_in_word(chr(code)) else " " for code in range(_PLANES))
     ranges = (f"{chr(match.start())}-{chr(match.end() - 1)}" for match in re.finditer("x+", inside))
     return f"[{''.join(ranges)}_]"

@@ -1,8 +1,8 @@
-"""Subword sampling: a word is segmented differently each time, which regularizes training.
+"""Subword sampling: segment a word differently each time, which regularizes training.
 
-BPE-dropout (Provilkov et al., 2020) skips merges at random; unigram sampling (Kudo, 2018) samples
-a segmentation by its probability. The libraries' random numbers cannot be seeded, so a resumed run could
-not repeat them; here a segmentation follows from the seed, the word and a number.
+BPE-dropout (Provilkov et al., 2020) skips merges at random. Unigram sampling (Kudo, 2018) draws a segmentation by its
+probability. The libraries' random numbers cannot be seeded, so a resumed run could not repeat them. Here a segmentation
+depends only on the seed, the word and a number.
 """
 
 import math
@@ -20,14 +20,14 @@ Merges = dict[tuple[str, str], int]
 
 
 def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: random.Random) -> list[str]:
-    """Merge neighbours, the earliest learned first; at every step each merge is skipped with probability `dropout`.
+    """Merge neighbours by BPE, but skip each possible merge with probability `dropout` at every step.
 
-    So each step tries the merges in their order until one is not skipped; skipped merges are tried again in the next
-    step.
+    Each step tries the merges in the order in which they were learned, until one is not skipped. Skipped merges are
+    tried again in the next step.
     """
     pieces = list(symbols)
     end = len(symbols)
-    left, right = list(range(-1, end - 1)), list(range(1, end + 1))  # the neighbours of a piece
+    left, right = list(range(-1, end - 1)), list(range(1, end + 1))  # the neighbours of each piece
     candidates = [(merges[pair], i) for i, pair in enumerate(pairwise(pieces)) if pair in merges]
     heapify(candidates)
     skipped = []
@@ -35,7 +35,7 @@ def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: 
         rank, i = candidate = heappop(candidates)
         j = right[i]
         if j == end or merges.get((pieces[i], pieces[j])) != rank:
-            continue  # one of the two was merged with another symbol
+            continue  # one of the two pieces was merged with another
         if rng.random() < dropout:
             skipped.append(candidate)
             continue
@@ -55,9 +55,9 @@ def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: 
 def segment_unigram(
     word: str, scores: dict[str, float], *, temperature: float, rng: random.Random, unknown: float
 ) -> list[str]:
-    """Sample a segmentation of `word` with its probability to the power of `temperature`.
+    """Sample a segmentation of `word` with a probability proportional to P(segmentation)^`temperature`.
 
-    `scores` are the log-probabilities of subwords; any other character has the score `unknown`.
+    `scores` are the log-probabilities of subwords. Any other character has the score `unknown`.
     """
     longest = max(map(len, scores), default=1)
     # total[i] is the log of the summed weight of all segmentations of the first i characters.
@@ -81,7 +81,10 @@ def segment_unigram(
 
 
 class SubwordSampler:
-    """Segments texts at random into a tokenizer's subwords; holds the library's object and the JSON it is saved as."""
+    """Segments texts into a tokenizer's subwords at random.
+
+    `backend` is the tokenizer's object in the tokenizers library, and `table` the JSON that it is saved as.
+    """
 
     def __init__(self, backend: Any, table: dict[str, Any], *, strength: float, seed: int) -> None:
         self._backend = backend
@@ -96,7 +99,7 @@ class SubwordSampler:
         self._cached_word = lru_cache(CACHED)(self._segment_word)
 
     def segment(self, text: str, *, number: int) -> list[str]:
-        """Segment a text into subwords; the same for the same `number`."""
+        """Segment a text into subwords. The same `number` gives the same segmentation."""
         rng = random.Random(f"{self._seed} {number}")
         if self._backend.normalizer:
             text = self._backend.normalizer.normalize_str(text)

@@ -1,23 +1,22 @@
-"""Fields of tags next to an open word, as in `walk V;PST` or `Number=Plur|Case=Nom dog`: each tag becomes one token."""
+"""Find fields of tags next to a word, as in `walk V;PST` or `Number=Plur|Case=Nom dog`. Each tag becomes one token."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-_TAG = re.compile(r" ?[^\s;|=]+|[;|=][^\s;|=]*")  # with the sign before it, which no word contains
-_CODE = re.compile(r"[!-`{-~]+")  # of capitals, digits and marks, as `+PL` or `3SG`
-NEARLY_ALL = 0.9  # of the texts have a field of tags, if any has
-RARE_SHARE, RECURRING = 0.05, 3  # at most this share of the tags occurs once; a tag occurs so often on average
+_TAG = re.compile(r" ?[^\s;|=]+|[;|=][^\s;|=]*")  # with the sign before the tag, which no word contains
+_CODE = re.compile(r"[!-`{-~]+")  # capitals, digits and marks, such as `+PL` or `3SG`
+NEARLY_ALL = 0.9  # share of the texts that must have a field of tags
+RARE_SHARE, RECURRING = 0.05, 3  # tags that occur once are at most this share; a tag occurs this often on average
 SHORT = 12  # characters of a tag, on average
 
 
 def find_tags(texts: Iterable[str]) -> list[str]:
-    """Find the tags in the fields at the ends of texts, each with the sign before it, in alphabetical order.
+    """Find the tags in the first and last fields of texts, each with the sign before it, sorted.
 
-    A field is a string between spaces. It holds tags on three conditions: it has several, separated by `;`, `|` or `=`,
-    or consists of capitals, digits and marks; nearly all of them recur; most have a letter. At least one field of a
-    text
-    holds none.
+    A field is a string between spaces. It holds tags if most fields in this place have several parts, separated by `;`,
+    `|` or `=`, or all consist of capitals, digits and marks; if nearly all tags recur; and if most tags have a letter.
+    Each text keeps at least one field without tags.
     """
     rows = [text.split(" ") for text in texts]
     seen = set[str]()
@@ -29,7 +28,7 @@ def find_tags(texts: Iterable[str]) -> list[str]:
 
 
 def _closed_tags(fields: Sequence[str], texts: int) -> set[str]:
-    """Return the tags of a field of many texts; none if it is a field of words."""
+    """Return the tags in one field of many texts, or nothing if the field holds words."""
     if not fields or len(fields) < NEARLY_ALL * texts:
         return set()
     divided = sum(len(_TAG.findall(field)) > 1 for field in fields)
@@ -38,6 +37,6 @@ def _closed_tags(fields: Sequence[str], texts: int) -> set[str]:
     counts = Counter(tag for field in fields for tag in _TAG.findall(" " + field) if len(tag) > 1)
     total = counts.total()
     once = sum(count == 1 for count in counts.values())
-    with_letters = sum(count for tag, count in counts.items() if any(map(str.isalpha, tag)))  # others are numbers
+    with_letters = sum(count for tag, count in counts.items() if any(map(str.isalpha, tag)))  # other tags are numbers
     is_closed = once <= RARE_SHARE * total and total >= RECURRING * len(counts) and 2 * with_letters >= total
     return set(counts) if is_closed and sum(map(len, counts)) <= SHORT * len(counts) else set()

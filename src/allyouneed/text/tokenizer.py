@@ -1,12 +1,11 @@
-"""Text ↔ ids, with a vocabulary of `text/backends.py` or an imported one.
+"""Convert text to ids and back, with a vocabulary of `text/backends.py` or an imported one.
 
-It wraps the tokenizers library, whose JSON is the format on disk. Every sentence becomes
-`<sos> … <eos>`; `<pad>` fills the rows of a batch. The name of a special token within a text is encoded
-as plain text.
+This wraps the tokenizers library, whose JSON is the format on disk. A sentence becomes `<sos> … <eos>`; `<pad>` fills
+the rows of a batch. The name of a special token inside a text is encoded as plain text.
 
-An imported vocabulary may differ: the ids of its tokens may be in a list of their own (`symbols`), because two
-SentencePiece models share them; its sources may have no start token, and its targets start with `<pad>` if it has no
-`<sos>`; and a text may begin with a language tag such as `>>ita<<`.
+An imported vocabulary may differ in several ways. If two SentencePiece models share ids, the tokens of all ids are in a
+separate list (`symbols`). Sources may have no start token, and targets start with `<pad>` if there is no `<sos>`. A
+text may begin with a language tag such as `>>ita<<`.
 """
 
 import json
@@ -41,19 +40,19 @@ from .tokenizer_format import (
     take_character_map,
 )
 
-BLANK = "▁"  # how SentencePiece writes a space
+BLANK = "▁"  # stands for a space in SentencePiece
 LANGUAGE_TAG = re.compile(r">>[^<>]+<<")
 
 _UNENCODABLE = "the vocabulary has no token for some of the text, and no <unk>"
-_QUOTED = 100  # characters of a text or an alphabet that a message shows
+_QUOTED = 100  # characters of a text or an alphabet in a message
 
 
 class Tokenizer:
-    """Encodes sentences as ids and decodes them; made of a backend (`text/backends.py`), or by `load`.
+    """Encodes sentences as ids and decodes them. Made from a backend (`text/backends.py`), or by `load`.
 
-    `unk_id` is the id of text that the vocabulary cannot encode, or None if it has no `<unk>`. `is_of_characters` says
-    whether a token is a character, or a tag. `symbols` are the tokens of all ids, in their order, if the ids of the
-    model are not those of `backend`.
+    `unk_id` is the id of text that the vocabulary cannot encode, or None if there is no `<unk>`. `is_of_characters` is
+    True if each token is a character or a tag. `symbols` lists the tokens of all ids in order, if the ids of the model
+    differ from those of `backend`.
     """
 
     def __init__(self, backend: Backend, symbols: Sequence[str] | None = None) -> None:
@@ -73,13 +72,15 @@ class Tokenizer:
         self.sos_id = ids.get(SOS, self.pad_id)
         self.unk_id = ids.get(UNK)
         self._ids = ids
-        self._texts = {name: i for name, i in ids.items() if name not in (*SPECIALS, UNK)}  # that a text may hold
+        # Tokens that a text may contain.
+        self._texts = {name: i for name, i in ids.items() if name not in (*SPECIALS, UNK)}
         self._tags = {name for name in self._texts if symbols and LANGUAGE_TAG.fullmatch(name)}
         starts = start_tokens(backend.post_processor)
         self.start_length = len(starts)
         if starts:
             self.sos_id = ids[starts[0]]
-        # Without <unk> and bytes, a vocabulary of characters can encode no other character; merges would leave it out.
+        # A vocabulary of characters without <unk> and bytes cannot encode other characters; merges would drop them
+        # silently.
         model = backend.model
         merged = isinstance(model, models.BPE) and backend.pre_tokenizer is None and not model.byte_fallback
         fixed = self.unk_id is None and (isinstance(model, models.WordLevel) or (merged and model.unk_token is None))
@@ -90,16 +91,16 @@ class Tokenizer:
         self.is_of_characters = json.loads(decoder or "{}") == {"type": "Fuse"}
         self._in_bytes = '"ByteLevel"' in decoder
         self._blank = BLANK if symbols or BLANK in decoder else " "
-        # In a vocabulary of merges all ids after `<unk>` are read as it: the symbols of merges that occur in no text.
+        # With merges, all ids after `<unk>` are read as `<unk>`: symbols of merges that occur in no text.
         self._last_id = self.unk_id if self._word_end else None
         self._refuse_misplaced_unknown()
 
     @classmethod
     def characters(cls, alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False) -> "Tokenizer":
-        """Make an id for each character, in order, then for each of the `tags`; then `<sos>`, `<eos>`, `<pad>`.
+        """Give an id to each character, in order, then to each of the `tags`, then to `<sos>`, `<eos>` and `<pad>`.
 
         Each tag begins with the sign before it, such as `;PL`. With `unknown`, every other character is `<unk>`, the
-        last id; otherwise it is refused.
+        last id; without it, other characters are refused.
         """
         return cls(character_backend(alphabet, tags=tags, unknown=unknown))
 
@@ -114,12 +115,14 @@ class Tokenizer:
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
         """Read the result of `to_json`. Refuses parts that our vocabularies lack, such as other normalizers."""
-        with refused(DataError, "the tokenizers library cannot read it", Exception):  # it raises bare Exceptions
+        # The library raises bare Exceptions.
+        with refused(DataError, "the tokenizers library cannot read it", Exception):
             refuse_unknown_parts(text)
             text, symbols = split_symbols(text)
             backend = Backend.from_str(text)
             tokenizer = cls(backend, symbols)
-            # A backend raises here if it cannot encode an unknown character, or makes other tokens of its own tokens.
+            # The backend raises an error if it cannot encode an unknown character, or splits its own tokens
+            # differently.
             known = tokenizer._spellable
             backend.encode("a \N{SNOWMAN}" if known is None else "".join(name for name in known if len(name) == 1))
             return tokenizer
@@ -136,15 +139,15 @@ class Tokenizer:
         return join_symbols(self.backend_json(), self.symbols)
 
     def backend_json(self) -> str:
-        """Return the JSON for the tokenizers library, which has no `symbols`: other ids, but the same tokens."""
+        """Return the JSON for the tokenizers library, without `symbols`: the same tokens, but the library's own ids."""
         return put_character_map(self._backend.to_str(pretty=True), self._character_map)
 
     def foreign_part(self) -> str:
-        """Say what only the tokenizers library can do with it; empty if the exported page can do the same."""
+        """Name the part that only the tokenizers library can handle; "" if an exported page can handle everything."""
         return describe_foreign_part(self.to_json())
 
     def fingerprint(self) -> str:
-        """Return 16 hexadecimal digits that differ for different vocabularies, and survive saving and loading."""
+        """Return 16 hexadecimal digits that differ for different vocabularies and survive saving and loading."""
         text = put_character_map(self._backend.to_str(), self._character_map)
         if isinstance(self._backend.model, models.Unigram):
             # The library may change the last decimal of a score when it reads a file.
@@ -155,11 +158,11 @@ class Tokenizer:
         return sha256(text.encode()).hexdigest()[:16]
 
     def __len__(self) -> int:
-        """Return the number of ids, the `vocab_size` of a model."""
+        """Return the number of ids, which is the `vocab_size` of a model."""
         return len(self._ids) if self._last_id is None else self._last_id + 1
 
     def frame(self, ids: Iterable[int]) -> list[int]:
-        """Put the special tokens around ids: `<sos>` if the side has it, and `<eos>`."""
+        """Put special tokens around ids: `<sos>`, if this side has one, and `<eos>`."""
         return [*[self.sos_id] * self.start_length, *ids, self.eos_id]
 
     def content(self, ids: Sequence[int]) -> Sequence[int]:
@@ -167,21 +170,21 @@ class Tokenizer:
         return ids[self.start_length : -1]
 
     def banned_ids(self, *, unknown: bool) -> tuple[int, ...]:
-        """Return the ids that no search writes: padding, the start token, and `<unk>` if `unknown` says so."""
+        """Return the ids that no search may write: padding, the start token and, with `unknown`, `<unk>`."""
         some = (self.pad_id, self.sos_id, self.unk_id if unknown else None)
         return tuple(dict.fromkeys(i for i in some if i not in (None, self.eos_id)))
 
     def language_tag(self, text: str) -> str:
-        """Return the tag, such as `>>ita<<`, that a text begins with and this vocabulary has; else ""."""
+        """Return the tag that a text begins with, such as `>>ita<<`, if this vocabulary has it, otherwise ""."""
         end = text.find("<<") + 2 if self._tags and text.startswith(">>") else 0
         return text[:end] if text[:end] in self._tags else ""
 
     def encode(self, text: str) -> list[int]:
-        """Encode a sentence as ids, `<sos>` and `<eos>` included. Refuses a character that has no id."""
+        """Encode a sentence as ids, with `<sos>` and `<eos>`. Refuses a character that has no id."""
         return self.encode_all([text])[0]
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode many sentences, faster than one by one."""
+        """Encode many sentences, which is faster than one at a time."""
         if self._spellable is not None:
             for line, text in enumerate(texts, start=1):
                 self._refuse_unknown_characters(text, line)
@@ -201,7 +204,7 @@ class Tokenizer:
         return isinstance(model, models.BPE | models.Unigram) and self._backend.pre_tokenizer is not None
 
     def with_sampling(self, *, strength: float, seed: int) -> Callable[[str, int], list[int]]:
-        """Return a function that encodes a text by subword sampling: the same for the same number.
+        """Return a function of a text and a number that encodes by subword sampling. Equal numbers give equal results.
 
         `strength` is the probability that BPE skips a merge, or the exponent of a unigram's probability.
         """
@@ -246,21 +249,21 @@ class Tokenizer:
         return list(map(self.composed, self._backend.decode_batch([list(ids) for ids in sentences])))
 
     def composed(self, text: str) -> str:
-        """Put together the characters that this vocabulary takes apart."""
+        """Compose the characters that this vocabulary decomposes."""
         return unicodedata.normalize("NFC", text) if self._decomposes else text
 
     def unknown_characters(self, text: str) -> list[str]:
-        """List the characters of a text that a vocabulary of characters reads as `<unk>`, in their order."""
+        """List the characters of a text that a vocabulary of characters reads as `<unk>`, in order."""
         characters = list(unicodedata.normalize("NFD", text) if self._decomposes else text)
         return [one for one, ids in zip(characters, self.encode_all(characters), strict=True) if self.unk_id in ids]
 
     def names(self) -> list[str]:
-        """List the token of each id as `tokenizer.json` spells it, in the order of the ids."""
+        """List the token of each id as `tokenizer.json` writes it, in the order of the ids."""
         names = {i: name for name, i in self._ids.items()}
         return [names[i] for i in range(len(self))]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Return the text of each token; a space at the start of a word is shown as ␣."""
+        """Return the text of each token. A space at the start of a word is shown as ␣."""
         return [self._piece(i) for i in ids]
 
     def _piece(self, i: int) -> str:

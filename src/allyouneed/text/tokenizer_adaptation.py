@@ -1,6 +1,6 @@
-"""A `tokenizer.json` of the tokenizers library, made by any program, → the same with our special tokens.
+"""Give a `tokenizer.json` of the tokenizers library, made by any program, the names of our special tokens.
 
-All tokens keep their ids. The special tokens get our names; missing ones are added after the last id.
+All tokens keep their ids. Missing special tokens are added after the last id.
 """
 
 import json
@@ -12,7 +12,7 @@ from ..errors import DataError
 from .backends import BYTE_TOKENS, EOS, PAD, SOS, SPECIALS, UNK
 from .tokenizer_format import INSIDE_SPECIAL
 
-# Names of the special tokens in other programs, the likeliest first.
+# Names of the special tokens in other programs, the most likely first.
 NAMES = {
     PAD: (PAD, "[PAD]", "<|pad|>", "<|padding|>"),
     SOS: (SOS, "<s>", "<bos>", "[BOS]", "[CLS]", "<|startoftext|>", "<|begin_of_text|>"),
@@ -24,9 +24,9 @@ BELOW_ALL = 10.0  # an unknown character is e^10 times less likely than any piec
 
 
 def adapt_tokenizer(text: str) -> tuple[str, list[str]]:
-    """Give the JSON our special tokens, and list each token that was renamed or added; our own JSON is unchanged.
+    """Rename the special tokens in a tokenizer's JSON, and list each token that was renamed or added.
 
-    Refuses ids that are not all numbers from 0 on, each once.
+    Our own JSON stays unchanged. Refuses ids that are not all numbers from 0 on, each used once.
     """
     table = json.loads(text)
     try:
@@ -62,7 +62,7 @@ def _adapted(table: dict[str, Any], text: str) -> tuple[str, list[str]]:
     kept = [token for token in added if renamed.get(token["content"], token["content"]) not in NAMES]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     special = [{"id": ids[name], "content": name, **plain} for name in SPECIALS]
-    if model.get("type") != "BPE":  # no merges make the name of a special token
+    if model.get("type") != "BPE":  # merges cannot produce the name of a special token
         table["pre_tokenizer"] = _splitting_names(table.get("pre_tokenizer"))
     table |= {
         "added_tokens": sorted([*kept, *special], key=lambda token: token["id"]),
@@ -74,7 +74,7 @@ def _adapted(table: dict[str, Any], text: str) -> tuple[str, list[str]]:
 
 
 def read_ids(model: dict[str, Any], added: list[dict[str, Any]]) -> dict[str, int]:
-    """Read the id of each token of a model's vocabulary and of the tokens added to it. Refuses ids with a gap."""
+    """Read the id of each token in a model's vocabulary, and of the tokens added to it. Refuses ids with gaps."""
     vocabulary = model["vocab"]
     pieces = (
         vocabulary.items() if isinstance(vocabulary, dict) else ((name, i) for i, (name, _) in enumerate(vocabulary))
@@ -95,7 +95,7 @@ def read_ids(model: dict[str, Any], added: list[dict[str, Any]]) -> dict[str, in
 
 
 def _unknown_token(model: dict[str, Any]) -> str:
-    """Return the token that the model itself calls unknown; empty if it names none."""
+    """Return the token that the model itself calls unknown, or "" if it names none."""
     if isinstance(model["vocab"], dict):
         return model.get("unk_token") or ""
     number = model.get("unk_id")
@@ -107,7 +107,7 @@ def _unknown_token(model: dict[str, Any]) -> str:
 
 
 def _spells_bytes(table: dict[str, Any], ids: dict[str, int]) -> bool:
-    """Return True if every text can be encoded, as bytes if not otherwise, so that no `<unk>` is needed."""
+    """Return True if every text can be encoded, at least as bytes, so that `<unk>` is not needed."""
     if table["model"].get("type") != "BPE":
         return False
     byte_level = '"ByteLevel"' in json.dumps(table.get("pre_tokenizer"))
@@ -116,7 +116,7 @@ def _spells_bytes(table: dict[str, Any], ids: dict[str, int]) -> bool:
 
 
 def _set_vocabulary(model: dict[str, Any], renamed: dict[str, str], ids: dict[str, int]) -> None:
-    """Rename the tokens of the model, and make `<unk>`, if there is one, its unknown token."""
+    """Rename tokens of the model, and make `<unk>`, if it exists, the model's unknown token."""
     if isinstance(model["vocab"], dict):
         model["vocab"] = {renamed.get(name, name): i for name, i in model["vocab"].items()}
         if UNK in ids:
@@ -132,7 +132,7 @@ def _set_vocabulary(model: dict[str, Any], renamed: dict[str, str], ids: dict[st
 
 
 def _splitting_names(pre_tokenizer: dict[str, Any] | None) -> dict[str, Any]:
-    """Add a pre-tokenizer that splits names of special tokens, so that they are encoded as text."""
+    """Add a pre-tokenizer that splits the names of special tokens, so that they are encoded as text."""
     split = {
         "type": "Split", "pattern": {"Regex": INSIDE_SPECIAL}, "behavior": "MergedWithPrevious", "invert": False,
     }  # fmt: skip

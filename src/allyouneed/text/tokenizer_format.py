@@ -1,7 +1,7 @@
-"""The parts that a `tokenizer.json` may have: the parts of our own vocabularies, and others that are safe.
+"""The parts that a `tokenizer.json` may have: those of our own vocabularies, and others that are safe.
 
-The format allows regular expressions that take exponential time, rules that crash the library, and rules each of which
-doubles a text. A file that passes this check has none of these.
+The format allows regular expressions that take exponential time, rules that crash the library, and rules that double a
+text each. A file that passes the check here has none of these.
 """
 
 import json
@@ -14,12 +14,13 @@ from tokenizers import Regex, normalizers
 from ..errors import DataError
 from .character_map import CharacterMap, check_character_map
 
-# A word with the space before it, one digit, a run of punctuation, or spaces: no token crosses these boundaries.
+# A word with the space before it, one digit, a run of punctuation, or spaces. No token crosses their boundaries.
 WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
-# A string between spaces with the space before it, or spaces; "<" by itself, so that no token looks like a special one.
+# A string between spaces, with the space before it, or spaces. "<" stands alone, so that no token looks special.
 SPACED = r" ?[^\s<]+| ?<|\s+(?!\S)|\s+"
 EVERY_CHARACTER = r"[\s\S]"
-INSIDE_SPECIAL = r"<(?=(?:pad|sos|eos|unk)>)"  # splits the name of a special token in a text, so that it is plain text
+# Splits the name of a special token inside a text, so that it is plain text.
+INSIDE_SPECIAL = r"<(?=(?:pad|sos|eos|unk)>)"
 
 EDGE_BLANKS = r"^ +| +$"
 REPEATED_BLANKS = r" {2,}"
@@ -65,7 +66,7 @@ _PATTERNS = {
 }
 _OUR_SETTINGS = {"add_prefix_space": False, "use_regex": False, "ignore_merges": False, "invert": False}
 _OUR_TOKENS = {"<pad>", "<sos>", "<eos>"}
-_PAGE_PARTS = {  # the exported page can do these (convert/web/tokenizer.js)
+_PAGE_PARTS = {  # parts that the exported page can handle (convert/web/tokenizer.js)
     "normalizer": OUR_PARTS["normalizer"] | {"Sequence", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "Replace"},
     "pre_tokenizer": OUR_PARTS["pre_tokenizer"] | {"Metaspace"},
     "decoder": OUR_PARTS["decoder"] | {"Metaspace", "Replace"},
@@ -75,9 +76,10 @@ _PAGE_SPLITS = [(pattern, "Isolated") for pattern in (WORDS, SPACED, EVERY_CHARA
     (INSIDE_SPECIAL, "MergedWithPrevious"),
     (" ", "Removed"),
 ]
-_LONGEST = 8  # characters that replace a pattern, or precede a text
-# A part makes a text at most so many times as long (a Replace, as many times as its replacement is long): the longest
-# mapping of Unicode has 18 characters. All parts of a tokenizer together may make it MOST_GROWTH times as long.
+_LONGEST = 8  # characters of a replacement or a prefix
+# How many times as long a part can make a text; a Replace, at most as many times as its replacement is long. The
+# longest mapping of Unicode has 18 characters. All parts of a tokenizer together may make a text MOST_GROWTH times as
+# long.
 _GROWTH = {
     "NFC": 4,
     "NFD": 4,
@@ -92,14 +94,14 @@ MOST_GROWTH = 1_000
 
 
 def start_tokens(post_processor: Any) -> list[str]:
-    """Return the special tokens, one or none, that a post-processor of the tokenizers library puts first."""
+    """Return the special token that a post-processor of the tokenizers library puts first, as a list of one or none."""
     parts = json.loads(post_processor.__getstate__()).get("single", []) if post_processor else []
     names = [part["SpecialToken"]["id"] if "SpecialToken" in part else "" for part in parts]
     return names[: names.index("")] if "" in names else []
 
 
 def take_character_map(normalizer: Any) -> tuple[CharacterMap | None, Any]:
-    """Take the character map, if there is one, out of a normalizer of the tokenizers library; return both."""
+    """Take the character map out of a normalizer of the tokenizers library. Returns the map, if any, and the rest."""
     table = json.loads(normalizer.__getstate__()) if normalizer else {}
     part = _character_map(table)
     if part is None:
@@ -109,7 +111,7 @@ def take_character_map(normalizer: Any) -> tuple[CharacterMap | None, Any]:
 
 
 def put_character_map(text: str, character_map: CharacterMap | None) -> str:
-    """Put the character map that `take_character_map` took back into the JSON of a tokenizer."""
+    """Put a character map that `take_character_map` took out back into the JSON of a tokenizer."""
     if character_map is None:
         return text
     table = json.loads(text)
@@ -119,7 +121,7 @@ def put_character_map(text: str, character_map: CharacterMap | None) -> str:
 
 
 def join_symbols(text: str, symbols: Sequence[str] | None) -> str:
-    """Add `symbols`, the tokens of all ids, to the JSON of a tokenizer, if the model's own ids differ."""
+    """Add `symbols`, the tokens of all ids, to the JSON of a tokenizer, if the ids of the model differ."""
     return text if symbols is None else json.dumps(json.loads(text) | {"symbols": symbols}, ensure_ascii=False)
 
 
@@ -135,7 +137,7 @@ def split_symbols(text: str) -> tuple[str, list[str] | None]:
 
 
 def refuse_unknown_parts(text: str) -> None:
-    """Refuse the JSON of a tokenizer with a normalizer, a split or a decoder that none of our vocabularies has."""
+    """Refuse a tokenizer's JSON with a normalizer, a split or a decoder that none of our vocabularies has."""
     table = json.loads(text)
     if not isinstance(table, dict):
         raise DataError("a tokenizer is a JSON object")
@@ -147,7 +149,7 @@ def refuse_unknown_parts(text: str) -> None:
                 raise DataError(
                     f"its {name} is {kind!r:.40}, but only {', '.join(sorted(known)) or 'none'} can be read safely"
                 )
-            # A prefix of continued words crashes the library, and so does stripping the end of a short token; dropout
+            # A prefix of continued words crashes the library, and so does stripping the end of a short token. Dropout
             # would encode a text differently each time.
             for setting in ("continuing_subword_prefix", "stop", "dropout"):
                 if part.get(setting):
@@ -168,7 +170,7 @@ def refuse_unknown_parts(text: str) -> None:
 
 
 def _refuse_lost_characters(table: Mapping[str, Any]) -> None:
-    """Refuse merges of words that have neither an unknown token nor bytes: other characters would be left out."""
+    """Refuse merges of words with neither an unknown token nor bytes, because other characters would be dropped."""
     model, words = table.get("model") or {}, [*_flat(table.get("pre_tokenizer"))]
     has_bytes = model.get("byte_fallback") or any(part.get("type") == "ByteLevel" for part in words)
     if words and model.get("type") == "BPE" and model.get("unk_token") is None and not has_bytes:
@@ -176,7 +178,7 @@ def _refuse_lost_characters(table: Mapping[str, Any]) -> None:
 
 
 def describe_foreign_part(text: str) -> str:
-    """Say which part of a tokenizer's JSON only the tokenizers library can handle; empty if there is none."""
+    """Name the part of a tokenizer's JSON that only the tokenizers library can handle; "" if there is none."""
     table = json.loads(text)
     if character_map := _character_map(table.get("normalizer")):
         table["normalizer"]["normalizers"].remove(character_map)
@@ -185,7 +187,7 @@ def describe_foreign_part(text: str) -> str:
             changed = [] if name == "decoder" else _foreign_settings(part)
             if part["type"] not in known or changed:
                 return f"its {name} is {' with '.join([part['type'], *changed])}"
-    # The library decides by the original text if something is first, but these parts remove some of that text.
+    # The library looks at the original text to decide what comes first, but these parts remove some of that text.
     before = [part for name in ("normalizer", "pre_tokenizer") for part in _flat(table.get(name))]
     before = [part for part in before if part["type"] in ("Strip", "Replace", "Split", "Metaspace")]
     if any(part.get("prepend_scheme") == "first" for part in before[1:]):
@@ -202,7 +204,7 @@ def _foreign_settings(part: dict[str, Any]) -> list[str]:
 
 
 def _character_map(normalizer: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the part with the character map, if it is the first; a later one is left to the library."""
+    """Return the part with the character map if it comes first. A later one is left to the library."""
     first = (normalizer or {}).get("normalizers", [])[:1]
     return first[0] if first and first[0]["type"] == "Precompiled" else None
 
@@ -215,7 +217,7 @@ def _refuse_damaged_map(part: dict[str, Any]) -> None:
 
 
 def _flat(part: Any) -> Iterator[dict[str, Any]]:
-    """Yield the component itself or, if it is a sequence, each of its components."""
+    """Yield the component itself or, if it is a sequence, its components."""
     if part is None:
         return
     if not isinstance(part, dict):

@@ -1,6 +1,6 @@
-"""The vocabulary of a corpus: its kind and size, whether both sides share it, and whether it is learned or read.
+"""The vocabulary of a corpus: its kind and size, whether the sides share it, and whether it is learned or read.
 
-Every translation loads this file, so imports for learning and reading a vocabulary are inside the functions.
+Every translation imports this file, so what is needed to learn or read a vocabulary is imported inside the functions.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from ..config import DataConfig, ModelConfig
     from .sentencepiece import SentencePieceModel
 
-# Vocabulary size for up to so many pairs; a rule of thumb after the documentation of mozilla/translations.
+# Vocabulary size by the largest number of pairs; a rule of thumb after the documentation of mozilla/translations.
 VOCABULARY_SIZES = {5_000: 1_000, 20_000: 4_000, 500_000: 8_000, 1_000_000: 16_000}
 MAX_VOCABULARY_SIZE = 32_000
 WORDS_PER_SUBWORD = 4  # words are rarer than subwords
-SPARED = 0.01  # of the texts: fewer unknown characters are worth the longer texts that decomposed characters make
+SPARED = 0.01  # share of the texts with unknown characters that decomposing must save, because it makes texts longer
 
-# The texts of a side; each call starts at the first.
+# A function that yields the texts of a side from the start, in each call.
 Texts = Callable[[], Iterator[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The tokenizers of both sides; the same one twice if they share it."""
+    """The tokenizers of both sides, which are the same object if the sides share a vocabulary."""
 
     source: Tokenizer
     target: Tokenizer
@@ -57,7 +57,10 @@ class Vocabulary:
         return self.source is self.target
 
     def with_vocab_size(self, model: ModelConfig) -> ModelConfig:
-        """Return `model` with the sizes of this vocabulary; of two, only the target's embeddings can be tied."""
+        """Return `model` with the sizes of this vocabulary.
+
+        With two vocabularies, only the target embedding can be tied.
+        """
         target_size = None if self.joint else len(self.target)
         differ = target_size is not None and self.source.names() != self.target.names()
         return replace(
@@ -74,7 +77,7 @@ class Vocabulary:
         return " + ".join(side.fingerprint() for side in dict.fromkeys((self.source, self.target)))
 
     def first_difference(self, other: Vocabulary) -> str:
-        """Return the first token, by id, that differs from `other`; empty if all ids are the same."""
+        """Return the first token, by id, that differs from `other`; "" if all are equal."""
         for side in ("source", "target"):
             names = getattr(self, side).names()
             others = getattr(other, side).names()
@@ -86,25 +89,25 @@ class Vocabulary:
         return ""
 
     def save(self, folder: Path) -> None:
-        """Write its `files` into a folder."""
+        """Write `files` to a folder."""
         for name, text in self.files().items():
             write_whole(folder / name, text)
 
     def files(self) -> dict[str, str]:
-        """Return the content of `tokenizer.json`, and of `tokenizer.target.json` if the target has another."""
+        """Return the content of `tokenizer.json`, and of `tokenizer.target.json` if the target has its own."""
         sides = {"tokenizer.json": self.source} | ({} if self.joint else {"tokenizer.target.json": self.target})
         return {name: tokenizer.to_json() for name, tokenizer in sides.items()}
 
     @classmethod
     def load(cls, folder: Path, *, joint: bool) -> Vocabulary:
-        """Load what `save` wrote, with the target's file unless the sides share one vocabulary."""
+        """Load what `save` wrote. Unless `joint`, the target has its own file."""
         names = ["tokenizer.json"] if joint else ["tokenizer.json", "tokenizer.target.json"]
         sides = [Tokenizer.load(folder / name) for name in names]
         return cls(sides[0], sides[-1])
 
 
 def vocab_size(data: DataConfig, pairs: int, kind: str = "bpe") -> int:
-    """Return the maximum size of a vocabulary of a kind: as set, or by the number of pairs."""
+    """Return the maximum size of a vocabulary of this kind: as set, or by the number of pairs."""
     if data.vocab_size:
         return data.vocab_size
     size = next((size for most, size in VOCABULARY_SIZES.items() if pairs <= most), MAX_VOCABULARY_SIZE)
@@ -112,7 +115,7 @@ def vocab_size(data: DataConfig, pairs: int, kind: str = "bpe") -> int:
 
 
 def train_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: int) -> Vocabulary:
-    """Learn the vocabulary that `data` describes from the texts of both sides of `pairs` pairs."""
+    """Learn the vocabulary that `data` describes from the texts of both sides. `pairs` is their number."""
     sides = ([source, target],) if data.is_joint else ([source], [target])
     backends = [_train(data, kind, texts, pairs) for kind, texts in zip(data.vocabularies(), sides, strict=False)]
     tokenizers = list(map(Tokenizer, backends))
@@ -147,10 +150,10 @@ def _train(data: DataConfig, kind: str, sides: Sequence[Texts], pairs: int) -> B
 
 
 def is_to_be_decomposed(texts: Texts) -> bool:
-    """Return True if taking characters apart leaves far fewer unknown ones in new texts, as with syllables of Hangul.
+    """Return True if decomposing characters leaves far fewer unknown ones in new texts, as with Hangul syllables.
 
     The share of new texts with an unknown character is about the share of known texts with a character that no other
-    text has (Good, 1953); it must fall by `SPARED`.
+    known text has (Good, 1953). Decomposing must lower this share by `SPARED`.
     """
     number = 0
     counts = Counter[str]()
@@ -168,11 +171,11 @@ def decompose(text: str) -> str:
     return unicodedata.normalize("NFD", text)
 
 
-SENTENCEPIECE = (".model", ".spm")  # endings of files
+SENTENCEPIECE = (".model", ".spm")  # file endings
 
 
 class StoredVocabulary(NamedTuple):
-    """A vocabulary that was read from files, and a line for each special token that had to be added or renamed."""
+    """A vocabulary read from files, with a line for each special token that was added or renamed."""
 
     vocabulary: Vocabulary
     notes: list[str]
@@ -191,7 +194,7 @@ def vocabulary_paths(tokenizer: str | tuple[str, ...]) -> list[Path]:
 
 
 def load_vocabulary(tokenizer: str | tuple[str, ...]) -> StoredVocabulary:
-    """Load the vocabulary that `data.tokenizer` names. Refuses, with the reason, a vocabulary that cannot be used."""
+    """Load the vocabulary that `data.tokenizer` names. Refuses a vocabulary that cannot be used, and says why."""
     sides = []
     notes = list[str]()
     for path in vocabulary_paths(tokenizer):
@@ -216,9 +219,9 @@ def _read(path: Path) -> tuple[Tokenizer, list[str]]:
 
 
 def _read_sentencepiece(model: SentencePieceModel) -> tuple[Tokenizer, list[str]]:
-    """Make a tokenizer of a SentencePiece model with its own ids, and our names for control pieces.
+    """Make a tokenizer of a SentencePiece model with its own ids and our names for control pieces.
 
-    Pieces that it lacks follow at the end.
+    Control pieces that the model lacks are added at the end.
     """
     from .sentencepiece import make_tokenizer
     from .tokenizer_adaptation import NAMES
