@@ -11,7 +11,8 @@ WORKDIR /opt/allyouneed
 COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY src src
 RUN pip install --no-cache-dir uv \
-    && uv pip install --system --no-cache --torch-backend "$TORCH_BACKEND" -c constraints.txt '.[serve]' \
+    && uv pip install --system --no-cache --compile-bytecode --torch-backend "$TORCH_BACKEND" -c constraints.txt \
+        '.[serve]' \
     && pip uninstall --yes uv \
     && useradd --system --uid 10001 --home-dir /nonexistent allyouneed
 

@@ -30,7 +30,7 @@ def seconds_for_document(kind: str, text: str) -> float:
     """Read, plan and finish a document whose translation is its source."""
     start = time.process_time()
     options = DocumentOptions(column="text" if kind == "csv" else "")
-    plan = plan_document(read_document(WRAPPED[kind](text).encode(), kind, options), ("en", "it"))
+    plan = plan_document(read_document(WRAPPED[kind](text).encode(), kind, options), languages=("en", "it"))
     finish_document(plan, {text: Translation(text, text) for text in (*plan.aligned, *plan.plain)})
     return time.process_time() - start
 

@@ -17,6 +17,7 @@ class FakeTranslator:
     log_probability: float = 0.0
     texts: list[str] = field(default_factory=list)
     languages: tuple[str, str] = ("", "")
+    checks_codes: bool = True
 
     def translations(
         self,

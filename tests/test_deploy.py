@@ -33,7 +33,14 @@ def test_the_image_installs_extras_that_exist_and_runs_as_a_user_without_rights(
             assert f"!{name}" in (ROOT / ".dockerignore").read_text().split()
     assert DOCKERFILE.index("\nUSER ") < DOCKERFILE.index("\nENTRYPOINT")
     assert re.findall(r'^ENTRYPOINT \["(\w+)", "serve"\]', DOCKERFILE, re.MULTILINE) == [*project["scripts"]]
-    assert "fast" not in extras.split(",")  # whose kernels would be compiled at the start
+
+
+def test_the_container_has_nothing_to_compile_at_its_start() -> None:
+    """Its user cannot write what it compiles, so that every start, and every health check, would compile it again."""
+    (install,) = re.findall(r"uv pip install(?:.*\\\n)*?.*'\.\[(.+?)\]'", DOCKERFILE)
+    assert "fast" not in install.split(",")  # which compiles kernels
+    assert "--compile-bytecode" in DOCKERFILE  # uv does not without it
+    assert {"pyproject.toml", "hatch_build.py", "src"} <= set(DOCKERFILE.replace("\n", " ").split())  # the engine
 
 
 @pytest.mark.parametrize("allowed_hosts", [(), ("translate.example",)])

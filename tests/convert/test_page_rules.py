@@ -100,11 +100,13 @@ def test_a_long_text_takes_the_page_linear_time(engine: MiniRacer, text: str) ->
 def test_the_page_finds_the_runs_and_blanks_that_python_finds(engine: MiniRacer) -> None:
     rng = Random(2)
     parts = ["%s", "{a}", "a", "(", ")", "+", "§", " ", ".", "€", "5", "«", "»", "\U0001f606", "家", "-", "[", "]", "'"]
+    parts += ["$a", ":a"]
     texts = ["".join(rng.choices(parts, k=9)) for _ in range(1000)]
     known = CopyStatistics().known_signs("en")
     script = f"(() => {{ const copies = new Copies({{ signs: {json.dumps(known)} }}); return {json.dumps(texts)}.map("
-    script += "(text) => [copies.foreignRuns(text), signedRuns(text), separatePlaceholders('a %s', text)]); })()"
+    script += "(text) => [copies.foreignRuns(text), signedRuns(text), separatePlaceholders('a %s $a :a', text)]); })()"
     expected = [
-        [foreign_runs(text, known), list(signed_runs(text)), separate_placeholders("a %s", text)] for text in texts
+        [foreign_runs(text, known), list(signed_runs(text)), separate_placeholders("a %s $a :a", text)]
+        for text in texts
     ]
     assert evaluate(engine, script) == expected

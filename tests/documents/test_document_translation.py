@@ -125,6 +125,13 @@ def test_a_unit_that_is_refused_stays_or_stops_the_work() -> None:
     assert [(item.key, item.text) for item in result.review] == [("line 2", None)]
 
 
+@pytest.mark.parametrize("checks_codes", [True, False])
+def test_codes_are_checked_if_the_model_copies_them(checks_codes: bool) -> None:
+    model = FakeTranslator(lambda word: word.replace("7", "seven"), checks_codes=checks_codes)
+    review = translate(unit("washer 7"), model=model).review
+    assert len(review) == checks_codes
+
+
 def test_progress_counts_sentences() -> None:
     plan = plan_document(lines(unit("One. Two."), unit("abc", marks=BOLD)))
     seen: list[int] = []

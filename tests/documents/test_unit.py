@@ -1,5 +1,6 @@
 """Units and their marks."""
 
+import html
 import re
 
 import pytest
@@ -66,6 +67,29 @@ def test_no_format_has_soft_hyphens_in_what_is_translated(kind: str, text: str) 
     assert untouched(document) == text.encode()
     written = translate_document(document, FakeTranslator(str.upper)).data.decode()
     assert re.sub("<(/?)b>|&lt;(/?)b&gt;|[*][*]", "|", written).count("THE WONDERFUL |COMPUTER|") == 1
+
+
+TAGGED = ">>ita<< The dog runs."
+TAGGED_DOCUMENTS = [
+    ("html", f"<p>{html.escape(TAGGED)}</p><p>{TAGGED}</p>"),
+    ("md", f"{TAGGED}\n\n- {TAGGED}\n\n> {TAGGED}\n\n# {TAGGED}\n\n>>quoted\n"),
+    ("txt", f"{TAGGED}\n> {TAGGED}\n"),
+    ("json", f'["{TAGGED}"]'),
+    ("csv", f"text\n{TAGGED}\n"),
+    ("po", f'msgid "{TAGGED}"\nmsgstr ""\n'),
+    ("srt", f"1\n00:00:01,000 --> 00:00:02,000\n{TAGGED}\n"),
+    ("vtt", f"WEBVTT\n\n00:01.000 --> 00:02.000\n{html.escape(TAGGED)}\n"),
+    ("xliff", XLIFF % html.escape(TAGGED)),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), TAGGED_DOCUMENTS)
+def test_the_tag_of_a_language_is_part_of_the_text_in_every_format(kind: str, text: str) -> None:
+    document = read(kind, text, column="text" if kind == "csv" else "")
+    assert {unit.text for unit in document.units} - {"quoted"} == {TAGGED}
+    assert untouched(document) == text.encode()
+    written = answer(document, lambda text: text.removeprefix(">>ita<< ").upper()).decode()
+    assert written.count("THE DOG RUNS.") == text.count("The dog runs.")
 
 
 def test_joiners_of_a_script_are_read_and_written_as_the_string_has_them() -> None:

@@ -18,6 +18,10 @@ from allyouneed.translator.placeholders import separate_placeholders, signed_run
         ("all %ss now", "%s ora", "%s ora"),
         ("see :ref:`a <b>` now", "ora.:ref:`a <b>`", "ora. :ref:`a <b>`"),
         ("{a} and {b}", "{b}{a}", "{b} {a}"),
+        ("hello :name and $user!", "ciao:name e$userdel", "ciao :name e $user del"),
+        ("the name is $name", "名字是$name的", "名字是 $name 的"),
+        ("@a and @ab", "@ab ed@a", "@ab ed @a"),
+        ("x $a, $a", "$a $ax", "$a $a x"),
         ("{a}{b}:{c}", "{a}{b}:{c}", "{a}{b}:{c}"),
     ],
 )
@@ -43,6 +47,11 @@ def test_a_placeholder_touches_a_word_only_where_it_does_so_in_the_source(
 )
 def test_copied_spans_and_signs_without_a_word_are_a_run(text: str, runs: list[str]) -> None:
     assert list(signed_runs(text)) == runs
+
+
+def test_a_placeholder_that_the_source_lacks_is_not_set_apart() -> None:
+    assert separate_placeholders("hello", "tom@name %sure") == "tom@name %sure"
+    assert separate_placeholders("hello @a", "@a tom@a") == "@a tom@a"
 
 
 def test_runs_are_found_in_linear_time() -> None:

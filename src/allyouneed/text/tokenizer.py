@@ -41,7 +41,7 @@ from .tokenizer_format import (
 )
 
 BLANK = "▁"  # stands for a space in SentencePiece
-LANGUAGE_TAG = re.compile(r">>[^<>]+<<")
+LANGUAGE_TAG = re.compile(r">>[^\s<>]+<<")
 
 _UNENCODABLE = "the vocabulary has no token for some of the text, and no <unk>"
 _QUOTED = 100  # characters of a text or an alphabet in a message

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from ..text.spans import APART, blanked, is_in_word, iter_spans
 
@@ -17,6 +18,7 @@ SIGNS_AND_SPANS = re.compile(r"[^\w\s]++")
 
 def separate_placeholders(source: str, text: str) -> str:
     """Insert a blank where a placeholder touches a word or a sentence end, unless it also does in the source."""
+    text = _freed(source, text)
     as_in_source = {(span, side) for span, *sides in touching(source) for side, touches in enumerate(sides) if touches}
     in_source = {span.text for span in iter_spans(source, KINDS)}
     parts: list[str] = []
@@ -30,6 +32,30 @@ def separate_placeholders(source: str, text: str) -> str:
         parts += [text[position : span.start], gaps[0], span.text, gaps[1]]
         position = span.end
     return "".join([*parts, text[position:]])
+
+
+def _freed(source: str, text: str) -> str:
+    """Put blanks around placeholders of the source that ran into a word, and so are no longer read as they were."""
+    wanted = Counter(span.text for span in iter_spans(source, KINDS))
+    there = [span for span in iter_spans(text, KINDS) if span.text in wanted]
+    missing = wanted - Counter(span.text for span in there)
+    rest = blanked(text, (span.bounds for span in there))
+    places: list[tuple[int, int]] = []
+    for name, count in sorted(missing.items(), key=lambda item: -len(item[0])):
+        for match in islice(re.finditer(re.escape(name), rest), count):
+            places.append(match.span())
+        rest = blanked(rest, places[-count:])
+    parts: list[str] = []
+    position = 0
+    for start, end in sorted(places):
+        before, after = text[start - 1 : start], text[end : end + 1]
+        parts += [text[position:start], " " * _is_of_word(before), text[start:end], " " * _is_of_word(after)]
+        position = end
+    return "".join([*parts, text[position:]])
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def touching(text: str) -> Counter[tuple[str, bool, bool]]:

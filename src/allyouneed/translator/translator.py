@@ -118,6 +118,11 @@ class Translator:
         """
         return cls.splits_sentences_of(bundle) and bundle.copy_statistics.is_copied_inside(VALUES)
 
+    @property
+    def checks_codes(self) -> bool:
+        """True if a translation is flagged that lacks a code or a number (see `checks_codes_of`)."""
+        return self.checks_codes_of(self.bundle)
+
     def language_tag(self, text: str) -> str:
         """Return the tag of the target language that a text begins with, such as `>>ita<<`, or "" if there is none."""
         return self.source_tokenizer.language_tag(text)
@@ -197,7 +202,7 @@ class Translator:
             longest_source=self._splitter.longest_source,
             unknown=self.source_tokenizer.unk_id,
             known_signs=self.known_signs_of(self.bundle),
-            checks_codes=self.checks_codes_of(self.bundle),
+            checks_codes=self.checks_codes,
         )
 
     def _refuse_changed_weights(self) -> None:

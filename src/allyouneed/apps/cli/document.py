@@ -101,12 +101,7 @@ def translate_file(
     """Translate a document into a file and list the units to review; return the exit code."""
     from ..documents.document_translation import MIN_CONFIDENCE, finish_document, plan_document, translate_plan
 
-    plan = plan_document(
-        document,
-        translator.languages,
-        split_sentences=translator.splits_sentences,
-        tag_of=translator.language_tag,
-    )
+    plan = plan_document(document, translator)
     with progress("translating", total=len(plan.aligned) + len(plan.plain)) as done:
         answers = translate_plan(plan, translator, on_progress=done, skip_refused=skip_refused)
     threshold = MIN_CONFIDENCE if settings.min_confidence is None else settings.min_confidence

@@ -67,7 +67,8 @@ class DocumentPlan(NamedTuple):
 
     `sentences` are each unit's, as characters of its text; none for a unit that is kept. `tags` are the tags of
     the target language that units begin with, which the model reads before each of their sentences.
-    `target_language` says if blanks belong between their translations.
+    `target_language` says if blanks belong between their translations, and `checks_codes` if a code or a number that
+    differs is a reason for a review.
     """
 
     document: Document
@@ -76,6 +77,7 @@ class DocumentPlan(NamedTuple):
     aligned: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
     target_language: str = ""
+    checks_codes: bool = True
 
     def texts(self) -> Iterator[list[str]]:
         """List the sentences of each unit, as the model reads them."""
@@ -97,10 +99,7 @@ def translate_document(
     unit is marked for review if its least sure sentence has a confidence below `min_confidence`. Refuses a sentence
     that the model cannot read; with `skip_refused` its unit stays untranslated.
     """
-    splits_sentences = getattr(translator, "splits_sentences", True)
-    languages = getattr(translator, "languages", ("", ""))
-    tag_of = getattr(translator, "language_tag", _no_tag)
-    plan = plan_document(document, languages, split_sentences=splits_sentences, tag_of=tag_of)
+    plan = plan_document(document, translator)
     answers = translate_plan(plan, translator, skip_refused=skip_refused)
     return finish_document(plan, answers, min_confidence=min_confidence)
 
@@ -144,31 +143,37 @@ def locate_refusal(plans: Iterable[DocumentPlan], texts: Sequence[str], error: I
     return InputError(f"{key}: {error}" if key else str(error))
 
 
-def _no_tag(text: str) -> str:
-    return ""
-
-
 def plan_document(
     document: Document,
-    languages: tuple[str, str] = ("", ""),
+    translator: TextTranslator | None = None,
     *,
+    languages: tuple[str, str] | None = None,
     split_sentences: bool = True,
-    tag_of: Callable[[str], str] = _no_tag,
 ) -> DocumentPlan:
     """Find the texts of a document to translate: the sentences of its units, or the units as a whole.
 
-    `languages` are source and target; the target that the document was read with goes before. `tag_of` tells with which
-    tag of the target language a text begins, as `Translator.language_tag` does.
+    A translator tells its languages, if its texts are split, the tags of languages that it reads, and if codes are
+    checked; another object may tell less. `languages` replace the translator's; the target that the document was read
+    with goes before.
     """
+    source, target = getattr(translator, "languages", ("", "")) if languages is None else languages
+    split_sentences = split_sentences and getattr(translator, "splits_sentences", True)
+    tag_of = getattr(translator, "language_tag", lambda _: "")
     spans = tuple(
         () if unit.translation is not None or _has_too_many_tags(unit)
-        else sentence_spans(unit.text, _opaque_spans(unit), language=languages[0])
+        else sentence_spans(unit.text, _opaque_spans(unit), language=source)
         if split_sentences
         else whole_span(unit.text)
         for unit in document.units
     )  # fmt: skip
     tags = tuple(tag_of(unit.text) for unit in document.units)
-    plan = DocumentPlan(document, spans, tags, target_language=document.target_language or languages[1])
+    plan = DocumentPlan(
+        document,
+        spans,
+        tags,
+        target_language=document.target_language or target,
+        checks_codes=getattr(translator, "checks_codes", True),
+    )
     aligned, plain = dict[str, None](), dict[str, None]()
     for unit, texts in zip(document.units, plan.texts(), strict=True):
         (aligned if unit.marks else plain).update(dict.fromkeys(texts))
@@ -207,6 +212,7 @@ def finish_document(
                 min_confidence,
                 plan.target_language,
                 tag,
+                checks_codes=plan.checks_codes,
             )
             if problem := plan.document.problem(number, result):
                 refused += 1
@@ -257,6 +263,8 @@ def unit_translation(
     min_confidence: float,
     target_language: str = "",
     language_tag: str = "",
+    *,
+    checks_codes: bool = True,
 ) -> UnitTranslation:
     """Make a unit from the translations of its sentences, `spans` of its text, and the reasons for a review.
 
@@ -280,7 +288,7 @@ def unit_translation(
     marks += [mark._replace(at=len(text) + mark.at - position) for mark in remaining[-1][0]]
     text += unit.text[position:]
     marks = list(_outside_spans(unit, text, marks))
-    reasons = _reasons(unit, text, marks, parts, min_confidence, language_tag)
+    reasons = _reasons(unit, text, marks, parts, min_confidence, language_tag, checks_codes=checks_codes)
     return UnitTranslation(text, tuple(marks), tuple(reasons))
 
 
@@ -363,13 +371,15 @@ def _reasons(
     parts: Sequence[Translation],
     min_confidence: float,
     language_tag: str,
+    *,
+    checks_codes: bool,
 ) -> Iterator[str]:
     flags = {flag for part in parts for flag in part.flags}
     source, target = _without_opaque(unit.text, unit.marks, unit.opaque), _without_opaque(text, marks, unit.opaque)
     source = source.removeprefix(language_tag)
     if (
         spans_differ(source, target, _KEPT_SPANS)
-        or codes_differ(source, target)
+        or (checks_codes and codes_differ(source, target))
         or any(target.count(sign) < source.count(sign) for sign in unit.signs)
     ):
         flags.add("wrong_spans")  # whatever the search was told to copy

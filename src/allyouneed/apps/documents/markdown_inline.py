@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, blockquote
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.admon import admon_plugin
@@ -16,6 +17,7 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
 from ...config.language_tags import is_foreign
+from ...text.tokenizer import LANGUAGE_TAG
 from .encoded_text import Slice
 from .pieces import BLANK_PARTS, Piece, find_notes, opaque_point, tag_partners
 
@@ -173,6 +175,7 @@ def make_parser() -> MarkdownIt:
     )
     parser.use(attrs_plugin, after=(), spans=True)
     parser.disable("footnote_ref")  # it takes quadratic time
+    parser.block.ruler.at("blockquote", _quotation, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     rules = parser.inline.ruler
     rules.before("escape", "opaque", _pattern_rule("opaque", OPAQUE))
     rules.after("opaque", "note", _pattern_rule("note", NOTE))
@@ -181,6 +184,12 @@ def make_parser() -> MarkdownIt:
     for name, rule in zip(rules.get_active_rules(), rules.getRules(""), strict=True):
         rules.at(name, _with_end(rule))
     return parser
+
+
+def _quotation(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    """Read a block quotation, unless a line begins with the tag of a language: `>>ita<<`."""
+    start = state.bMarks[first] + state.tShift[first]
+    return not LANGUAGE_TAG.match(state.src, start) and blockquote(state, first, end, silent)
 
 
 def _pattern_rule(kind: str, pattern: re.Pattern[str]) -> InlineRule:

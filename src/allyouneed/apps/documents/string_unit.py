@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...text.spans import iter_spans
+from ...text.tokenizer import LANGUAGE_TAG
 from .encoded_text import Edit, decode_text, line_numbers
 from .inline_markup import BLOCKS, tag_name, take_out_codes
 from .text_ends import continues
@@ -20,7 +21,7 @@ from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 _LINE = re.compile(r"[^\r\n]+")
 # Blanks and the marks of quotations, but not the tag of a language, >>ita<<.
-_INDENT = re.compile(r"(?:[ \t]|>(?!>?[\w-]+<<))*")
+_INDENT = re.compile(rf"(?:[ \t]|(?!{LANGUAGE_TAG.pattern})>)*")
 _MARKED = re.compile(rf"{_INDENT.pattern}(?:(?:[-–—*•·+]|\d{{1,3}}[.)])[ \t]+)?")
 _COLUMN = re.compile(r"\S(?:(?! {3,}|\t).)*(?<=\S)")
 _NARROWEST = 40  # characters; lines of poems, addresses and tables are shorter than wrapped prose

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from ...errors import DocumentError
 from ...text.spans import TAG
+from ...text.tokenizer import LANGUAGE_TAG
 from .encoded_text import Edit, EncodedText, decode_text
 from .inline_markup import MarkedText, take_out_codes
 from .string_unit import has_words
@@ -36,7 +37,7 @@ _BREAKS = r"\\[Nh]"  # of lines and between words, in SubStation Alpha
 _CODE = rf"{TAG}|{_BREAKS}"
 _RUBY = r"<ruby\b[^<>\r\n]*+>[^\r\n]{0,300}?</ruby\s*+>"  # a word with its reading, which belongs to it
 _TOKEN = re.compile(rf"{_RUBY}|({_CODE}|[\s♪♫#]++)|[^\s♪♫#<{{\\]++|[<{{\\]")
-_DASHES = re.compile(r"[-–—‐](?![-–—‐\d])|>>+")
+_DASHES = re.compile(rf"[-–—‐](?![-–—‐\d])|(?!{LANGUAGE_TAG.pattern})>>+")
 # Who speaks, or what is heard, before the words of a line.
 _NAME = r"[^\W\d_][\w.'’&-]*+"
 _LABEL = re.compile(rf"({_NAME}(?: [\w.'’&#-]++){{0,3}}:|[\[(][^\[\]()<>\n]{{1,40}}[\])]:?)(?:\s|{_CODE})+(?=\S)")

@@ -150,9 +150,9 @@ async def translate_markup(
     def plan(text: str) -> DocumentPlan:
         return plan_document(
             markup.read(text, key),
-            (key.source, key.target),
-            split_sentences=options.split_sentences and translator.splits_sentences,
-            tag_of=translator.language_tag,
+            translator,
+            languages=(key.source, key.target),
+            split_sentences=options.split_sentences,
         )
 
     plans = [await asyncio.to_thread(plan, text) for text in texts]

@@ -140,16 +140,10 @@ async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[
 
 async def _plan(server: ServerState, document: Document, source: str, target: str) -> DocumentPlan:
     """Plan the translation of a document; a source language of "" is not known yet."""
-    if not source or server.models.is_same(source, target):
-        return await asyncio.to_thread(plan_document, document, (source, target))
-    translator = await server.scheduler.translator(server.models.pair(source, target))
-    return await asyncio.to_thread(
-        plan_document,
-        document,
-        (source, target),
-        split_sentences=translator.splits_sentences,
-        tag_of=translator.language_tag,
-    )
+    translator = None
+    if source and not server.models.is_same(source, target):
+        translator = await server.scheduler.translator(server.models.pair(source, target))
+    return await asyncio.to_thread(plan_document, document, translator, languages=(source, target))
 
 
 async def translate_upload(

@@ -198,9 +198,37 @@ function touchedSides(text) {
   });
 }
 
+// A translation with blanks around a placeholder of the source that ran into a word.
+function freed(wanted, text) {
+  const names = wanted.map((span) => span.text);
+  const found = findSpans(text, ["placeholders"]).filter((span) => names.includes(span.text));
+  const missing = countOf(names);
+  for (const span of found) missing.set(span.text, missing.get(span.text) - 1);
+  let rest = blanked(text, found, "\n");
+  const places = [];
+  for (const [name, count] of [...missing].sort(([a], [b]) => [...b].length - [...a].length)) {
+    for (let left = count; left > 0 && rest.includes(name); left--) {
+      const place = { start: rest.indexOf(name), end: rest.indexOf(name) + name.length };
+      places.push(place);
+      rest = blanked(rest, [place], "\n");
+    }
+  }
+  const isOfWord = (character) => /[\p{L}\p{N}_]/u.test(character);
+  let position = 0;
+  const parts = places.sort((a, b) => a.start - b.start).map(({ start, end }) => {
+    const before = isOfWord([...text.slice(Math.max(0, start - 2), start)].at(-1) ?? "") ? " " : "";
+    const after = isOfWord(text.slice(end) && String.fromCodePoint(text.codePointAt(end))) ? " " : "";
+    const part = text.slice(position, start) + before + text.slice(start, end) + after;
+    position = end;
+    return part;
+  });
+  return parts.join("") + text.slice(position);
+}
+
 // A translation with a blank where a placeholder touches a word, as not in the source.
 function separatePlaceholders(source, text) {
   const there = touchedSides(source);
+  text = freed(there, text);
   let position = 0;
   const parts = touchedSides(text).map(({ text: span, start, end, sides }) => {
     const same = there.filter((one) => one.text === span);
