@@ -1,4 +1,4 @@
-"""The public names, each imported from its room when it is first used, so that `import allyouneed` is quick."""
+"""The public names. Each is imported when it is first used, so that `import allyouneed` is quick."""
 
 import sys
 from importlib import import_module

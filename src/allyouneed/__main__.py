@@ -1,4 +1,4 @@
-"""`python -m allyouneed` is the command `allyouneed`."""
+"""Run the command `allyouneed` as `python -m allyouneed`."""
 
 from .apps.cli import main
 

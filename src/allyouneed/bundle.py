@@ -2,12 +2,12 @@
 
     config.json          format version, sizes of the model, defaults of the search, normalization of text, statistics
     weights.safetensors  every learned tensor once, under its name in the model
-    tokenizer.json       the vocabulary, in the format of the tokenizers library; if the target has another, it is
-                         in tokenizer.target.json, and this is the source's
-    README.md            a card: what it was trained on and how well it does
+    tokenizer.json       the vocabulary, in the format of the tokenizers library; if the target has its own vocabulary,
+                         that is in tokenizer.target.json, and this file is the source's
+    README.md            a model card: what the model was trained on, and how well it translates
     SHA256SUMS           the SHA-256 of each of these files
 
-It contains no code, and loading it runs none.
+A bundle contains no code, and loading it runs none.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
     from .nn import Transformer
 
 ModelBuilder = Callable[[ModelConfig], "Transformer"]
-"""What makes the model of a config: `build_model` of younger/, or a function of your own."""
+"""A function that builds the model of a config: `build_model` of younger/, or one of your own."""
 
 FORMAT = 2
-MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
-RETRIES = 3  # of a folder that is being written
+MOST_POSITIONS = 2**28  # numbers in a table of sines and cosines (1 GiB), whose size the weights do not limit
+RETRIES = 3  # how often to read a folder again that is being written
 WEIGHTS_FILE = "weights.safetensors"
-FILES = ("config.json", WEIGHTS_FILE, "tokenizer.json", "tokenizer.target.json")  # that translations depend on
+FILES = ("config.json", WEIGHTS_FILE, "tokenizer.json", "tokenizer.target.json")  # translations depend on these files
 
 
 @cache
 def nn_digest() -> str:
-    """Compute the digest of the code of `nn/` that computes here."""
+    """Compute a digest of the `nn/` code of this installation."""
     return code_digest(Path(__file__).parent.joinpath("nn").glob("*.py"))
 
 
 def builder_name(build_model: ModelBuilder | None) -> str:
-    """Return the name of a function that builds models, as module:function; "" for None, younger's `build_model`."""
+    """Return the name of a function that builds models, as module:function; "" for None, which means `build_model`."""
     return f"{build_model.__module__}:{build_model.__qualname__}" if build_model else ""
 
 
@@ -64,7 +64,7 @@ def builder_name(build_model: ModelBuilder | None) -> str:
 class Bundle:
     """A model, its vocabularies, the defaults of its search, and some statistics of its training pairs.
 
-    `target_tokenizer` is the same object as `source_tokenizer` if both sides have one vocabulary.
+    If both sides share a vocabulary, `target_tokenizer` is the same object as `source_tokenizer`.
     """
 
     model: Transformer
@@ -72,16 +72,18 @@ class Bundle:
     target_tokenizer: Tokenizer
     decode: DecodeConfig
     card: str = ""
-    # How often the training pairs copied a text with nothing to translate.
+    # How often the training pairs copied a text that needs no translation.
     copy_statistics: CopyStatistics = field(default_factory=CopyStatistics)
-    longest_source: int = 0  # tokens; no training source is longer, but for outliers. 0: unknown
-    longest_repetition: int = 0  # tokens; 99.9 % of the training targets repeat no more at a stretch
+    longest_source: int = 0  # tokens of the longest training source, apart from outliers; 0 if unknown
+    longest_repetition: int = 0  # tokens; 99.9 % of the training targets have no longer repetition
     case_statistics: CaseStatistics = field(default_factory=CaseStatistics)
-    normalization: Normalization = field(default_factory=Normalization)  # the form of the text it was trained on
-    languages: tuple[str, str] = ("", "")  # of source and target, BCP 47 tags; empty: unknown
-    probes: tuple[str, ...] = ()  # some sources that it was validated with; exports are compared on them
-    definition: str = field(default_factory=nn_digest)  # of the `nn/` that it was made with; empty: unknown
-    builder: str = ""  # the function that made the model, as module:function; empty: `build_model` of younger/
+    normalization: Normalization = field(default_factory=Normalization)  # how text was normalized in training
+    languages: tuple[str, str] = ("", "")  # source and target, as BCP 47 tags; empty if unknown
+    probes: tuple[str, ...] = ()  # some sources of validation pairs, on which exports are compared
+    # Digest of the `nn/` that the model was made with; empty if unknown.
+    definition: str = field(default_factory=nn_digest)
+    # The user's function that built the model, as module:function; empty means younger's `build_model`.
+    builder: str = ""
 
     @property
     def config(self) -> ModelConfig:
@@ -90,11 +92,11 @@ class Bundle:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of every learned tensor by name; a shared tensor appears once."""
+        """The shape of every learned tensor, by name. A shared tensor appears once."""
         return {name: tuple(weight.shape) for name, weight in self.model.named_parameters()}
 
     def weights(self) -> dict[str, memoryview[Any]]:
-        """Return every learned tensor by name, in float32; a shared tensor appears once."""
+        """Return every learned tensor in float32, by name. A shared tensor appears once."""
         from .nn.weights import weight_buffers
 
         return weight_buffers(self.model)
@@ -106,13 +108,15 @@ class Bundle:
 
     @property
     def license(self) -> str:
-        """The license that the head of its card names, as model hubs read it; empty if there is none."""
+        """The license in the header of the model card, in the form that model hubs read; "" if there is none."""
         return read_license(split_card(self.card)[0])
 
     def save(self, folder: str | Path) -> None:
-        """Write the folder. Each file is written whole or not at all, `config.json` after all that it needs.
+        """Write the folder.
 
-        The weights are written in float32. Refuses weights that are not finite, before it writes anything.
+        Each file is written completely or not at all, and `config.json` after the files that it needs.
+
+        The weights are written in float32. Refuses weights that are not finite, before anything is written.
         """
         from safetensors.torch import save
 
@@ -142,7 +146,7 @@ class Bundle:
         write_with_checksums(folder, {WEIGHTS_FILE: save(tensors)} | contents)
 
     def __repr__(self) -> str:
-        """Show languages, size and vocabulary; the model's own text is a page of parts."""
+        """Show languages, size and vocabulary in a line. The model's own text would be a page of parts."""
         sizes = {len(self.source_tokenizer): None, len(self.target_tokenizer): None}
         languages = f"{' → '.join(self.languages)}, " if all(self.languages) else ""
         parameters = sum(map(math.prod, self.shapes.values()))
@@ -153,17 +157,17 @@ class Bundle:
     def load(
         cls, folder: str | Path, *, device: torch.device | None = None, build_model: ModelBuilder | None = None
     ) -> Self:
-        """Read a folder that `save` wrote, ready to translate. Refuses an incomplete and a damaged folder.
+        """Read a folder that `save` wrote, ready to translate. Refuses an incomplete or damaged folder.
 
-        `build_model` is the function that built the model, if that was your own. Without it such a folder is
-        refused: a function that a file names is never imported.
+        If a function of your own built the model, pass it as `build_model`. Without it such a folder is refused: a
+        function that a file names is never imported.
         """
         for _ in range(RETRIES):
             checksums = Checksums(Path(folder))
             try:
                 return cls.read(checksums, device, build_model)
             except BundleError:
-                if checksums.is_current():  # otherwise it was being written, such as by a training run
+                if checksums.is_current():  # otherwise somebody was writing the folder, such as a training run
                     raise
         return cls.read(Checksums(Path(folder)), device, build_model)
 
@@ -178,7 +182,7 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class _LearnedFrom:
-    """The statistics of the training pairs, as config.json has them."""
+    """The statistics of the training pairs, as config.json stores them."""
 
     longest_source: int = 0
     longest_repetition: int = 0
@@ -198,7 +202,7 @@ _OPTIONAL = {
     "signs",
     "letter_case",
     "contradicted",
-}  # of the fields
+}  # the fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +221,7 @@ def read_parts(checksums: Checksums) -> BundleParts:
     config = _read_config(folder, checksums)
     if config.get("checksums") and not checksums.present:
         raise _not_whole(folder, f"{SUMS} does not exist")
-    # A bundle of an earlier version has no normalization: training had these defaults.
+    # Bundles of earlier versions have no normalization; their training used these defaults.
     settings = build_parts(
         {"model": ModelConfig, "decode": DecodeConfig, "normalization": Normalization},
         {"normalization": {}} | config,
@@ -240,8 +244,8 @@ def read_parts(checksums: Checksums) -> BundleParts:
     names = ("tokenizer.json", "tokenizer.target.json")[: 1 if sizes.target_vocab_size is None else 2]
     checksums.require_lines("README.md", WEIGHTS_FILE, *names)
     texts = [_read(folder, name, checksums) for name in names]
-    card = _read(folder, "README.md")  # which anybody may edit
-    _read(folder, WEIGHTS_FILE, count=0)  # refuses a missing file before the work begins
+    card = _read(folder, "README.md")  # anybody may edit the card
+    _read(folder, WEIGHTS_FILE, count=0)  # refuses a missing file before any work
     vocabulary = _parse_vocabulary(folder, dict(zip(names, texts, strict=True)), sizes)
     fields["source_tokenizer"] = vocabulary.source
     fields["target_tokenizer"] = vocabulary.target
@@ -278,9 +282,9 @@ def _parse_vocabulary(folder: Path, texts: dict[str, bytes], sizes: ModelConfig)
 
 
 def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source: bool) -> None:
-    """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or whose padding id differs.
+    """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or has another padding id.
 
-    Only the tokenizer of sources may leave out `<sos>`.
+    Only a tokenizer of sources may omit `<sos>`.
     """
     ids = tokenizer.encode("")
     framed = [tokenizer.sos_id, tokenizer.eos_id]
@@ -294,7 +298,7 @@ def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source:
 
 
 def _verified_model(parts: BundleParts, build_model: ModelBuilder | None) -> Transformer:
-    """Build the model with the weights of the file, and verify the file. Refuses a file that does not match."""
+    """Build the model with the weights in the file, and verify the file. Refuses a file that does not match."""
     from safetensors import SafetensorError
 
     folder = parts.checksums.folder
@@ -303,14 +307,14 @@ def _verified_model(parts: BundleParts, build_model: ModelBuilder | None) -> Tra
         try:
             model = _read_model(folder, parts.sizes, build_model)
         except (SafetensorError, ConfigError) as error:
-            verified.result()  # if the file is damaged, that is the reason
+            verified.result()  # a damaged file explains the error
             raise not_its_weights(folder, error) from error
         verified.result()
     return model
 
 
 def _read_model(folder: Path, sizes: ModelConfig, build_model: ModelBuilder | None = None) -> Transformer:
-    """Build the model with the weights of the file. The header is compared first, before memory is allocated."""
+    """Build the model with the weights in the file. The file's header is compared before memory is allocated."""
     import torch
     from safetensors import safe_open
 
@@ -345,7 +349,7 @@ def _read_model(folder: Path, sizes: ModelConfig, build_model: ModelBuilder | No
 
 
 def not_its_weights(folder: Path, why: object) -> BundleError:
-    """Return the refusal of weights that are not of the model."""
+    """Make the error for weights that do not belong to the model."""
     return BundleError(f"{folder}/{WEIGHTS_FILE} does not hold this model's weights: {why}")
 
 
@@ -374,21 +378,21 @@ def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str]:
     table = _config_part(folder, config, "languages", dict[str, str])
     source = table.get("source", "")
     target = table.get("target", "")
-    # Imported bundles may have names that are not tags ("de_DE"), but never signs that a terminal would act on.
+    # Languages of imported bundles may not be valid tags ("de_DE"), but must not contain signs that terminals act on.
     if not re.fullmatch(r"[\w-]*", source) or not re.fullmatch(r"[\w-]*", target):
         raise BundleError(f"{folder}/config.json, languages, must be tags of letters, digits and -; got {table!r:.80}")
     return source, target
 
 
 def _config_part(folder: Path, config: dict[str, Any], name: str, kind: Any) -> Any:
-    """Read a part of config.json as an object of `kind`; an empty object if an earlier version has no such part."""
+    """Read a part of config.json as an object of `kind`; an empty object if an earlier version lacks the part."""
     what = f"{folder}/config.json, {name}, is not what `allyouneed train` writes"
     with refused(BundleError, what, AttributeError, KeyError, TypeError, ConfigError):
         return from_table(kind, config[name], _OPTIONAL) if name in config else kind()
 
 
 def require_builder(parts: BundleParts, build_model: ModelBuilder | None) -> None:
-    """Refuse a folder whose model a user's function made, unless that function is given."""
+    """Refuse a folder whose model was built by a user's function, unless `build_model` is that function."""
     builder = parts.fields["builder"]
     if builder and build_model is None:
         raise BundleError(
@@ -398,7 +402,7 @@ def require_builder(parts: BundleParts, build_model: ModelBuilder | None) -> Non
 
 
 def _read(folder: Path, name: str, checksums: Checksums | None = None, *, count: int = -1) -> bytes:
-    """Read a file, or its first `count` bytes; with `checksums`, refuse a file whose SHA-256 is not listed."""
+    """Read a file, or its first `count` bytes. With `checksums`, refuse a file whose SHA-256 differs from them."""
     if not folder.is_dir():
         in_runs = Path("runs", folder.name)
         meant = f"; did you mean {in_runs}?" if in_runs.is_dir() else near_path(folder) or near_path(in_runs)
@@ -416,12 +420,12 @@ def _not_whole(folder: Path, why: str) -> BundleError:
 
 
 def read_builder(folder: Path) -> str:
-    """Return the name of a user's function that built a bundle's model, or "". Loads no weights."""
+    """Return the name of the user's function that built a bundle's model, or "". Loads no weights."""
     return str(_read_config(folder).get("builder", ""))
 
 
 def read_languages(folder: str | Path) -> tuple[str, str]:
-    """Read the languages of a bundle, source and target, as BCP 47 tags; empty if it names none. Loads no weights."""
+    """Read the source and target language of a bundle as BCP 47 tags; empty if it names none. Loads no weights."""
     return _languages(Path(folder), _read_config(Path(folder)))
 
 
@@ -449,30 +453,33 @@ def _sizes(folder: Path, config: dict[str, Any]) -> ModelConfig:
 
 
 def list_bundles(folder: str | Path = "runs") -> list[Path]:
-    """List the bundles that are folders in `folder`, the newest first."""
+    """List the bundles among the folders in `folder`, the newest first."""
     known = [config for config in Path(folder).glob("*/config.json") if (config.parent / WEIGHTS_FILE).exists()]
     return [config.parent for config in sorted(known, key=lambda config: config.stat().st_mtime, reverse=True)]
 
 
 class OtherDefinitionWarning(UserWarning):
-    """A model computes with another `nn/` than it was made with."""
+    """Warns that a model was made with a different `nn/` than the one that computes here."""
 
 
 def warn_of_another_definition(bundles: Sequence[Bundle]) -> None:
-    """Warn once if any of the bundles was made with another `nn/` than computes here."""
+    """Warn once if any of the bundles was made with a different `nn/` than the one that computes here."""
     if any(bundle.definition not in ("", nn_digest()) for bundle in bundles):
         text = "this model was made with another `nn/` than the one here, so it may translate otherwise than before"
         warnings.warn(text, OtherDefinitionWarning, stacklevel=1)
 
 
 def split_card(card: str) -> tuple[str, str]:
-    """Split off the lines between two `---` at the head of a card, which model hubs read; "" if there are none."""
+    """Split a model card into its header, between two `---` lines, which model hubs read, and the rest.
+
+    The header is "" if there is none.
+    """
     head = re.match(r"---\r?\n(.*?\n)---\s+", card, re.DOTALL)
     return (head[1], card[head.end() :]) if head else ("", card)
 
 
 def read_license(head: str) -> str:
-    """Return the license that the head of a card names, or "" if it names none."""
+    """Return the license that the header of a model card names, or ""."""
     from .config.data_config import LICENSE_NAME
 
     named = re.search(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", head, re.MULTILINE)
@@ -480,7 +487,7 @@ def read_license(head: str) -> str:
 
 
 def require_one_vocabulary(bundles: Sequence[Bundle], names: Sequence[str]) -> None:
-    """Refuse bundles that cannot be combined: with other ids on a side than the first, or with other languages."""
+    """Refuse bundles that cannot be combined, because their ids or languages differ from the first bundle's."""
     for bundle, name in zip(bundles[1:], names[1:], strict=True):
         if difference := bundles[0].vocabulary.first_difference(bundle.vocabulary):
             raise ConfigError(

@@ -33,16 +33,17 @@ if TYPE_CHECKING:
 
 
 class AllYouNeedError(Exception):
-    """The base class of all errors of this package.
+    """The base class of all errors that this package raises on purpose.
 
-    Every error can be pickled with all its attributes, whatever the arguments of its class. `options` are words with
-    which the same command succeeds; the command line adds that command to the message, which names no option itself.
+    Every error can be pickled with all its attributes, whatever arguments its class takes. `options` are command-line
+    options with which the same command would succeed. The message itself names no option; the command line adds the
+    command with these options to it.
     """
 
     options: tuple[str, ...] = ()
 
     def mended_by(self, *options: str) -> Self:
-        """Add the options that mend the command that met this error."""
+        """Add the options with which the command that met this error would succeed."""
         self.options = options
         return self
 
@@ -66,7 +67,7 @@ class InputError(AllYouNeedError, ValueError):
 
 
 class LanguageError(InputError):
-    """A language, or a pair of languages, that no model here translates."""
+    """A language, or a pair of languages, that no loaded model translates."""
 
 
 class DataError(AllYouNeedError):
@@ -82,7 +83,7 @@ class BundleError(AllYouNeedError):
 
 
 class OutputError(AllYouNeedError):
-    """A result that cannot be written; a file that was there before is unchanged."""
+    """A result that cannot be written. A file that was there before is unchanged."""
 
 
 class ExportError(AllYouNeedError):
@@ -94,7 +95,10 @@ class CheckpointError(AllYouNeedError):
 
 
 class MissingExtraError(AllYouNeedError, ImportError):
-    """An optional library that is not installed: `what` needs it, and the extra `extra` installs it."""
+    """An optional library that is not installed.
+
+    `what` needs the library, and `extra` names the extra that installs it.
+    """
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs the extra {extra}, which is not installed: {install_command(extra)}")
@@ -107,7 +111,7 @@ def install_command(extra: str) -> str:
 
 
 class Overloaded(AllYouNeedError):  # noqa: N818  a state of the server rather than a mistake
-    """Too many texts are waiting already; `retry_after` is the time in seconds after which to try again."""
+    """Too many texts are waiting already. `retry_after` is the number of seconds to wait before another attempt."""
 
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
@@ -119,11 +123,11 @@ class DeadlineExceeded(AllYouNeedError):  # noqa: N818  the name that other serv
 
 
 class TrainingError(AllYouNeedError):
-    """A run that cannot continue; its last checkpoint is unchanged."""
+    """A run that cannot continue. Its last checkpoint is unchanged."""
 
 
-class Interrupted(AllYouNeedError):  # noqa: N818  no failure, so not called an error
-    """A run that was stopped by a signal and has saved a checkpoint; `signal` is the number of the signal."""
+class Interrupted(AllYouNeedError):  # noqa: N818  not a failure, so not called an error
+    """A run that was stopped by a signal and has saved a checkpoint. `signal` is the number of the signal."""
 
     def __init__(self, message: str, *, signal: int) -> None:
         super().__init__(message)
@@ -132,9 +136,9 @@ class Interrupted(AllYouNeedError):  # noqa: N818  no failure, so not called an 
 
 @contextmanager
 def refused(kind: type[AllYouNeedError], what: str, *errors: type[Exception], remedy: str = "") -> Iterator[None]:
-    """Raise these errors of the block as a `kind`: `what`, the reason in a line, and the remedy.
+    """Raise the given errors of the `with` block as a `kind`, with `what`, the reason in one line, and the remedy.
 
-    Errors of this package pass, unless `errors` has a class of theirs.
+    Errors of this package pass unchanged, unless `errors` names their class.
     """
     try:
         yield
@@ -147,7 +151,7 @@ def refused(kind: type[AllYouNeedError], what: str, *errors: type[Exception], re
 
 
 def require_extra(library: str, what: str, extra: str) -> ModuleType:
-    """Import an optional library. `what` needs it, and the extra `extra` installs it."""
+    """Import an optional library. `what` says what needs the library, and `extra` names the extra that installs it."""
     try:
         return import_module(library)
     except ImportError as error:
@@ -155,16 +159,16 @@ def require_extra(library: str, what: str, extra: str) -> ModuleType:
 
 
 class SlowerEngineWarning(UserWarning):
-    """A model is computed by its own code, because the faster computation differs from it or is not there."""
+    """Warns that a model is computed by its own code, because the faster computation differs from it or is missing."""
 
 
-OUT_OF_MEMORY = (  # of the CPU, of Apple's GPUs, of CUDA and its pinned memory, and of cuBLAS
+OUT_OF_MEMORY = (  # messages of the CPU, Apple's GPUs, CUDA and its pinned memory, and cuBLAS
     "DefaultCPUAllocator", "MPS backend out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
 )  # fmt: skip
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Return True if an error means that memory has run out, on a GPU or on the CPU; import no torch to find out."""
+    """Return True if an error means that memory has run out, on a GPU or on the CPU. Does not import torch."""
     is_named_so = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return is_named_so or any(words in str(error) for words in OUT_OF_MEMORY)
 

@@ -1,4 +1,4 @@
-"""The settings that a recipe leaves out, chosen from the corpus."""
+"""Choose the settings that a recipe leaves out, from the corpus."""
 
 from .choice_rules import Corpus
 from .choosing import choose_from_pairs, choose_pairs

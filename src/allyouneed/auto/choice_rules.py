@@ -1,12 +1,12 @@
-"""The rules that choose settings for a corpus, as tables and the functions that read them.
+"""The rules that choose settings for a corpus: tables, and the functions that read them.
 
-Small models are better on small corpora: on 30,000 pairs (Multi30K, tokenized) three layers of 256 reach 39.8 BLEU
-here, the paper's base model 38.3 (Wu et al., 2021, table 2). Small batches are better for short training, and a
-learning rate that ends at zero makes averaging checkpoints unnecessary.
+Small corpora need small models: on 30,000 pairs (Multi30K, tokenized) three layers of width 256 reach 39.8 BLEU here,
+and the paper's base model 38.3 (Wu et al., 2021, table 2). Small batches suit short training. A learning rate that ends
+at zero makes averaging checkpoints unnecessary.
 
-A model of text is regularized. If each source has a single right target (`task_rules.py`), label smoothing only costs
-time, and so does dropout in short trainings. On 12,000 questions to SQL, in the same time, the model for text was right
-on 19 % of the test pairs and the same model without dropout and smoothing on 96 %; a narrower model is right sooner:
+A model of text is regularized. If each source has a single correct target (`task_rules.py`), label smoothing only costs
+time, and so does dropout in short runs. On 12,000 questions to SQL, with equal training time, the model for text was
+right on 19 % of the test pairs, and on 96 % without dropout and smoothing. A narrower model learns faster. See
 docs/measured/automatic-settings.md.
 """
 
@@ -19,13 +19,13 @@ from .task_rules import task_kind
 
 
 class Size(NamedTuple):
-    """The model for corpora of up to `pairs` pairs, and the number of epochs."""
+    """The model for corpora of up to `pairs` pairs, and its number of epochs."""
 
     pairs: float
     d_model: int
     d_ff: int
     heads: int
-    layers: int  # of the encoder, and of the decoder
+    layers: int  # in the encoder, and in the decoder
     dropout: float
     epochs: float
 
@@ -40,26 +40,26 @@ MODEL_SIZES = (
 )
 LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
 
-# The models, layers by d_model, among which a time budget without a GPU chooses: the widest for which it has time for
-# UPDATES_PER_WIDTH updates for each unit of its width, by the speed of this machine (`machine_speed.py`). A wide model
-# that is trained for few updates learns little. Without such a speed exact models have the width EXACT_WIDTH.
+# The models (d_model: layers) that a time budget without a GPU chooses from: the widest that gets at least
+# UPDATES_PER_WIDTH updates per unit of width, at the speed of this machine (`machine_speed.py`). A wide model learns
+# little from few updates. If the speed is unknown, exact models have the width EXACT_WIDTH.
 BUDGET_SIZES = {64: 2, 128: 2, 192: 3, 256: 3}
 UPDATES_PER_WIDTH = 24
 EXACT_WIDTH, NARROWEST_TEXT = 128, 128
 
 DROPOUT_STEPS = 20  # dropout is rounded down to twentieths
-SOME_EPOCHS = 20  # below, the model of text with the lowest loss is kept
+SOME_EPOCHS = 20  # with fewer epochs, the model of text with the lowest loss is kept
 
-# Strings are learned by heart if their pairs are repeated often: dropout and label smoothing from so many epochs on.
-# Measured on sounds of words (12 to 40 epochs), on accents (8 to 11, which lose by dropout) and on inflections
-# (hundreds): docs/measured/automatic-settings.md.
+# A model memorizes strings that are repeated often: dropout and label smoothing from this many epochs on. Measured on
+# pronunciations (12 to 40 epochs), on accents (8 to 11, where dropout hurts) and on inflection (hundreds):
+# docs/measured/automatic-settings.md.
 STRING_REGULARIZATION = {50: (0.2, 0.1), 12: (0.1, 0.0), 0: (0.0, 0.0)}
 EXACT_EPOCHS = 30
 FITS = "this size has time for enough updates"
 
-EXACT_LENGTH_RATIO = 5.0  # most tokens of an output for each of its source
+EXACT_LENGTH_RATIO = 5.0  # most tokens in an output per token of its source
 
-# Tokens per batch. Smaller batches leave a GPU idle; on a CPU two small updates are better than one twice as large.
+# Tokens per batch. Smaller batches leave a GPU idle. On a CPU, two small updates are better than one twice as large.
 BATCH_TOKENS = {"CPU": 1_024, "GPU": 8_192}
 
 # The peak learning rate of a run with Muon, by d_model.
@@ -67,30 +67,33 @@ PEAK_LEARNING_RATES = {64: 0.01, 128: 0.005, 256: 0.003, 512: 0.0015}
 
 WARMUP_SHARE, MAX_WARMUP = 0.05, 2_000
 MIN_STEPS, VALIDATIONS, PATIENCE = 800, 20, 10
-UPDATES_PER_MINUTE = 6_000  # of a time budget; more than a machine makes, since the schedule is compressed to it
+# Of a time budget; more than any machine makes, because the schedule is compressed to the actual number.
+UPDATES_PER_MINUTE = 6_000
 
 # Parts younger than the paper, for a new model with a time budget: docs/since-2017.md and docs/automatic-settings.md.
-# Strings have both kinds of positions; templates do not, as their outputs may be longer than in training.
+# Strings use both kinds of positions. Templates do not, because their outputs may be longer than in training.
 YOUNGER_PARTS = {"positions": "rotary", "query_key_norm": True}
 STRING_POSITIONS = {"positions": "sinusoidal-rotary"}
 
-# Chosen for every corpus, if not set.
+# Chosen for every corpus, unless they are set.
 ALWAYS = {"optimizer": "muon", "average_checkpoints": 1}
 
-FEW_SENTENCES = 20_000  # pairs of text: with fewer, a model learns only their kind of text
-# The share to hold out for validation, and again for the test, of at least so many pairs; 40 pairs give 10 and 10.
+FEW_SENTENCES = 20_000  # pairs of text; a model trained on fewer only learns this kind of text
+# The share to hold out for validation, and again for the test, by the least number of pairs; 40 pairs give 10 and 10.
 HELD_OUT_SHARES = {5_000: 0.02, 1_000: 0.05, 160: 0.1, 0: 0.25}
 
-# A trained model is fine-tuned with a lower learning rate, and for a shorter time.
+# A trained model is fine-tuned for a shorter time and with a lower learning rate.
 FINE_TUNING = {"epochs": 3.0, "learning_rate_factor": 0.2, "min_steps": 100}
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The facts that the rules depend on. `tokens` counts the longer side; `exact`: one target is right, not several.
+    """The facts that the rules depend on.
 
-    `minutes` is the time budget; 0: none. `speed` is the machine's, tokens trained on in a minute by d_model
-    (`machine_speed.py`); empty if it was not measured.
+    `tokens` counts the longer side. `exact` means that only one target is correct.
+
+    `minutes` is the time budget, or 0. `speed` is the number of tokens that this machine trains on in a minute, by
+    d_model (`machine_speed.py`); empty if it was not measured.
     """
 
     pairs: int
@@ -114,14 +117,14 @@ def has_time_for(d_model: int, tokens: float) -> bool:
 
 
 def affordable_width(corpus: Corpus, narrowest: int) -> int:
-    """Return the width of the widest model of `BUDGET_SIZES` for which there is time, at least `narrowest`."""
+    """Return the widest width in `BUDGET_SIZES` for which there is time, but at least `narrowest`."""
     return max(
         [narrowest, *(width for width, speed in corpus.speed.items() if has_time_for(width, corpus.minutes * speed))]
     )
 
 
 def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
-    """Choose the size of a model of strings or templates, and say why: no wider than suits the number of pairs."""
+    """Choose the size of a model of strings or templates, and say why. No wider than suits the number of pairs."""
     width, why = EXACT_WIDTH, "one target is right"
     if corpus.speed:
         width, why = affordable_width(corpus, min(BUDGET_SIZES)), f"{why}; {FITS}"
@@ -172,7 +175,7 @@ def expected_epochs(corpus: Corpus, d_model: int) -> float:
 
 
 def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str]:
-    """Choose the dropout rate of a model of text, and say why: less if the budget repeats the pairs less."""
+    """Choose the dropout rate of a model of text, and say why. The less the pairs are repeated, the lower it is."""
     epochs = expected_epochs(corpus, d_model)
     if epochs >= size.epochs:
         return size.dropout, "the fewer the pairs, the more a model overfits"
@@ -192,7 +195,7 @@ def choose_metric(corpus: Corpus, d_model: int) -> tuple[str, str]:
 
 
 def peak_learning_rate(d_model: int, optimizer: str) -> float:
-    """Return the peak learning rate: the table's for the next d_model, lower for wider models; half for Adam."""
+    """Return the peak learning rate for d_model: from the table, lower for wider models, and half as high for Adam."""
     widths = [width for width in PEAK_LEARNING_RATES if d_model <= width]
     peak = PEAK_LEARNING_RATES[widths[0]] if widths else PEAK_LEARNING_RATES[512] * 512 / d_model
     return peak if optimizer == "muon" else peak / 2

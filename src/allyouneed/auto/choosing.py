@@ -1,4 +1,4 @@
-"""Complete a draft with everything that its pairs decide: statistics of a sample of them, and the machine's speed."""
+"""Complete a draft with what its pairs decide: statistics of a sample of the pairs, and the machine's speed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +22,11 @@ MOST_READ = 200_000  # pairs of each corpus, from its beginning
 
 
 def choose_from_pairs(draft: Draft, folder: Path, *, device: torch.device, workers: int = 1) -> Draft:
-    """Add the statistics of its pairs to the draft, and a vocabulary that suits them.
+    """Add to a draft the statistics of its pairs, and a vocabulary that suits them.
 
-    A run that starts from a model has that model's vocabulary and sizes, so only its pairs are split. With a time
-    budget on a CPU, the speed of the machine with so many `workers` is also measured, and recorded in `folder`.
+    A run that starts from a model keeps that model's vocabulary and sizes, so only the split of its pairs is chosen.
+    With a time budget on a CPU, the speed of the machine with `workers` processes is also measured, and recorded in
+    `folder`.
     """
     draft, statistics = choose_pairs(draft)
     if statistics is None:
@@ -37,9 +38,9 @@ def choose_from_pairs(draft: Draft, folder: Path, *, device: torch.device, worke
 
 
 def choose_pairs(draft: Draft) -> tuple[Draft, PairStatistics | None]:
-    """Choose the share of pairs to hold out and whether copies are kept; return the draft, and its pairs' statistics.
+    """Choose the share of pairs to hold out, and whether copies are kept. Returns the draft and the pairs' statistics.
 
-    A run that starts from a model has everything else from it, so there are no statistics; nor without training pairs.
+    There are no statistics without training pairs, and none for a run that starts from a model, which decides the rest.
     """
     plan = draft.preliminary
     if not any(corpus.train for corpus in plan.data.corpora()):
@@ -59,10 +60,10 @@ def choose_pairs(draft: Draft) -> tuple[Draft, PairStatistics | None]:
 def measure_sample(
     data: DataConfig, clean: CleanConfig, *, choose_held_out: bool = False
 ) -> tuple[PairStatistics | None, float]:
-    """Return the statistics of the training pairs (None: there are none), and the share held out for validation.
+    """Return the statistics of the training pairs, or None without pairs, and the share held out for validation.
 
-    Read, cleaned and split as `prepare` does, but only the first pairs of a large corpus. `choose_held_out` replaces
-    `data.held_out` by the share that suits the number of pairs. Refuses everything that `prepare` refuses.
+    The pairs are read, cleaned and split as in `prepare`, but only the first pairs of a large corpus. `choose_held_out`
+    replaces `data.held_out` with the share that suits the number of pairs. Refuses everything that `prepare` refuses.
     """
     report = DataReport()
     with TemporaryDirectory() as folder, refusing_errors(Path(folder)):

@@ -1,4 +1,4 @@
-"""A recipe's tables, whose missing settings are chosen from the corpus, each with a reason."""
+"""A draft: a recipe's tables, whose missing settings are chosen from the corpus, each with a reason."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from .rules import RULES, Known, Settings
 from .statistics import PairStatistics
 from .task_rules import choose_vocabulary, task_kind
 
-# A draft that sets any of these has a vocabulary, and none is chosen.
+# A draft that sets any of these has a vocabulary, so none is chosen.
 VOCABULARY_SETTINGS = {
     "vocabulary", "source_vocabulary", "target_vocabulary", "vocab_size", "joint_vocabulary", "alphabet", "bpe_codes",
     "tokenizer", "subword_sampling", "made_up",
@@ -23,13 +23,13 @@ VOCABULARY_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Some settings, as `section.key` and value, and why they were chosen."""
+    """Some settings, by `section.key`, with their values and the reason for them."""
 
     settings: Mapping[str, object]
     reason: str
 
     def __str__(self) -> str:
-        """As the overrides that would set the same."""
+        """Format the settings as overrides that would set the same values."""
         return " ".join(f"{name}={value}" for name, value in self.settings.items()) + f"   ({self.reason})"
 
 
@@ -37,9 +37,9 @@ class Choice:
 class Draft:
     """A recipe's tables; settings that are left out are chosen once the corpus is known.
 
-    `model` holds the sizes of the model that the run is initialized from, if there is one, and `inherited` its settings
-    of the search and its license, by section. `chosen` are choices that are already in the tables, `statistics` the
-    pairs' statistics, if they were measured, and `speed` the machine's, as in `Corpus`.
+    If the run is initialized from a model, `model` has that model's sizes, and `inherited` its search settings and
+    license, by section. `chosen` are choices that are already in the tables. `statistics` are the pairs' statistics, if
+    they were measured, and `speed` is the machine's, as in `Corpus`.
     """
 
     tables: Mapping[str, Mapping[str, Any]]
@@ -53,8 +53,8 @@ class Draft:
     def from_tables(cls, tables: Mapping[str, Any], *, resumed: Recipe | None = None) -> Self:
         """Make a draft from the tables of a TOML file.
 
-        A bundle named in `train.init_from` gives the model's sizes, and the settings of the search and the license that
-        the tables leave out; if a run is resumed, its recipe, `resumed`, has them.
+        A bundle named in `train.init_from` provides the model's sizes, and the search settings and license that the
+        tables leave out. For a resumed run, its recipe (`resumed`) provides them.
         """
         for name, table in tables.items():
             if not isinstance(table, Mapping):
@@ -77,16 +77,16 @@ class Draft:
 
     @property
     def preliminary(self) -> Recipe:
-        """A recipe for reading the corpus. Refuses invalid settings, unless they depend on a choice to come."""
+        """A recipe for reading the corpus. Refuses invalid settings, unless they depend on later choices."""
         model = {**self.model, **self.tables.get("model", {})}
-        if not {"d_model", "heads"} <= model.keys():  # the other is still to be chosen, so they need not fit yet
+        if not {"d_model", "heads"} <= model.keys():  # the other one is not chosen yet, so they need not fit
             model = {"heads": 1, "d_k": 2, "d_v": 2, **model}
         train = {**ALWAYS, **self.tables.get("train", {})}
         return Recipe.from_tables({**self.tables, **self.recipe_tables(), "model": model, "train": train})
 
     @property
     def is_exact(self) -> bool:
-        """True if one target is right, by the statistics; without these, if the vocabulary is characters."""
+        """True if only one target is correct, by the statistics or, without any, because tokens are characters."""
         if self.statistics:
             return task_kind(self.statistics)[0] != "text"
         return "characters" in self.preliminary.data.vocabularies()
@@ -97,7 +97,7 @@ class Draft:
         return Recipe.from_tables({name: {**then[name], **self.tables.get(name, {})} for name in then})
 
     def with_statistics(self, statistics: PairStatistics) -> Self:
-        """Add the statistics of the pairs, and a vocabulary that suits them unless the draft sets it."""
+        """Add the statistics of the pairs and, unless the draft sets a vocabulary, one that suits the pairs."""
         draft = replace(self, statistics=statistics)
         if task_kind(statistics)[0] != "text" and "max_length_ratio" not in self.tables.get("clean", {}):
             draft = draft.with_choice({"clean.max_length_ratio": 0}, "no text, so lengths are the task's")
@@ -107,14 +107,14 @@ class Draft:
         return draft.with_choice({f"data.{key}": value for key, value in settings.items()}, reason)
 
     def with_choice(self, settings: Mapping[str, object], reason: str) -> Self:
-        """Add settings, `section.key` and value, and the reason for them."""
+        """Add settings, by `section.key`, and the reason for them."""
         if not settings:
             return self
         draft = self.with_settings(settings)
         return replace(draft, chosen=(*draft.chosen, Choice(settings, reason)))
 
     def with_settings(self, settings: Mapping[str, object]) -> Self:
-        """Add settings, `section.key` and value, which replace chosen ones."""
+        """Add settings, by `section.key`. They replace chosen settings."""
         tables = {name: dict(table) for name, table in self.tables.items()}
         for name, value in settings.items():
             section, _, key = name.partition(".")
@@ -126,7 +126,7 @@ class Draft:
         return replace(self, tables=tables, chosen=tuple(choice for choice in earlier if choice.settings))
 
     def warning(self, pairs: int) -> str:
-        """Warn of a run on so few training pairs; empty if they are enough."""
+        """Warn of a run on this few training pairs; "" if there are enough."""
         if self.model or pairs >= FEW_SENTENCES or not self.statistics or self.is_exact:
             return ""
         return (
@@ -135,7 +135,7 @@ class Draft:
         )
 
     def complete(self, corpus: Corpus) -> tuple[Recipe, list[Choice]]:
-        """Return the whole recipe, and each choice that `auto/rules.py` made for it."""
+        """Return the complete recipe, and each choice that `auto/rules.py` made for it."""
         tables: dict[str, dict[str, Any]] = {name: dict(table) for name, table in self.recipe_tables().items()}
         choices = list(self.chosen)
         known = Known(corpus, self.statistics, tables, is_new=not self.model)
@@ -154,7 +154,7 @@ class Draft:
             raise ConfigError(f"{error}{_named_choices(choices, str(error))}") from error
 
     def recipe_tables(self) -> dict[str, Mapping[str, Any]]:
-        """Return all five tables, with the settings that the initial model gives."""
+        """Return all five tables, with the settings that the initial model provides."""
         from_model = {**self.inherited, "model": self.model}
         names = ("data", "clean", "model", "train", "decode")
         return {name: {**from_model.get(name, {}), **self.tables.get(name, {})} for name in names}
@@ -167,7 +167,7 @@ def _left_out(settings: Settings, tables: Mapping[str, Mapping[str, Any]]) -> Se
 
 
 def _named_choices(choices: Sequence[Choice], message: str) -> str:
-    """Return a note about the choices that a message names, so that the user can set them; "" if there are none."""
+    """Return a note on the choices that a message mentions, so that the user can set them; "" if there are none."""
     named = [
         f"{name}={value}"
         for choice in choices

@@ -1,6 +1,6 @@
-"""How fast this machine trains: tokens in a minute, by the width of the model.
+"""How fast this machine trains: tokens per minute, by the width of the model.
 
-The effect of a time budget follows from it: how wide a model can be, and how often the pairs are repeated.
+From this follows what a time budget allows: how wide a model can be, and how often the pairs are repeated.
 """
 
 import time
@@ -28,19 +28,19 @@ from .choice_rules import BUDGET_SIZES, has_time_for
 
 MODEL = ModelConfig(vocab_size=4_000, heads=4, positions="rotary", query_key_norm=True)
 SENTENCES, LENGTH = 32, 33  # a batch of 1,024 tokens to predict
-# WARM_UP updates are not timed; then at least FEWEST are timed, for at least SECONDS.
+# WARM_UP updates are not timed. Then at least FEWEST updates are timed, for at least SECONDS.
 WARM_UP, FEWEST, SECONDS = 1, 3, 0.3
 MORE_WORKERS = 0.6  # each further worker adds this share of a worker's speed: docs/measured/training-speed.md
-# Workers wait for the slowest: a worker counts if the machine's other work leaves it this share of a core.
+# Workers wait for the slowest one: a worker counts only if other programs leave it this share of a core.
 CORE_SHARE = 0.75
-ROUNDS, ROUND_SECONDS, SIDE = 5, 0.1, 160  # to measure free cores, with products of square matrices
+ROUNDS, ROUND_SECONDS, SIDE = 5, 0.1, 160  # for measuring free cores with products of square matrices of this size
 SPEED = "speed.json"  # in the folder of a run
 
 
 def recorded_speed(folder: Path, minutes: float, workers: int) -> dict[int, float]:
-    """Return the speed with as many workers as have a core: from the run's folder, or measured and written there.
+    """Return the speed with as many workers as have a free core: recorded in the run's folder, or measured now.
 
-    So the choice stays the same when a run that has not begun is started again.
+    Recording keeps the choice the same when a run that has not begun is started again.
     """
     path, conditions = folder / SPEED, {"minutes": minutes, "workers": workers}
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -56,11 +56,10 @@ def recorded_speed(folder: Path, minutes: float, workers: int) -> dict[int, floa
 
 @cache
 def free_cores(threads: int) -> float:
-    """Estimate how many cores this machine has for so many threads now, measured once, within about a second.
+    """Estimate how many cores this machine has free for this many threads, within about a second.
 
-    A thread is first timed by itself, then all together; the slowest thread's share of that speed, times their number,
-    is
-    the estimate.
+    One thread is timed by itself, then all threads together. The estimate is the number of threads times the slowest
+    thread's share of the single thread's speed.
     """
     shares = []
     with using_threads(1):
@@ -71,7 +70,7 @@ def free_cores(threads: int) -> float:
 
 
 def _count_products(threads: int) -> list[int]:
-    """Count the products of matrices that each of some threads computes in `ROUND_SECONDS`, all at the same time."""
+    """Count the matrix products that each of some threads computes in `ROUND_SECONDS`, all at the same time."""
     start = Barrier(threads)
 
     def count(_: int) -> int:
@@ -89,10 +88,10 @@ def _count_products(threads: int) -> list[int]:
 
 
 def measure_speed(minutes: float, workers: int, now: Callable[[], float] = time.perf_counter) -> dict[int, float]:
-    """Measure the tokens on which this machine trains in a minute, by d_model.
+    """Measure how many tokens this machine trains on in a minute, by d_model.
 
-    It tries the models of `BUDGET_SIZES`, the narrowest first, up to the first for which `minutes` are too few. Takes
-    seconds, on one thread; the random numbers of the caller stay as they are. `now` is a clock.
+    The models of `BUDGET_SIZES` are tried from the narrowest to the first for which `minutes` are too few. This takes a
+    few seconds on one thread, and does not change the caller's random numbers. `now` is a clock.
     """
     speed = dict[int, float]()
     for width, layers in BUDGET_SIZES.items():
@@ -107,7 +106,7 @@ def measure_speed(minutes: float, workers: int, now: Callable[[], float] = time.
 def _seconds_an_update(config: ModelConfig, now: Callable[[], float]) -> float:
     with torch.random.fork_rng(devices=[]), using_threads(1):
         ids = torch.randint(1, config.vocab_size, (2, SENTENCES, LENGTH))
-        # As when the bounds of the rules were measured: by the modules, narrow models in float32.
+        # as when the bounds of the rules were measured: by the modules, and narrow models in float32
         precision: Any = "auto" if config.d_model >= 128 else "float32"
         batch, train = Batch(ids[0], ids[1]), TrainConfig(optimizer="muon", precision=precision, steps=1)
         model = build_model(config).train()
@@ -122,6 +121,6 @@ def _seconds_an_update(config: ModelConfig, now: Callable[[], float]) -> float:
 
 
 def describe_speed(speed: Mapping[int, float]) -> str:
-    """Describe the speed in a line."""
+    """Describe the speed in one line."""
     widths = ", ".join(f"{tokens:,.0f} with d_model={width}" for width, tokens in speed.items())
     return f"tokens that this machine trains on in a minute: {widths}"

@@ -1,7 +1,7 @@
-"""The table of settings that a recipe may leave out: when, which, why in a user's words, and where that was measured.
+"""The table of settings that a recipe may leave out: condition, settings, reason, and where this was measured.
 
-The rules are read from the first to the last. A setting that the recipe has, or that an earlier rule chose, stays, and
-later rules depend on it: the learning rate on the width, the width on the number of pairs.
+Rules apply from first to last. A setting that the recipe has, or that an earlier rule chose, stays; later rules may
+depend on it: the learning rate on the width, the width on the number of pairs.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ from .statistics import PairStatistics
 from .task_rules import task_kind
 
 Settings = Mapping[str, object]
-"""Settings, as `section.key`, and their values."""
+"""Settings by `section.key`, with their values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,16 @@ class Known:
     corpus: Corpus
     statistics: PairStatistics | None
     tables: Mapping[str, Mapping[str, Any]]
-    is_new: bool  # the model; False: it is fine-tuned
+    is_new: bool  # False if a trained model is fine-tuned
 
     @property
     def is_measured_exact(self) -> bool:
-        """True if the statistics say that one target is right."""
+        """True if the statistics say that only one target is correct."""
         return self.corpus.exact and self.statistics is not None
 
     @property
     def has_strings(self) -> bool:
-        """True if the pairs are strings, such as inflections and sounds of words."""
+        """True if the pairs are strings, such as inflected forms and pronunciations."""
         return self.corpus.exact and self.statistics is not None and task_kind(self.statistics)[0] == "strings"
 
     @property
@@ -75,19 +75,19 @@ class Known:
 
     @property
     def hardware(self) -> str:
-        """The device that trains."""
+        """The kind of device that trains."""
         return "GPU" if self.corpus.gpu else "CPU"
 
     @property
     def updates_per_epoch(self) -> float:
-        """How many updates show every pair once."""
+        """The number of updates that see every pair once."""
         train = self.tables["train"]
         tokens: float = train["batch_tokens"] * train.get("accumulate_steps", 1)
         return self.corpus.tokens / tokens
 
     @property
     def steps(self) -> int:
-        """The updates of some epochs."""
+        """The number of updates for the chosen number of epochs."""
         epochs = self.size[0].epochs if self.is_new else FINE_TUNING["epochs"]
         fewest = MIN_STEPS if self.is_new else FINE_TUNING["min_steps"]
         return max(int(fewest), round_to_two_digits(epochs * self.updates_per_epoch))
@@ -100,10 +100,10 @@ class Known:
 
 
 class Rule(NamedTuple):
-    """A row: `settings` are chosen `when` the condition holds, for the reason `why`.
+    """A row of the table: `settings` are chosen `when` the condition holds, for the reason `why`.
 
-    `measured` names the page and section of docs/measured/ with the figures that led to the rule; "" is a convention
-    of the field, or was not measured by itself.
+    `measured` names the page and section of docs/measured/ with the figures behind the rule; "" means a convention of
+    the field, or no measurement of its own.
     """
 
     settings: Callable[[Known], Settings]

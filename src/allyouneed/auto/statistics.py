@@ -1,7 +1,7 @@
 """Statistics of pairs: facts about a task that need no trained model.
 
-A *word* is a run of letters and their marks; in a script that does not separate its words by spaces, a character.
-A *unit* is a word, a digit or a punctuation mark.
+A *word* is a run of letters with their marks; in a script without spaces between words, it is a character. A *unit* is
+a word, a digit or a punctuation mark.
 """
 
 import re
@@ -17,8 +17,8 @@ from typing import Any
 from ..data.pairs import Pair, stride
 
 MOST_MEASURED = 20_000  # pairs
-# A side consists of symbols, words of a closed set, if there are at least SYMBOLS of them a text and at most
-# MOST_SYMBOLS different ones, each occurs RECURRING times on average, and at most the share RARE only once.
+# A side consists of symbols (words of a closed set) if texts have at least SYMBOLS of them on average, at most
+# MOST_SYMBOLS of them differ, each occurs RECURRING times on average, and at most the share RARE occurs only once.
 SYMBOLS, MOST_SYMBOLS, RECURRING, RARE = 1.5, 2_000, 20, 0.005
 MOST_LINKED, MOST_LINKED_UNITS = 1_000, 40  # pairs, and units of a side, from which `monotonic` is computed
 
@@ -33,10 +33,10 @@ _WORD = re.compile(rf"[^{_OTHER}]")
 class SideStatistics:
     """Statistics of one side of the pairs; lengths are means.
 
-    `novel` is the share of the units in the last tenth of the texts that do not occur in the others, from 0 to 1: an
-    open vocabulary has many. `distinct` is the number of different words, and `repeated` the share of the texts that
-    equal an earlier one. `symbols` is the number of different texts between spaces, such as AE1, if they are a
-    closed set, else 0, and `symbol_length` their mean length in characters.
+    `novel` is the share of the units in the last tenth of the texts that do not occur in earlier texts, from 0 to 1; it
+    is high for an open vocabulary. `distinct` is the number of different words, and `repeated` the share of texts that
+    equal an earlier text. `symbols` is the number of different strings between spaces, such as AE1, if they are a
+    closed set, and 0 otherwise. `symbol_length` is their mean length in characters.
     """
 
     script: str
@@ -51,7 +51,7 @@ class SideStatistics:
     symbol_length: float
 
     def describe(self) -> str:
-        """Describe the statistics in a few words, or in fewer for a side of only digits and marks."""
+        """Describe the statistics in a few words; a side of only digits and marks gets fewer."""
         if not self.distinct:
             return f"{self.characters:.0f} characters, digits and marks alone"
         words = f"{self.characters:.0f} characters ({self.script}), {self.words:.1f} words, {self.distinct:,} different"
@@ -60,14 +60,14 @@ class SideStatistics:
 
 @dataclass(frozen=True, slots=True)
 class PairStatistics:
-    """Statistics of some pairs; shares from 0 to 1.
+    """Statistics of some pairs; shares are from 0 to 1.
 
-    `shared_characters` and `shared_words` are the shares of the target that its source also contains; `copied` is the
-    share of the longest string that both contain. `functional` is the share of the different sources that have one
-    target. `monotonic` is the share of neighbouring target units whose most associated source units are in the same
-    order: about 0.5 where order means nothing. `length_spread` says how much the ratio of the lengths in characters
-    differs from pair to pair, its standard deviation as a share of its mean: 0 if every letter becomes one other, at
-    least 0.16 in translations.
+    `shared_characters` and `shared_words` are the shares of the target that also occur in its source. `copied` is the
+    share of the target that is the longest string on both sides. `functional` is the share of the different sources
+    that have only one target. `monotonic` is the share of neighbouring target units whose most associated source units
+    are in the same order: about 0.5 if order means nothing. `length_spread` is the standard deviation of the ratio of
+    the sides' lengths in characters, as a share of its mean: 0 if every letter becomes one other, at least 0.16 in
+    translations.
     """
 
     pairs: int
@@ -98,7 +98,7 @@ class PairStatistics:
 
 
 def measure_pairs(pairs: Sequence[Pair]) -> PairStatistics:
-    """Measure the statistics of some pairs, at least one; of many, only evenly spaced ones."""
+    """Measure the statistics of one or more pairs. Of many pairs, only evenly spaced ones are used."""
     measured = pairs[:: stride(len(pairs), MOST_MEASURED)]
     sources, targets = [pair.source for pair in measured], [pair.target for pair in measured]
     units = [(split_units(pair.source), split_units(pair.target)) for pair in measured]
@@ -116,7 +116,7 @@ def measure_pairs(pairs: Sequence[Pair]) -> PairStatistics:
 
 
 def split_units(text: str) -> list[str]:
-    """Split a text into words, digits and punctuation marks, without the spaces."""
+    """Split a text into words, digits and punctuation marks, without spaces."""
     return _UNITS.findall(text)
 
 
@@ -144,7 +144,7 @@ def _measure_side(texts: Sequence[str], units: Sequence[Sequence[str]]) -> SideS
 
 
 def _measure_symbols(texts: Sequence[str]) -> tuple[int, float]:
-    """Count the different texts between spaces, and their mean length, if they are a closed set; else return 0."""
+    """Count the different strings between spaces, and their mean length, if they are a closed set; else return 0."""
     counts = Counter(spaced for text in texts for spaced in text.split())
     total, once = counts.total(), sum(count == 1 for count in counts.values())
     is_closed = len(counts) <= MOST_SYMBOLS and total >= RECURRING * len(counts) and once <= RARE * total
@@ -154,7 +154,7 @@ def _measure_symbols(texts: Sequence[str]) -> tuple[int, float]:
 
 
 def _script(characters: Counter[str]) -> str:
-    """Return the script of most letters, as Unicode names it, such as "Latin"; "no letters" if there is none."""
+    """Return the script of most letters by its Unicode name, such as "Latin"; "no letters" if there are none."""
     scripts = Counter[str]()
     for character, count in characters.items():
         if character.isalpha():
@@ -193,13 +193,13 @@ def _share_with_one_target(pairs: Sequence[Pair]) -> float:
 
 
 def _linked(pairs: Sequence[Pair], units: Sequence[tuple[list[str], list[str]]]) -> Sequence[tuple[Any, Any]]:
-    """Choose the symbols whose order is compared: units, or characters if a side has only a unit or two."""
+    """Choose the symbols whose order is compared: units, or characters if a side has only one or two units."""
     few = min(sum(map(len, side)) for side in zip(*units, strict=True)) < 3 * len(units)
     return [(pair.source, pair.target) for pair in pairs] if few else units
 
 
 def _share_in_order(units: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
-    """Link every target unit to the source unit with which it occurs most exclusively (Dice), and compare the order."""
+    """Link each target unit to the source unit that it occurs with most exclusively (Dice), and compare their order."""
     cut = [(source[:MOST_LINKED_UNITS], target[:MOST_LINKED_UNITS]) for source, target in units]
     of_source, of_target = (Counter(unit for pair in cut for unit in set(pair[side])) for side in (0, 1))
     together = Counter((s, t) for source, target in cut for s in set(source) for t in set(target))

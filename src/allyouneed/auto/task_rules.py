@@ -1,6 +1,6 @@
-"""The kind of task that some pairs are, by their statistics, and the vocabulary that suits it.
+"""Find out what kind of task some pairs are, by their statistics, and choose a vocabulary that suits it.
 
-In *text*, such as translations, several targets may be right. In *strings* (sounds of words, part numbers) and
+In *text*, such as translations, several targets may be correct. In *strings* (pronunciations, part numbers) and
 *templates* (SQL for a few tables, sums) only one is.
 """
 
@@ -11,28 +11,28 @@ from .statistics import PairStatistics, SideStatistics
 
 TaskKind = Literal["text", "strings", "templates"]
 
-# Text has at least TEXT_WORDS words on both sides, and in the targets at least TEXT_DISTINCT different words or a share
-# of more than TEXT_NOVEL new ones.
+# Text has at least TEXT_WORDS words on both sides. Its targets have at least TEXT_DISTINCT different words, or a share
+# of more than TEXT_NOVEL new words.
 TEXT_WORDS, TEXT_DISTINCT, TEXT_NOVEL = 2.5, 500, 0.01
-NEAR_COPIES = 0.5  # of the target's words, this share in the source: a pair of equal sides is right, and not dropped
-# Texts are changed letter by letter if the ratio of the lengths of their sides varies by less than SAME_LENGTHS, and
-# neither side has more than MOST_LETTERS characters on average.
+NEAR_COPIES = 0.5  # from this share of target words in the source on, a pair of equal sides is correct and kept
+# Texts are changed letter by letter if the ratio of the sides' lengths varies by less than SAME_LENGTHS, and neither
+# side has more than MOST_LETTERS characters on average.
 SAME_LENGTHS, MOST_LETTERS = 0.05, 60
 CLOSED = 0.01  # a side with at most this share of new units has a closed vocabulary
-LETTERS = 1.5  # characters of a "word", on average, that is but a letter
+LETTERS = 1.5  # characters per "word", on average; if there are fewer, words are letters
 
-# Symbols of more than SHORT characters are spelled, if the other side writes at least the share COPIED of them.
+# Symbols of more than SHORT characters are spelled out if the other side writes at least the share COPIED of them.
 SHORT, COPIED = 3, 0.3
-# Where a string of the source is COPIES of the target and more, on average, a share of the pairs is made up
-# (data/made_up.py): the share MADE_UP of up to so many pairs.
+# If at least COPIES of the target, on average, is a string that also occurs in the source, a share of the pairs is made
+# up (data/made_up.py): MADE_UP, by the largest number of pairs.
 COPIES, MADE_UP = 0.25, {500: 0.5, 3_000: 0.3, inf: 0.1}
-# Strings of several words, which recur: byte pairs are right on more of them than characters in the same minutes. Most
-# of this vocabulary would be letters of a script that has more of them.
+# For strings of several recurring words, byte pairs are correct more often than characters after the same minutes. In a
+# script with more than MOST_ALPHABET letters, letters would take up most of this vocabulary.
 PHRASE_TOKENS, MOST_ALPHABET, WORD_LETTERS = 1_000, 250, 2
 
 
 def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
-    """Say what kind of task some pairs are, and by which numbers."""
+    """Say what kind of task some pairs are, and which numbers show it."""
     source, target = statistics.source, statistics.target
     if all(_closed_sides(statistics)):
         return "templates", f"one target is right; {source.symbols} symbols on one side, {target.symbols} on the other"
@@ -47,13 +47,13 @@ def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
 
 
 def _is_letter_by_letter(statistics: PairStatistics) -> bool:
-    """Return True if both sides go letter by letter, as texts without and with their accents; only short texts do."""
+    """Return True if the sides correspond letter by letter, like text without and with accents. Only short texts do."""
     mean_length = max(statistics.source.characters, statistics.target.characters)
     return statistics.length_spread < SAME_LENGTHS and mean_length <= MOST_LETTERS
 
 
 def _is_of_letters(side: SideStatistics) -> bool:
-    """Return True if a side's words are single letters, as in a script without spaces or with spaced letters."""
+    """Return True if the words of a side are single letters, as in a script without spaces or with spaced letters."""
     return side.words >= 1 and side.word_length < LETTERS
 
 
@@ -94,10 +94,10 @@ def choose_vocabulary(statistics: PairStatistics) -> tuple[dict[str, Any], str]:
 
 
 def _closed_sides(statistics: PairStatistics) -> tuple[bool, bool]:
-    """Return, for source and target, True if it consists of symbols, each of which should be one token.
+    """Return, for source and target, True if the side consists of symbols, each of which should be one token.
 
-    Words of a closed set are spelled as well if an open side is spelled from them, such as the years of dates; and so
-    are numbers without words.
+    Words of a closed set are spelled out if the other side spells them, such as the years of dates. Numbers without
+    words are spelled out too.
     """
     sides = statistics.source, statistics.target
     closed = [side.symbols > 0 and side.distinct > 0 for side in sides]

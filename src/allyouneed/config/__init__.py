@@ -1,10 +1,10 @@
-"""Every setting.
+"""All settings.
 
-A recipe is a TOML file of five tables, `[data] [clean] [model] [train] [decode]`; their keys are the fields of the
-classes in this room. `section.key=value` on a command line overrides one of them. `dataclasses.fields` of a section
-describe its settings: type, default, and in the metadata `help`, `range` and `paper`.
+A recipe is a TOML file with five tables, `[data] [clean] [model] [train] [decode]`. Their keys are the fields of the
+classes in this folder. On a command line, `section.key=value` overrides a setting. `dataclasses.fields` of a section
+describes its settings: type, default, and in the metadata `help`, `range` and `paper`.
 
-Classes are imported when they are first used: a translation does not need the settings of training.
+Classes are imported when they are first used, because a translation does not need the settings of training.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The settings of `[data]`, `[[data.corpus]]` and `[clean]`: which pairs to learn from, and which of them to drop."""
+"""The settings of `[data]`, `[[data.corpus]]` and `[clean]`: which pairs to learn from, and which to drop."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from ..errors import ConfigError
 from .language_tags import require_language
 from .settings import COUNT_OR_NONE, SEED, SHARE, Checked, Range, build_settings, format_value, setting
 
-LICENSE_NAME = "[A-Za-z0-9.+-]{1,60}"  # model hubs read this in the head of a card
+LICENSE_NAME = "[A-Za-z0-9.+-]{1,60}"  # model hubs read this in the header of a card
 LEARNED_VOCABULARY = ("vocabulary", "source_vocabulary", "target_vocabulary", "vocab_size", "joint_vocabulary")
 _PARTS = ("train", "valid", "test")
 _COLUMNS = "source and target: names or numbers of columns, or two languages"
@@ -16,7 +16,7 @@ _COLUMNS = "source and target: names or numbers of columns, or two languages"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorpusConfig(Checked):
-    """A corpus among several, `[[data.corpus]]`.
+    """One of several corpora, `[[data.corpus]]`.
 
     A part names one file that holds both sides, `"pairs.tsv"`, or two aligned files, `["a.en", "a.it"]`.
     """
@@ -48,7 +48,7 @@ class CorpusConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig(Checked):
-    """Which pairs to learn from, and how they become ids; docs/data.md has examples."""
+    """Which pairs to learn from, and how they become ids. docs/data.md has examples."""
 
     train: str | tuple[str, ...] = setting(
         (), 'training pairs: one file, two aligned files [source, target], or a task such as "dates:train"'
@@ -194,13 +194,13 @@ class DataConfig(Checked):
         return self.joint_vocabulary and source == target
 
     def corpora(self) -> tuple[CorpusConfig, ...]:
-        """Return every corpus: first `train`, `valid` and `test` as one, then the list `corpus`."""
+        """Return every corpus: first the corpus of `train`, `valid` and `test`, then the list `corpus`."""
         first = CorpusConfig(train=self.train, valid=self.valid, test=self.test, columns=self.columns, sheet=self.sheet)
         return (first, *self.corpus) if first.train or first.valid or first.test else self.corpus
 
 
 def _unpack_single_files(config: CorpusConfig | DataConfig) -> None:
-    """Replace a list of one file by the file. Refuse a file without a name."""
+    """Replace a list of one file with the file. Refuses a file without a name."""
     for name in _PARTS:
         where = getattr(config, name)
         if where == "" or (isinstance(where, tuple) and "" in where):
@@ -214,7 +214,7 @@ def _unpack_single_files(config: CorpusConfig | DataConfig) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CleanConfig(Checked):
-    """How the text of pairs is normalized, and which pairs are dropped (docs/data.md). Lengths in characters."""
+    """How the text of pairs is normalized, and which pairs are dropped (docs/data.md). Lengths are in characters."""
 
     unicode: Literal["NFC", "NFKC", "none"] = setting("NFC", "Unicode normalization of every text")
     strip_control: bool = setting(

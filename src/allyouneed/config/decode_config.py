@@ -15,7 +15,8 @@ SPANS: tuple[str, ...] = get_args(Span)
 class DecodeConfig(Checked):
     """How to search for a translation (§6.1); docs/decoding.md describes the settings.
 
-    Lengths in tokens; an output's length counts its end token, an input's counts no special tokens.
+    Lengths are in tokens. The length of an output counts its end token; the length of an input counts no special
+    tokens.
     """
 
     beam: int = setting(
@@ -114,7 +115,7 @@ class DecodeConfig(Checked):
     )
     batch_size: int = setting(64, "sentences decoded together", COUNT)
 
-    REMOVED: ClassVar = {"beam_groups": 1, "diversity_penalty": 0.5}  # diverse beams, off
+    REMOVED: ClassVar = {"beam_groups": 1, "diversity_penalty": 0.5}  # diverse beams, switched off
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
@@ -128,9 +129,9 @@ class DecodeConfig(Checked):
             )
 
     def with_changes(self, changes: Mapping[str, Any]) -> "DecodeConfig":
-        """Return a copy with other values; None leaves a setting as it is. Refuses unknown names and values.
+        """Return a copy with other values. None leaves a setting unchanged. Refuses unknown names and values.
 
-        More translations than the beam holds widen it, unless the beam is given, too.
+        Asking for more translations than the beam holds widens the beam, unless the beam is given too.
         """
         chosen = {name: value for name, value in changes.items() if value is not None}
         nbest = chosen.get("nbest")

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from . import DecodeConfig, ModelConfig
 
-# Settings of the search whose defaults change nothing, and which of them an export keeps; the callers of
-# CTranslate2 and ONNX set everything themselves.
+# Search settings with the values that change nothing, and which of the settings an export keeps. Callers of CTranslate2
+# and ONNX set everything themselves.
 _RULES = (
     "min_length", "min_ratio", "forced_eos", "no_repeat_ngram_size", "repetition_penalty", "early_stopping",
     "sample", "nbest", "copy_spans", "replace_unknown",
@@ -33,9 +33,9 @@ class AnyTokenizer(Protocol):
 
 
 def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> dict[str, str]:
-    """Say in a sentence, for every format, why a model with this config cannot be exported to it; empty where it can.
+    """Explain in a sentence, for every format, why a model cannot be exported to it; "" if it can.
 
-    `tokenizers` are the source's and the target's; without them, the limits of vocabularies are left out.
+    `tokenizers` are those of the source and the target. Without them, the limits of vocabularies are ignored.
     """
     return {
         "ctranslate2": _ctranslate2_limit(config) or _width_limit(config, "CTranslate2"),
@@ -48,7 +48,7 @@ def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> 
 
 
 def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> str:
-    """List the possible formats in a line, then each reason with the formats that it excludes."""
+    """List the possible formats in one line, then each reason with the formats that it excludes."""
     formats = defaultdict[str, list[str]](list)
     for name, reason in exportable(config, tokenizers).items():
         formats[reason].append(name)
@@ -57,9 +57,10 @@ def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = (
 
 
 def unexpressed_settings(decode: DecodeConfig, to: str, tokenizer: AnyTokenizer) -> tuple[str, ...]:
-    """List, as `name=value`, the settings of the search that an export drops although they change translations.
+    """List, as `name=value`, the search settings that an export drops although they change translations.
 
-    The page replaces unknown characters of a vocabulary (`tokenizer`, of the target), but not unknown words.
+    The exported page can replace unknown characters of a vocabulary of characters (`tokenizer`, of the target), but not
+    unknown words.
     """
     default = DecodeConfig()
     replaced = ("replace_unknown",) if to == "html" and tokenizer.is_of_characters else ()
@@ -68,7 +69,7 @@ def unexpressed_settings(decode: DecodeConfig, to: str, tokenizer: AnyTokenizer)
 
 
 def usual_settings(settings: Sequence[str]) -> str:
-    """Write the defaults of settings given as `name=value`, as arguments of a command."""
+    """Write the defaults of settings, given as `name=value`, as arguments of a command."""
     names = [one.partition("=")[0] for one in settings]
     return " ".join(f"decode.{name}={json.dumps(getattr(DecodeConfig(), name))}" for name in names)
 
@@ -111,7 +112,7 @@ def _page_limit(part: str) -> str:
 
 
 def _width_limit(config: ModelConfig, program: str) -> str:
-    """Say which widths neither CTranslate2 nor `MarianMTModel` can express."""
+    """Say which widths CTranslate2 and `MarianMTModel` cannot express."""
     width = config.d_model // config.heads
     if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
         return (

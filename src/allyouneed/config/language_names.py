@@ -1,4 +1,4 @@
-"""Names of languages: in English, in themselves, and in nine other languages (Unicode CLDR)."""
+"""Names of languages: in English, in the languages themselves, and in nine other languages (Unicode CLDR)."""
 
 LANGUAGE_NAMES = {
     "ar": "Arabic", "az": "Azerbaijani", "bg": "Bulgarian", "bn": "Bengali", "bs": "Bosnian", "ca": "Catalan",
@@ -15,7 +15,7 @@ LANGUAGE_NAMES = {
     "zh-Hans": "Chinese (simplified)", "zh-Hant": "Chinese (traditional)",
 }  # fmt: skip
 
-# Names of languages in themselves. "Bokmål" and "nynorsk" are forms of one language, norsk.
+# Names of languages in the languages themselves. "Bokmål" and "nynorsk" are forms of one language, norsk.
 OWN_NAMES = {
     "ar": "العربية", "az": "azərbaycanca", "bg": "български", "bn": "বাংলা", "bs": "bosanski", "ca": "català",
     "cs": "čeština", "cy": "Cymraeg", "da": "dansk", "de": "Deutsch", "el": "ελληνικά", "eo": "esperanto",

@@ -1,4 +1,4 @@
-"""Languages by their BCP 47 tags: names in English, pairs such as "en-it", and hints in the names of files."""
+"""Languages by their BCP 47 tags: English names, pairs such as "en-it", and hints in the names of files."""
 
 import re
 import unicodedata
@@ -11,13 +11,13 @@ from .language_names import FOREIGN_NAMES, LANGUAGE_NAMES, OWN_NAMES
 
 _PRIVATE = "-x-"
 _TAG = r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*"
-# In "pt-BR-en" the first tag has a region, capitals or figures, and may have a script of four letters before it.
+# In "pt-BR-en" the first tag has a region in capitals or digits, and may have a script of four letters before it.
 _PAIR = re.compile(rf"([A-Za-z]{{2,8}}(?:-[A-Z][a-z]{{3}})?(?:-[A-Z]{{2}}|-\d{{3}})?)-({_TAG})|({_TAG}):({_TAG})")
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def language_name(code: str) -> str:
-    """Return the English name of a language, or its code if it is rare; with its private part in brackets."""
+    """Return the English name of a language, with its private part in brackets; for a rare language, the code."""
     code, private, name = code.partition(_PRIVATE)
     if private:
         return f"{language_name(code)} ({name})"
@@ -25,13 +25,13 @@ def language_name(code: str) -> str:
 
 
 def primary_language(tag: str) -> str:
-    """Return the language of a tag without its script and region: "pt" of pt-BR; "" if the tag names no language."""
+    """Return the language of a tag without script and region: "pt" for pt-BR; "" if the tag names no language."""
     code = re.split("[-_]", tag.lower())[0]
     return "" if code in ("und", "zxx", "mul", "mis") else code
 
 
 def is_foreign(tag: str, languages: Collection[str]) -> bool:
-    """Return True if a tag marks text in a language outside `languages`, or in none (zxx)."""
+    """Return True if a tag marks text in a language outside `languages`, or in no language (zxx)."""
     code = re.split("[-_]", tag.lower())[0]
     return (
         len(code) > 1 and code not in ("und", "mul", "mis") and code not in languages
@@ -45,20 +45,20 @@ _RIGHT_TO_LEFT_SCRIPTS = frozenset(["adlm", "arab", "hebr", "mand", "nkoo", "roh
 
 
 def is_right_to_left(tag: str) -> bool:
-    """Return True if a language is written from right to left, by the script of its tag or its usual script."""
+    """Return True if a language is written from right to left, by the script in its tag or its usual script."""
     language, *others = re.split("[-_]", tag.lower())
     script = next((part for part in others[:1] if len(part) == 4), "")
     return script in _RIGHT_TO_LEFT_SCRIPTS or (not script and language in _RIGHT_TO_LEFT)
 
 
 def with_name(code: str, name: str) -> str:
-    """Add a name to a tag as its private part (BCP 47): "en" and "small.2" make "en-x-small-2"."""
+    """Add a name to a tag as its private part (BCP 47): "en" and "small.2" give "en-x-small-2"."""
     parts = re.findall("[a-z0-9]{1,8}", _plain(name))
     return code + _PRIVATE + "-".join(parts or ["model"])
 
 
 def model_name(folder: str) -> str:
-    """Name a model that is not a pair of languages after its folder, in ASCII letters and digits.
+    """Name a model that is not for a pair of languages after its folder, in ASCII letters and digits.
 
     A name that would be read as a language gets "model" in front.
     """
@@ -71,7 +71,7 @@ def _plain(name: str) -> str:
 
 
 def find_language(text: str) -> str:
-    """Find a common language by its tag, its English name or its own name, ignoring case; return its tag, or ""."""
+    """Find a common language by its tag, its English name or its own name, ignoring case. Returns its tag, or ""."""
     text = text.strip()
     code, mark, region = text.replace("_", "-").partition("-")
     if code.lower() in LANGUAGE_NAMES and (not mark or re.fullmatch(r"[A-Za-z]{4}|[A-Za-z]{2}|\d{3}", region)):
@@ -94,7 +94,7 @@ def require_language(name: str, tag: str) -> None:
 
 
 def parse_pair(pair: str) -> tuple[str, str]:
-    """Read "en-it", "pt-BR-en" or, with tags of more parts, "sr-Latn:en". Refuses anything else."""
+    """Read a pair of languages: "en-it", "pt-BR-en" or, for longer tags, "sr-Latn:en". Refuses anything else."""
     match = _PAIR.fullmatch(pair)
     if not match:
         raise ConfigError(f'languages are two tags, like "en-it" or "en:pt-BR"; got {pair!r:.60}')
@@ -103,7 +103,7 @@ def parse_pair(pair: str) -> tuple[str, str]:
 
 
 def guess_languages(files: str | Sequence[str], columns: Sequence[str] = ()) -> tuple[str, str] | None:
-    """Guess the languages of two columns, or of two files by their endings (train.en, train.it.gz); else None."""
+    """Guess the languages of two columns, or of two files by their endings (train.en, train.it.gz); None if unclear."""
     if len(columns) == 2 and all(tags := [find_language(column) for column in columns]) and tags[0] != tags[1]:
         return tags[0], tags[1]
     if isinstance(files, str) or len(files) != 2:

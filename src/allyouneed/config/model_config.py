@@ -14,7 +14,7 @@ _VOCABULARY = Range(at_least=1, at_most=2**24)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig(Checked):
-    """The sizes of one Transformer; the defaults are Table 3's `base`. Lengths in tokens."""
+    """The sizes of one Transformer. The defaults are `base` in Table 3. Lengths are in tokens."""
 
     vocab_size: int = setting(37_000, "tokens of the vocabulary, or of the source's if there are two", _VOCABULARY)
     target_vocab_size: int | None = setting(
@@ -115,17 +115,17 @@ class ModelConfig(Checked):
 
     @property
     def effective_target_pad_id(self) -> int:
-        """The id that fills up target sequences."""
+        """The id that pads target sequences."""
         return self.pad_id if self.target_pad_id is None else self.target_pad_id
 
     @property
     def effective_target_vocab_size(self) -> int:
-        """The number of ids of the target side."""
+        """The number of ids on the target side."""
         return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of its matrices in float32: embeddings, positions, attention and feed-forward layers."""
+        """The bytes of all matrices in float32: embeddings, positions, attention and feed-forward layers."""
         tables = self.d_model * (self.vocab_size + self.effective_target_vocab_size + 2 * self.max_length)
         d_k, d_v = (width or self.d_model // self.heads for width in (self.d_k, self.d_v))
         attention = 2 * self.d_model * self.heads * (d_k + d_v)

@@ -19,7 +19,7 @@ FROM_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id", "target_pad_id")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe(Checked):
-    """All settings of a run. `model` has the sizes of the vocabulary only once that is learned."""
+    """All settings of a run. `model` has the sizes of the vocabulary only after it is learned."""
 
     data: DataConfig = field(default_factory=DataConfig)
     clean: CleanConfig = field(default_factory=CleanConfig)
@@ -29,7 +29,10 @@ class Recipe(Checked):
 
     @classmethod
     def read(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
-        """Read a recipe from a TOML file, with `section.key=value` overrides. Refusing a key lists the known ones."""
+        """Read a recipe from a TOML file, with `section.key=value` overrides.
+
+        Refuses unknown keys, and lists the known ones.
+        """
         tables = read_tables(path)
         changes = list(overrides)
         tables = apply_overrides(tables, changes)

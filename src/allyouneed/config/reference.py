@@ -46,11 +46,11 @@ class SettingInfo(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name on the command line."""
+        """The name of the setting on the command line."""
         return f"{self.section}.{self.key}"
 
     def describe(self) -> str:
-        """Describe a setting: its meaning, its allowed values and the paper's value, as sentences."""
+        """Describe a setting in sentences: its meaning, its allowed values and the paper's value."""
         paper = f" In the paper: {self.paper}." if self.paper else ""
         return f"{_sentence(self.meaning)} {_sentence(self.values)}{paper}"
 
@@ -72,7 +72,7 @@ def list_settings(section: str, *, imported: bool = False) -> list[SettingInfo]:
 
 
 def find_settings(name: str) -> list[SettingInfo]:
-    """Find the settings that `name` stands for: all of a section, one by its full name, or all keys of that name."""
+    """Find the settings that `name` stands for: a whole section, a setting's full name, or all keys of that name."""
     if name in SECTIONS:
         return list_settings(name)
     known = [setting for section in SECTIONS for setting in list_settings(section, imported=True)]
@@ -91,7 +91,7 @@ def refuse_misspelt(name: str) -> None:
 
 
 def commented_recipe(recipe: Recipe) -> str:
-    """Write a recipe as TOML with every setting below a comment that describes it; reading it gives the same recipe."""
+    """Write a recipe as TOML with a comment above each setting that describes it. Reading it gives the same recipe."""
     lines = [f"#:schema {SCHEMA.as_uri()}"]
     for section in SECTIONS:
         if section == "data.corpus":
@@ -103,7 +103,7 @@ def commented_recipe(recipe: Recipe) -> str:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a recipe, which editors complete and check TOML files with."""
+    """Return the JSON Schema of a recipe, with which editors complete and check TOML files."""
     sections = {section: _table_schema(section) for section in SECTIONS if "." not in section}
     sections["data"]["properties"]["corpus"] |= {"type": "array", "items": _table_schema("data.corpus")}
     return {
@@ -149,7 +149,8 @@ def _type_schema(kind: Any) -> dict[str, Any]:
     if get_origin(kind) is tuple:
         item = get_args(kind)[0]
         return {"type": "array"} | ({} if item is CorpusConfig else {"items": _type_schema(item)})
-    if parts := [part for part in get_args(kind) if part is not NoneType]:  # TOML has no null: a key is left out
+    # TOML has no null: a key is left out instead.
+    if parts := [part for part in get_args(kind) if part is not NoneType]:
         return _type_schema(parts[0]) if len(parts) == 1 else {"anyOf": [_type_schema(part) for part in parts]}
     return {"type": {int: "integer", float: "number", str: "string", bool: "boolean"}[kind]}
 

@@ -1,4 +1,4 @@
-"""The base of the settings: frozen dataclasses that check their values, and are read from the tables of TOML."""
+"""The base of all settings: frozen dataclasses that check their values and are read from the tables of TOML."""
 
 import dataclasses
 import operator
@@ -22,7 +22,7 @@ LARGEST_RECIPE = 10_000_000  # bytes; the longest alphabets take a few hundred t
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Range:
-    """The numbers that a setting may have. NaN is in none."""
+    """The numbers that a setting may have. NaN is never allowed."""
 
     at_least: float | None = None
     more_than: float | None = None
@@ -51,15 +51,15 @@ SEED = Range(at_least=0, at_most=2**63 - 1)
 def setting(
     default: Value, meaning: str, allowed: Range | None = None, *, paper: str = "", imported: bool = False
 ) -> Value:
-    """Make a field of a settings class; its metadata has its meaning, the range of a number, and the paper's value.
+    """Make a field of a settings class; the metadata has its meaning, the range of a number, and the paper's value.
 
-    An `imported` setting is for models of other programs, whose bundles have it; it is not listed.
+    An `imported` setting is only used by bundles of imported models, and is not listed.
     """
     return field(default=default, metadata={"help": meaning, "range": allowed, "paper": paper, "imported": imported})
 
 
 def require_whole(name: str, value: object, *, least: int = 1) -> None:
-    """Refuse anything but a whole number of at least `least` (1e4 is a float)."""
+    """Refuse anything but a whole number of at least `least`. 1e4 is a float, so it is refused too."""
     if type(value) is not int:
         raise ConfigError(f"{name} must be a whole number; got {value!r}")
     if value < least:
@@ -73,7 +73,7 @@ def require_fraction(name: str, value: float) -> None:
 
 
 class Checked:
-    """A settings dataclass that checks the type and the range of every value when it is created."""
+    """The base class of settings, which checks the type and the range of every value when an object is created."""
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
@@ -102,7 +102,7 @@ class Checked:
         return [name for name in names if getattr(self, name) != defaults[name]]
 
     def describe_values(self, *names: str) -> str:
-        """Format some of its values for a message; defaults are marked, since the user may not have set them."""
+        """Format some values for a message. Defaults are marked, because the user may not have set them."""
         defaults = {known.name: known.default for known in dataclasses.fields(self)}
         return ", ".join(
             f"{name}={format_value(getattr(self, name))}{' (the default)' * (getattr(self, name) == defaults[name])}"
@@ -111,7 +111,7 @@ class Checked:
 
 
 def format_value(value: object) -> str:
-    """Format a value for a message, truncated if it is long."""
+    """Format a value for a message, shortened if it is long."""
     try:
         text = repr(value)
     except ValueError:  # Python does not print a number of more than 4,300 digits
@@ -151,7 +151,7 @@ def build_settings(
 ) -> Settings:
     """Build a settings class from a table of its fields.
 
-    `where` names the table in an error message; `elsewhere` has the full names of keys that belong to other tables.
+    `where` names the table in error messages. `elsewhere` has the full names of keys that belong to other tables.
     """
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where.rstrip(',')} must be a table of settings; got {format_value(table)}")
@@ -166,14 +166,15 @@ def build_settings(
 
 
 def build_parts(kinds: Mapping[str, type], table: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """Build the settings of several classes by name, each from the table of its name."""
+    """Build the settings of several classes, each from the table with its name."""
     return {name: build_settings(kind, table.get(name), where=f"{where}, {name},") for name, kind in kinds.items()}
 
 
 def from_table(kind: Any, table: Any, optional: Collection[str] = (), *, name: str = "a value") -> Any:
-    """Rebuild a dataclass from the result of `dataclasses.asdict`, or from JSON of that.
+    """Rebuild a dataclass from the result of `dataclasses.asdict`, or from the same as JSON.
 
-    Refuses values of other types, and a table without a field, unless the field is `optional`. `name` is for messages.
+    Refuses values of other types, and a table that lacks a field, unless the field is `optional`. `name` is for
+    messages.
     """
     build: Callable[..., Any] = kind
     if dataclasses.is_dataclass(kind):
@@ -194,7 +195,7 @@ def from_table(kind: Any, table: Any, optional: Collection[str] = (), *, name: s
 def refuse_unknown(
     table: Mapping[str, Any], known: Iterable[str], *, where: str, elsewhere: Mapping[str, str] | None = None
 ) -> None:
-    """Refuse a key that is not known, and name the key that was probably meant."""
+    """Refuse an unknown key, and name the key that was probably meant."""
     known = sorted(known)
     for key in table:
         if key not in known:
@@ -227,7 +228,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _is_text(text: str) -> bool:
-    """Return True if a file or a path can contain the text: surrogates stand for bytes that were not UTF-8."""
+    """Return True if a file or a path can contain the text. Surrogates stand for bytes that were not UTF-8."""
     return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -236,11 +237,11 @@ def _takes_tuple(kind: object) -> bool:
 
 
 def _as_tuple(value: object, kind: object) -> object:
-    """Turn a list into a tuple, also from a shell, which drops its quotation marks, or all but its commas."""
+    """Turn a list into a tuple, even if a shell has dropped its quotation marks, or everything but its commas."""
     if isinstance(value, str) and (get_origin(kind) is tuple or re.fullmatch(r"\[.*\]", value)):
         value = [part.strip().strip("\"'") for part in value.strip("[]").split(",")] if value.strip("[] ") else []
     if isinstance(value, list):
-        is_list = get_origin(kind) is tuple  # of names: columns may be numbers
+        is_list = get_origin(kind) is tuple  # names of columns, which may be numbers
         return tuple(str(part) if is_list and type(part) is int else part for part in value)
     return value
 

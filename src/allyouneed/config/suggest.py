@@ -1,10 +1,10 @@
-"""Suggestions for an unknown setting: a name of another section or toolkit, or the right spelling."""
+"""Suggestions for an unknown setting: a name in another section or toolkit, or the correct spelling."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-# The names of settings in PyTorch, Hugging Face, fairseq, OpenNMT, Marian and JoeyNMT.
+# Names of settings in PyTorch, Hugging Face, fairseq, OpenNMT, Marian and JoeyNMT.
 FOREIGN = {
     alias: name
     for name, aliases in {
@@ -68,9 +68,9 @@ FOREIGN = {
 
 
 def suggestion(key: str, known: Collection[str], elsewhere: Mapping[str, str]) -> str:
-    """Suggest the setting that an unknown `key` probably means; empty if none is near.
+    """Suggest the setting that an unknown `key` probably means; "" if no name is similar.
 
-    `known` are the keys of the table it is in; `elsewhere` has the full names of the keys of the other tables.
+    `known` are the keys of the same table. `elsewhere` has the full names of the keys of other tables.
     """
     name = key[:40].lower().replace("-", "_")
     if name in known:

@@ -9,7 +9,7 @@ from .settings import COUNT, COUNT_OR_NONE, SEED, SHARE, Checked, Range, setting
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(Checked):
-    """How long, how fast and how carefully to train (§5). Lengths in tokens, rates per update."""
+    """How long, how fast and how carefully to train (§5). Lengths are in tokens, rates per update."""
 
     steps: int = setting(100_000, "updates of the weights", COUNT, paper="100,000; big: 300,000")
     minutes: float = setting(

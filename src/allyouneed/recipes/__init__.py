@@ -1,4 +1,4 @@
-"""Whole runs as data, shipped with the package: one TOML file each; `paper/` has every row of Table 3."""
+"""Recipes that come with the package: one TOML file for each run, and in `paper/` one for each row of Table 3."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,14 +15,14 @@ def recipe_names() -> list[str]:
 
 
 def paper_names() -> list[str]:
-    """List the recipes of the rows of Table 3."""
+    """List the recipes for the rows of Table 3."""
     return sorted(path.stem for path in (_HERE / "paper").glob("*.toml"))
 
 
 def recipe_path(name: str | Path) -> Path:
     """Find the TOML file with the path `name`, or the shipped recipe of that name.
 
-    Refuses a file that does not exist, and an unknown name, with similar names of recipes.
+    Refuses a file that does not exist, and an unknown name; the message lists recipes with similar names.
     """
     if Path(name).is_file():
         return Path(name)

@@ -1,4 +1,4 @@
-"""A whole training run: from a recipe to a bundle, and resumed after an interruption."""
+"""A whole training run: from a recipe to a bundle, including resuming after an interruption."""
 
 from ..auto import Draft
 from .budget import Stopwatch

@@ -1,6 +1,6 @@
-"""A time budget: the number of updates that still fit into it is planned again and again, from the recent speed.
+"""A time budget: the number of updates that fit into the remaining time is planned repeatedly, from recent speed.
 
-All times are in seconds. A run's time is the sum over its processes; a run that is stopped uses none.
+All times are in seconds. The time of a run is the sum over its processes; while a run is stopped, no time passes.
 """
 
 import os
@@ -17,37 +17,39 @@ from ..errors import DataError, TrainingError, refused
 from ..machine.files import read_whole
 from .state import TrainState, UpdatePlan
 
-# All validations but the last take at most VALIDATION_SHARE of the budget. Each translates so few pairs that at least
-# FEWEST_VALIDATIONS fit into that.
+# All validations except the last take at most VALIDATION_SHARE of the budget. Each translates so few pairs that at
+# least FEWEST_VALIDATIONS fit into that share.
 VALIDATION_SHARE = 0.07
 FEWEST_VALIDATIONS = 5
 SAVE_SHARE = 0.02  # of the time, for checkpoints without a validation
-PROBED_SAMPLES = 32  # pairs that are translated to measure how many can be
-# The number of updates is planned again after PLANNED_SHARE of the updates that are left. The speed is a mean over
-# AVERAGED_SHARE of all updates, and at least over FEWEST_AVERAGED.
+PROBED_SAMPLES = 32  # pairs that are translated to measure how many pairs a validation can translate
+# The number of updates is planned again after PLANNED_SHARE of the remaining updates. The speed is a mean over
+# AVERAGED_SHARE of all updates, and over at least FEWEST_AVERAGED.
 PLANNED_SHARE = 0.03
 AVERAGED_SHARE = 0.05
 FEWEST_AVERAGED = 8
-# Kept for closing files and ending the process: a share of the budget, at least SPARE_SECONDS, and of a command that
-# has taken long to start, on a busy or slow machine, START_SHARE of that time.
+# Time kept for closing files and ending the process: a share of the budget and at least SPARE_SECONDS. If the command
+# took long to start, on a busy or slow machine, it is at least START_SHARE of that time.
 SPARE_SHARE = 0.005
 SPARE_SECONDS = 0.5
 START_SHARE = 0.5
-# Kept for the scores of test pairs: CLOSING_SHARE of the budget, at most MOST_CLOSING seconds. Once a validation has
-# been timed, at most CLOSING_VALIDATIONS times its seconds (beam search takes longer than greedy search) and
+# Time kept for scoring test pairs: CLOSING_SHARE of the budget, at most MOST_CLOSING seconds. Once a validation has
+# been timed, it is at most CLOSING_VALIDATIONS times as long (beam search is slower than greedy search), plus
 # CLOSING_SECONDS for baselines and the report.
 CLOSING_SHARE = 0.06
 MOST_CLOSING = 60.0
 CLOSING_VALIDATIONS = 5.0
 CLOSING_SECONDS = 10.0
-USED_FILE, NOTE_SECONDS = "used_seconds.txt", 0.5  # in the folder of a run; between two notes of the seconds used
+USED_FILE, NOTE_SECONDS = "used_seconds.txt", 0.5  # in the folder of a run; seconds between two writes of that file
 
 
 class Stopwatch:
-    """The seconds since it was made, or since `begun`, plus the seconds that earlier processes of a run used, `before`.
+    """Measures the seconds that a run has used: in this process, since it was made or since `begun`, and in earlier
+    ones.
 
-    `begun`: when the command was started, if imports have taken time since. `closing`: the budget includes the work
-    after the run has ended, the scores of test pairs. `now` is a clock.
+    `begun` is the time when the command was started, if imports have taken time since. `before` are the seconds of
+    earlier processes. With `closing`, the budget includes the work after the run has ended: scoring test pairs. `now`
+    is a clock.
     """
 
     def __init__(
@@ -70,8 +72,8 @@ class Stopwatch:
     def closing_seconds(self, budget: float, validation: float = 0.0) -> float:
         """Return the seconds of a budget that are kept for the work after the run.
 
-        `validation` is the time of the last validation, from which the time to score test pairs is estimated; 0:
-        not measured.
+        `validation` is the time of the last validation, from which the time to score test pairs is estimated; 0 if no
+        validation has been timed.
         """
         if not self._closing:
             return 0.0
@@ -79,12 +81,12 @@ class Stopwatch:
         return min(MOST_CLOSING, CLOSING_SHARE * budget, measured)
 
     def left(self, minutes: float) -> float:
-        """Return the seconds left of a budget before files have to be closed and the process has to end."""
+        """Return the seconds of a budget that are left before files must be closed and the process must end."""
         spare = max(SPARE_SECONDS, SPARE_SHARE * 60 * minutes) + START_SHARE * self._start_seconds
         return 60 * minutes - self.seconds() - spare
 
     def require_time(self, config: TrainConfig) -> None:
-        """Refuse a budget that leaves nothing for updates; to be called before the first of them."""
+        """Refuse a budget that leaves no time for updates. To be called before the first update."""
         if config.minutes and self.left(config.minutes) <= 0:
             used = self.seconds()
             minutes = max(0.1, 2 * used / 60, 4 * self._start_seconds / 60)
@@ -96,9 +98,10 @@ class Stopwatch:
 
     @contextmanager
     def noted(self, file: Path, *, goes_on: bool) -> Iterator[None]:
-        """Write the seconds used to a file inside the block, so that the seconds of a killed process count as well.
+        """Keep the seconds used in a file inside the `with` block, so that the time of a killed process counts too.
 
-        `goes_on`: begin with the seconds in the file. The file is removed if its folder has nothing else in the end.
+        With `goes_on`, counting starts from the seconds in the file. At the end, the file is removed if its folder is
+        otherwise empty.
         """
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
@@ -107,7 +110,8 @@ class Stopwatch:
             self.before = float(read_whole(file) or 0) if goes_on else 0.0
 
         def note() -> None:
-            os.pwrite(descriptor, f"{self.seconds()!r:<24}\n".encode(), 0)  # always as long, so never half of it
+            # Has a fixed length, so that a killed process cannot leave half of it.
+            os.pwrite(descriptor, f"{self.seconds()!r:<24}\n".encode(), 0)
 
         def note_on() -> None:
             while not has_ended.wait(NOTE_SECONDS):
@@ -131,7 +135,7 @@ class Stopwatch:
 def within_budget(
     config: TrainConfig, stopwatch: Stopwatch, progress: Callable[[str, int, int | None], None]
 ) -> Callable[[str, int, int | None], None]:
-    """Wrap `progress` so that it refuses to go on when the time budget is used up before training has started."""
+    """Wrap `progress` so that it raises an error when the time budget runs out before training has started."""
 
     def report(what: str, done: int, total: int | None) -> None:
         progress(what, done, total)
@@ -141,9 +145,9 @@ def within_budget(
 
 
 class Budget:
-    """The time budget of a run, `config.minutes`. Its measurements are kept in the run's `TrainState`.
+    """The time budget of a run, `config.minutes`. Its measurements are in the run's `TrainState`.
 
-    `has_test`: there are test pairs, for whose scores time is kept.
+    `has_test` says that there are test pairs, so that time is kept for scoring them.
     """
 
     def __init__(self, config: TrainConfig, stopwatch: Stopwatch, *, has_test: bool = True) -> None:
@@ -171,7 +175,7 @@ class Budget:
             self._is_unmeasured = True
             state.other_seconds = used
             plan = UpdatePlan(state.step, state.step, config.steps, state.step + 1, 0.0, used)
-        elif state.minutes != config.minutes:  # the schedule follows the new length
+        elif state.minutes != config.minutes:  # the schedule is adapted to the new length
             position = state.position(config) * min(1.0, state.minutes / config.minutes)
             steps = state.step + max(1, ceil(config.steps - position))
             speed = state.plan.seconds_per_update
@@ -183,7 +187,7 @@ class Budget:
         return plan
 
     def count_update(self, state: TrainState) -> None:
-        """Leave the time of the first update of a run, which also allocates memory, out of the speed."""
+        """Exclude the time of the run's first update, which also allocates memory, from the speed."""
         if self._is_unmeasured and state.plan:
             state.other_seconds = self.used() - state.plan.updating
         self._is_unmeasured = False
@@ -215,7 +219,7 @@ class Budget:
         return self.used() - state.used_seconds >= self._save_seconds / SAVE_SHARE
 
     def count_samples(self, evaluate: Callable[[list[Pair]], object], pairs: Sequence[Pair]) -> int:
-        """Choose how many validation pairs to translate, by the time that `evaluate` takes for a few."""
+        """Choose how many validation pairs to translate, by the time that `evaluate` takes for a few of them."""
         if len(pairs) <= PROBED_SAMPLES:
             return len(pairs)
         few = list(pairs[:: ceil(len(pairs) / PROBED_SAMPLES)])
@@ -247,7 +251,7 @@ class Budget:
         return left - self._stopwatch.closing_seconds(self.seconds, state.validation_seconds)
 
     def _validations_left(self, state: TrainState, position: float) -> float:
-        """Return the seconds for the validations before the last."""
+        """Return the seconds for all remaining validations except the last."""
         every = self._config.validate_every
         count = max(0, ceil(self._config.steps / every) - 1 - int(position // every))
         allowed = VALIDATION_SHARE * self.seconds - state.validating_seconds
@@ -255,9 +259,9 @@ class Budget:
 
 
 def _recent(earlier: UpdatePlan, speed: float, count: int, step: int) -> float:
-    """Return the seconds per update: the mean of an earlier value and of the last `count` updates, by their numbers.
+    """Return the seconds per update, a mean of an earlier value and the last `count` updates by their numbers.
 
-    It is 0 as long as only the first update of the run, which also allocates memory, is measured.
+    Returns 0 while only the first update of the run has been measured, because it also allocates memory.
     """
     if not earlier.seconds_per_update:
         return speed if earlier.until > earlier.step + 1 else 0.0

@@ -1,4 +1,4 @@
-"""Reports of a run, and the interfaces of its callback and its evaluator."""
+"""The reports of a run, and the interfaces of its callback and its evaluator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,8 @@ from ..bundle import Bundle
 from ..data.pairs import Pair
 from ..train.loop import Update
 
-WITHOUT_TRANSLATIONS = ("loss", "accuracy")  # metrics of the tokens of all validation pairs
+# Metrics that are computed from all validation pairs without translating them.
+WITHOUT_TRANSLATIONS = ("loss", "accuracy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The result of an evaluator: scores by name, and the sentences they were computed from.
+    """The result of an evaluator: scores by name, and the sentences that they were computed from.
 
     Higher scores are better. `intervals` has the ends of the 95 % interval of a score, if known.
     """
@@ -42,7 +43,7 @@ class Evaluator(Protocol):
 
 
 class Reporter(Protocol):
-    """A function that writes the report of the run in `folder`; `message` takes a topic and a line."""
+    """A function that writes the report of the run in `folder`. `message` takes a topic and a line of text."""
 
     def __call__(self, folder: Path, message: Callable[[str, str], None], *, running: bool = False) -> None: ...
 
@@ -55,13 +56,15 @@ def no_report(folder: Path, message: Callable[[str, str], None], *, running: boo
 class Validation:
     """The result of the validation after update `step`.
 
-    `loss` is the mean training loss since the last validation (None for an average of checkpoints); `valid_loss` is
-    without label smoothing, so exp of it is the perplexity; both in nats per token. `accuracy` is the percentage of
-    validation tokens that are predicted correctly after the reference's tokens before them. Both are None without
-    validation data. `gradient_norm` is the mean since the last validation, before clipping, and `tokens_per_second` the
-    speed of the updates since then, in target tokens, which include padding; the time of validation is left out.
-    `seconds` is the training time so far, including the time before a resume. `skipped` counts the updates that were
-    not finite. `averaged` is the number of checkpoints in the average, if the model is one.
+    `loss` is the mean training loss since the last validation, or None for an average of checkpoints. `valid_loss` has
+    no label smoothing, so its exponential is the perplexity. Both are in nats per token. `accuracy` is the percentage
+    of validation tokens that are predicted correctly, given the reference tokens before them. `valid_loss` and
+    `accuracy` are None without validation data.
+
+    `gradient_norm` is the mean since the last validation, before clipping. `tokens_per_second` is the speed of the
+    updates since the last validation, in target tokens with padding, without the time of validation. `seconds` is the
+    training time so far, including the time before a resume. `skipped` counts updates that were not finite. `averaged`
+    is the number of checkpoints in the average, if the model is one.
     """
 
     step: int
@@ -79,37 +82,39 @@ class Validation:
 
 
 def telling_scores(scores: Mapping[str, float]) -> dict[str, float | None]:
-    """Choose the scores to show to a reader; None for a BLEU of 0 where translations equal their references.
+    """Choose the scores to show to a reader, with None for a misleading BLEU of 0.
 
-    BLEU counts runs of four words, so it is 0 for shorter texts, however good the model is.
+    BLEU counts runs of four words, so it is 0 for shorter texts even if translations equal their references.
     """
     means_nothing = scores.get("bleu") == 0 and scores.get("exact", 0.0) > 0
     return {name: None if name == "bleu" and means_nothing else score for name, score in scores.items()}
 
 
 class TrainingCallback(Protocol):
-    """An object with these five methods, which `fit` calls in this order. Subclass `SilentCallback` to write only some.
+    """An object with five methods, which `fit` calls in this order.
 
-    An exception in a method ends the run, which `resume` then continues from the last checkpoint.
+    Subclass `SilentCallback` to write only some of them.
+
+    An exception in a method ends the run; `resume` then continues from the last checkpoint.
     """
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
         """Report that pairs are being prepared: `done` of `total` (None: unknown) in a stage such as "encoding"."""
 
     def on_train_begin(self, step: int, steps: int) -> None:
-        """Report that training starts, or resumes after update `step`; its last update is number `steps`."""
+        """Report that training starts, or resumes after update `step`. The last update is number `steps`."""
 
     def on_update(self, update: Update, steps: int) -> None:
-        """Report that an update is done; `steps` is the total planned at present.
+        """Report that an update is done. `steps` is the total number of updates planned at present.
 
-        `update.loss` is still on the device: `float(update.loss)` makes a GPU wait.
+        `update.loss` is still on the device: `float(update.loss)` waits for a GPU.
         """
 
     def on_validation(self, validation: Validation) -> None:
         """Report that the model has been validated and written."""
 
     def on_message(self, topic: str, text: str) -> None:
-        """Report a message about the data, the model or an event; `topic` is one word, such as "rollback"."""
+        """Report a message about the data, the model or an event. `topic` is one word, such as "rollback"."""
 
 
 class SilentCallback:

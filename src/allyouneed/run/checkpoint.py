@@ -1,13 +1,12 @@
-"""The tensors of a run in files with a checksum: snapshots of weights, and everything to resume from in one file.
+"""Files with the tensors of a run and a checksum: snapshots of weights, and checkpoints to resume from.
 
-model.NAME             the weights
-ema.NAME               their exponential moving average, if there is one
-optimizer.NAME.KEY     the optimizer's state of each of them
-random.cpu, .cuda      the state of the random number generators that dropout draws from
-losses, gradient_norms of the updates since the last validation
-state                  in the metadata: the other fields of `TrainState`
-data                   in the metadata: what identifies the training data
-checksum               in the metadata: CRC-32 of the tensors
+A checkpoint has:
+
+model.NAME             the weights ema.NAME               their exponential moving average, if there is one
+optimizer.NAME.KEY     the optimizer's state for each weight random.cpu, .cuda      the state of the random number
+generators that dropout draws from losses, gradient_norms of the updates since the last validation state
+in the metadata: the other fields of `TrainState` data                   in the metadata: what identifies the training
+data checksum               in the metadata: CRC-32 of the tensors
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,13 +28,13 @@ from .state import TrainState
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors and some text as one safetensors file, whole or not at all."""
+    """Write tensors and some text to a safetensors file, completely or not at all."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     write_whole(path, save(tensors, metadata={**(metadata or {}), "checksum": str(_checksum(tensors))}))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read the tensors and the text that `write_tensors` wrote. Refuses a file that is missing or damaged."""
+    """Read the tensors and the text that `write_tensors` wrote. Refuses a missing or damaged file."""
     with refused(DataError, f"{path} is missing or damaged", OSError, ValueError, SafetensorError, remedy=RESTART):
         read_whole(path, 0)
         with safe_open(path, framework="pt") as file:
@@ -48,7 +47,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def read_state(path: Path) -> TrainState:
-    """Read the state of the run in a checkpoint, without its tensors. Refuses a file that is missing or damaged."""
+    """Read the state of the run in a checkpoint, without its tensors. Refuses a missing or damaged file."""
     damage = (OSError, ValueError, KeyError, TypeError, SafetensorError)
     with (
         refused(DataError, f"{path} is missing or damaged", *damage, remedy=RESTART),
@@ -58,7 +57,7 @@ def read_state(path: Path) -> TrainState:
 
 
 def _checksum(tensors: Mapping[str, Tensor]) -> int:
-    """Compute the CRC-32 of names and contents."""
+    """Compute the CRC-32 of the tensors' names and contents."""
     checksum = 0
     for name in sorted(tensors):
         content = tensors[name].view(-1).view(torch.uint8).numpy().data
@@ -73,7 +72,7 @@ RESTART = "start another run with --output"
 def save_checkpoint(
     path: Path, model: Transformer, optimizer: Optimizer, state: TrainState, *, data: Mapping[str, object]
 ) -> None:
-    """Write the whole state of a run, whole or not at all."""
+    """Write the whole state of a run to a file, completely or not at all."""
     tensors = _with_prefix("model.", weights(model)) | _with_prefix("ema.", state.ema)
     for name, parameter in model.named_parameters():
         tensors |= _with_prefix(f"optimizer.{name}.", optimizer.state[parameter])
@@ -86,9 +85,9 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, data: Mapping[str, object]) -> TrainState:
-    """Restore a model, its optimizer and the random number generators; returns the state of the run.
+    """Restore a model, its optimizer and the random number generators. Returns the state of the run.
 
-    Refuses a checkpoint of another model or of other data, and lists the differences.
+    Refuses a checkpoint of a different model or different data, and lists the differences.
     """
     tensors, metadata = read_tensors(path)
     with refused(DataError, f"{path} is damaged", KeyError, TypeError, ValueError, RuntimeError, remedy=RESTART):
@@ -108,7 +107,7 @@ def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, dat
 
 
 def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, path: Path) -> None:
-    """Refuse other data than the run was started with, and list every difference."""
+    """Refuse data that differ from those the run was started with, and list every difference."""
     differences = [
         f"{name} was {then.get(name)}, is {now.get(name)}"
         for name in dict.fromkeys([*then, *now])
@@ -130,7 +129,7 @@ def _without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Ten
 
 
 def snapshot_path(folder: Path, step: int) -> Path:
-    """Return the file with the weights after update `step`."""
+    """Return the path of the file with the weights after update `step`."""
     return folder / f"{step:08d}.safetensors"
 
 
@@ -146,7 +145,7 @@ def average_snapshots(folder: Path, steps: Sequence[int]) -> dict[str, Tensor]:
 
 
 def remove_snapshots(folder: Path, *, keep: Sequence[int]) -> None:
-    """Remove all snapshots except after the updates in `keep`."""
+    """Remove all snapshots except those after the updates in `keep`."""
     kept = {snapshot_path(folder, step) for step in keep}
     for path in folder.glob("[0-9]*.safetensors"):
         if path not in kept:

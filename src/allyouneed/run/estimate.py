@@ -1,4 +1,4 @@
-"""How long a run will take on this machine, measured on a few updates of a copy of the model, and a budget for it."""
+"""Estimate how long a run will take on this machine, from a few updates of a copy, and suggest a time budget."""
 
 import time
 from collections.abc import Iterable
@@ -19,13 +19,13 @@ from .budget import VALIDATION_SHARE
 from .setup import OptimizerFactory, Setup
 
 MOST_SECONDS = 5.0
-LAST_SHARE = 0.08  # of a time budget, for the last validation and the scores of test pairs: a guess
+LAST_SHARE = 0.08  # share of a time budget for the last validation and the scores of test pairs: a guess
 
 
 def seconds_per_update(
     model: Transformer, batches: Iterable[Batch], config: TrainConfig, make_optimizer: OptimizerFactory
 ) -> float:
-    """Measure the mean time of a few updates in seconds; neither the model nor the random numbers change."""
+    """Measure the mean time of an update in seconds. Neither the model nor the random numbers change."""
     copy = deepcopy(model).train()
     optimizer = make_optimizer(copy, config)
     gradients = MicroBatches(partial(add_gradients, loss_of=choose_loss(copy, config)[0]))
@@ -43,12 +43,12 @@ def seconds_per_update(
             times.append(time.perf_counter() - begin)
             if sum(times) > MOST_SECONDS:
                 break
-    measured = times[len(times) // 3 :]  # the first updates also allocate memory and choose kernels
+    measured = times[len(times) // 3 :]  # without the first updates, which also allocate memory and choose kernels
     return config.accumulate_steps * sum(measured) / len(measured)
 
 
 def format_duration(seconds: float) -> str:
-    """Format a duration in the unit that suits it, rounded."""
+    """Format a duration, rounded, in a suitable unit."""
     if seconds < 1.5:
         return "a second" if seconds >= 0.5 else "less than a second"
     if seconds < 90:
@@ -61,7 +61,10 @@ def format_duration(seconds: float) -> str:
 
 
 def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, str]]:
-    """Say how long a run without a time budget takes and, if minutes, which budget would suit it: topics and lines."""
+    """Describe how long a run without a time budget takes and, if it takes minutes, which budget would suit it.
+
+    Returns topics and lines.
+    """
     settings = setup.recipe.train
     seconds = _measure(setup, optimizer)
     whole = seconds * settings.steps
@@ -91,7 +94,7 @@ def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, 
 
 
 def describe_plan(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, str]]:
-    """Say what a run would do: updates, time and size of the model, as topics and lines."""
+    """Describe what a run would do: its updates, time and size of the model, as topics and lines."""
     settings = setup.recipe.train
     size = f"weights of {setup.model.config.weight_bytes / 1e6:.3g} MB"
     if not settings.minutes:
@@ -122,6 +125,6 @@ def _measure(setup: Setup, optimizer: OptimizerFactory) -> float:
 
 
 def _epochs(setup: Setup, steps: int) -> float:
-    """Count how many times this number of updates takes the training pairs, without padding."""
+    """Return how many epochs this number of updates makes, not counting padding."""
     tokens_of_update = setup.recipe.train.batch_tokens * setup.recipe.train.accumulate_steps
     return steps * tokens_of_update / setup.data.train.epoch_tokens()

@@ -1,4 +1,4 @@
-"""`fit`: from a recipe, or a draft of one, to a run that is started or resumed; and a worker's part in it."""
+"""`fit`: start or resume a run from a recipe or a draft of one; and the part of a worker in a run."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -52,20 +52,21 @@ def run_training(
 ) -> Bundle:
     """Train the model that `recipe` describes and leave it in the folder `output`.
 
-    Settings that a `Draft` leaves out are chosen from the corpus. `callback` is informed of the progress; `evaluate`
-    scores the model at every validation; `film` makes the frames of film.jsonl; `optimizer` makes the optimizer, whose
-    learning rate follows the recipe's schedule; `build_model` makes the model of a config. `report` writes a page about
+    Settings that a `Draft` leaves out are chosen from the corpus. `callback` is informed of the progress. `evaluate`
+    scores the model at every validation. `film` makes the frames of film.jsonl. `optimizer` makes the optimizer; its
+    learning rate follows the recipe's schedule. `build_model` makes the model of a config. `report` writes a page about
     the run.
 
-    With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
-    leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
-    other data, and refuses a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
-    `Interrupted`.
+    With `resume`, the run continues from the checkpoint in `output`, exactly as if it had never stopped; it starts if
+    there is no checkpoint, and a finished run is left unchanged. Resuming is refused if settings or data differ.
+    Without `resume`, an existing `output` is refused. A folder in which another process trains is always refused. On
+    SIGINT or SIGTERM the run is saved and `Interrupted` is raised.
 
-    With `train.minutes` the whole run ends within this time, measured by `stopwatch` (a new one, if None). A resumed
+    With `train.minutes` the whole run ends within this time, measured by `stopwatch` (by default a new one). A resumed
     run gets the time that is left.
 
-    Under torchrun every process calls this; the first one directs the run, and the others return its bundle.
+    Under torchrun every process calls this function. The first process directs the run, and the others return its
+    bundle.
     """
     if is_follower():
         with group_of_torchrun():
@@ -99,7 +100,7 @@ def run_training(
 
 
 def _enter(recipe: Recipe | Draft, output: Path, *, resume: bool) -> tuple[Recipe | Draft, Stage, list[str]]:
-    """Return the recipe of a run, how far it has come, and the settings that have changed since it started."""
+    """Return the recipe of a run, how far the run has come, and the settings that have changed since it started."""
     if resume and has_run(output):
         return enter_run(recipe, output)
     refuse_a_run(output, can_resume=partial(_can_resume, recipe, output))
@@ -109,7 +110,7 @@ def _enter(recipe: Recipe | Draft, output: Path, *, resume: bool) -> tuple[Recip
 def _describe_length(
     setup: Setup, stage: Stage, optimizer: OptimizerFactory, *, is_draft: bool
 ) -> list[tuple[str, str]]:
-    """Say how long a run takes: its time budget, or an estimate if its length was chosen here."""
+    """Describe how long a run takes: its time budget, or an estimate if its length was chosen here."""
     minutes = setup.recipe.train.minutes
     if minutes and not stage.has_checkpoint:
         unit = "minute" if minutes == 1 else "minutes"
@@ -127,9 +128,9 @@ def _plan(
     device: torch.device,
     divides: bool,
 ) -> RunPlan:
-    """Return the plan of a run, which may have processes that share it if it `divides` its work.
+    """Return the plan of a run. A run that `divides` its work may start processes that share it.
 
-    Before the first update the preparation may not use up the time budget.
+    Before the first update, preparation may not use up the time budget.
     """
     settings = preliminary_recipe(recipe).train
     progress: ProgressCallback = callback.on_prepare
@@ -146,10 +147,10 @@ def preview_training(
     callback: TrainingCallback | None = None,
     evaluate: Evaluator | None = None,
 ) -> Recipe:
-    """Return the recipe with which `run_training` would train; tell `callback` the same, and how long it takes.
+    """Return the recipe that `run_training` would use, and report it and its duration to `callback`.
 
-    Nothing is trained, and `output` does not become a run: it has the prepared pairs and the speed of the machine,
-    which the run then uses. Refuses everything that `run_training` refuses.
+    Nothing is trained, and `output` does not become a run: it only gets the prepared pairs and the speed of the
+    machine, which the run then uses. Refuses everything that `run_training` refuses.
     """
     output = Path(output)
     callback = callback or SilentCallback()
@@ -198,7 +199,7 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
         setup.output.mkdir(parents=True, exist_ok=True)
         write_whole(setup.output / "recipe.toml", tomli_w.dumps(setup.recipe.tables()))
         setup.data.save(setup.output)
-        if not stage.has_checkpoint:  # the other workers start from it
+        if not stage.has_checkpoint:  # the other workers start from this checkpoint
             save_checkpoint(checkpoint, setup.model, setup.optimizer, state, data=setup.data.identity())
         log.begin(after=state.step)
         log.environment(step=state.step, facts=environment() | describe_device(setup.device))
@@ -214,7 +215,7 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
 
 
 def _first_state(setup: Setup, stage: Stage) -> TrainState:
-    """Return the state to start from; if there is a checkpoint, load the model and the optimizer from it."""
+    """Return the state to start from. If there is a checkpoint, load the model and the optimizer from it."""
     if not stage.has_checkpoint:
         return TrainState(ema=copy_weights(setup.model) if setup.recipe.train.ema_decay else {})
     _refuse_another_builder(setup)
@@ -226,8 +227,8 @@ def _first_state(setup: Setup, stage: Stage) -> TrainState:
 
 
 def _refuse_another_builder(setup: Setup) -> None:
-    """Refuse to go on with a model that another function builds than at the start of the run."""
-    if not (setup.output / "config.json").exists():  # no validation yet
+    """Refuse to continue if a different function built the model than at the start of the run."""
+    if not (setup.output / "config.json").exists():  # there was no validation yet
         return
     before = read_builder(setup.output)
     now = builder_name(setup.build_model)
@@ -240,7 +241,7 @@ def _refuse_another_builder(setup: Setup) -> None:
 
 
 def _finished(setup: Setup, state: TrainState, changes: list[str]) -> Bundle:
-    """Say that nothing is left to do, let the other workers of torchrun end, and return the bundle."""
+    """Report that nothing is left to do, let the other workers of torchrun end, and return the bundle."""
     text = f"this run was finished after update {state.step:,}; nothing is left to do"
     of_the_model = [change for change in changes if not change.startswith("train.")]
     if of_the_model:
@@ -252,7 +253,7 @@ def _finished(setup: Setup, state: TrainState, changes: list[str]) -> Bundle:
 
 
 def _train_on(cores: int, setup: Setup, run: Run, helpers: Helpers, interrupt: InterruptRequest) -> int:
-    """Train on so many cores until the run ends (0), or returns another number to go on with."""
+    """Train on this many cores. Returns 0 when the run has ended, or another number of cores to continue with."""
     threads = setup.threads_each(cores)
     processes = setup.cores.processes(cores)
     task = Task(setup.recipe, setup.output, setup.data_folder, threads, setup.window)
@@ -262,7 +263,7 @@ def _train_on(cores: int, setup: Setup, run: Run, helpers: Helpers, interrupt: I
 
 
 def _core_choice(setup: Setup, helpers: Helpers, say: Callable[[str], None]) -> CoreChoice | None:
-    """Make the object that tries other numbers of cores, if the run may have others."""
+    """Make the object that tries other numbers of cores, if the run may use them."""
     if not setup.window:
         return None
 
@@ -274,12 +275,12 @@ def _core_choice(setup: Setup, helpers: Helpers, say: Callable[[str], None]) -> 
 
 
 def _first_threads(settings: TrainConfig, device: torch.device) -> int:
-    """Return the threads of a process that prepares a run or trains by itself; 0: PyTorch's choice."""
+    """Return the threads of a process that prepares a run or trains by itself; 0 means PyTorch's choice."""
     return settings.threads or int(device.type == "cpu")
 
 
 def _can_resume(recipe: Recipe | Draft, output: Path) -> bool:
-    """Return True if the run in a folder accepts this recipe, and its pairs are the ones that it started with."""
+    """Return True if the run in a folder accepts this recipe, and its pairs are those that it started with."""
     try:
         plan = as_resumed(recipe, output)
         refuse_other_recipe(plan, output)
@@ -291,7 +292,7 @@ def _can_resume(recipe: Recipe | Draft, output: Path) -> bool:
 
 
 def follow(optimizer_factory: OptimizerFactory = build_optimizer, build_model: ModelBuilder | None = None) -> Path:
-    """Take part in the run of the default process group, and return its folder; nothing is printed or written."""
+    """Take part in the run of the default process group, and return its folder. Prints and writes nothing."""
     workers = WorkerGroup()
     task = workers.from_first(_task_of_the_first)
     if task.is_finished:

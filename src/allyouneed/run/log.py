@@ -1,15 +1,12 @@
 """The files in which a run logs its progress, and the measurements between two validations for them.
 
-metrics.jsonl     a line for each validation
-film.jsonl        with a film, a line for each of its frames
-plans.jsonl       with a time budget, a line each time that the number of updates is planned
-updates.jsonl     lines between the validations: loss, gradient norm, learning rate
-environment.jsonl a line for each start of the run: command, versions, machine
-samples.jsonl     a line for each validation: translations of a few validation pairs
-validation.jsonl  translations of all evaluated pairs by the model in the folder, a pair a line
-log.txt           every message with its time
-tensorboard/      the same numbers for TensorBoard, if it is installed
-report.html       all of this on one page
+metrics.jsonl     a line for each validation film.jsonl        if the run has a film, a line for each of its frames
+plans.jsonl       with a time budget, a line for each time that the number of updates is planned updates.jsonl     lines
+between the validations: loss, gradient norm, learning rate environment.jsonl a line for each start of the run: command,
+versions, machine samples.jsonl     a line for each validation: translations of a few validation pairs validation.jsonl
+translations of all evaluated pairs by the model in the folder, one pair per line log.txt           every message with
+its time tensorboard/      the same numbers for TensorBoard, if it is installed report.html       all of this on one
+page
 """
 
 import time
@@ -38,7 +35,7 @@ SAMPLES = 5  # translations to keep at each validation
 
 
 class RunLog:
-    """The files of one run. Use it in a `with`."""
+    """The files of one run; use it in a `with` statement."""
 
     def __init__(self, folder: Path, *, tensorboard: bool) -> None:
         self.folder = folder
@@ -64,7 +61,7 @@ class RunLog:
             self._board = SummaryWriter(self.folder / "tensorboard", purge_step=after + 1)
 
     def message(self, topic: str, text: str) -> None:
-        """Log a line with its time."""
+        """Log a message with its time."""
         append(self.folder / "log.txt", f"{datetime.now():%Y-%m-%d %H:%M:%S}  {topic:<8} {text}\n")
 
     def plan(self, plan: UpdatePlan) -> None:
@@ -72,12 +69,12 @@ class RunLog:
         append(self.folder / PLANS, to_json(plan._asdict()) + "\n")
 
     def environment(self, *, step: int, facts: Mapping[str, str]) -> None:
-        """Log that the run starts, or is resumed after update `step`, and where."""
+        """Log that the run starts, or is resumed after update `step`, and on which machine."""
         line = {"step": step, "time": f"{datetime.now():%Y-%m-%d %H:%M:%S}", **facts}
         append(self.folder / "environment.jsonl", to_json(line) + "\n")
 
     def updates(self, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Log the course of the updates since the last validation."""
+        """Log lines about the updates since the last validation."""
         append(self.folder / "updates.jsonl", to_json_lines(lines))
 
     def write_outputs(self, samples: Sequence[Sample]) -> None:
@@ -111,18 +108,18 @@ def metrics_line(validation: Validation) -> dict[str, Any]:
 
 
 def choices(loss: float) -> float:
-    """Return among how many equally likely tokens a model of this loss chooses, e^loss: its perplexity."""
+    """Return the perplexity e^loss: a model with this loss chooses among that many equally likely tokens."""
     return exp(min(loss, 700))
 
 
 def describe_guessing(tokens: int) -> str:
-    """Explain a loss, and say how large the loss of a guess is."""
+    """Explain a loss, and say how large the loss of a random guess is."""
     guess = f"a guess is among {tokens:,} tokens, a loss of {log(tokens):.2f}"
     return f"e^loss says among how many tokens the model chooses; {guess}"
 
 
 def pick_samples(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """Pick a few samples, evenly spaced, always the same ones."""
+    """Pick a few samples, evenly spaced and always the same."""
     apart = max(1, len(samples) // SAMPLES)
     return samples[::apart][:SAMPLES]
 
@@ -135,7 +132,7 @@ def read_plans(folder: Path) -> list[UpdatePlan]:
 
 
 def read_jsonl_lines(path: Path) -> list[dict[str, Any]]:
-    """Read the lines of a .jsonl file, without a last line that is incomplete because the process was killed."""
+    """Read the lines of a .jsonl file, without an incomplete last line that a killed process left."""
     with refused(DataError, f"{path} is damaged", OSError, ValueError, remedy="remove it to continue without it"):
         lines = read_json_lines(path) if path.exists() else []
         if not all(isinstance(line, dict) and ("step" in line or "score" in line) for line in lines):
@@ -147,15 +144,15 @@ FILM_FILE = "film.jsonl"
 
 
 class FrameMaker(Protocol):
-    """A function that looks at the model between two updates and returns what there is to show, as plain data."""
+    """A function that looks at the model between two updates and returns what to show, as plain data."""
 
     def __call__(self, bundle: Bundle, /) -> Mapping[str, Any]: ...
 
 
 class Film:
-    """The frames of a run in `path`, a line each: `step`, `loss` and the result of `make_frame`.
+    """The frames of a run in `path`, one per line: `step`, `loss` and the result of `make_frame`.
 
-    `loss` is the mean training loss since the frame before, or since a resumed run went on, in nats per token; null
+    `loss` is the mean training loss since the previous frame, or since a resumed run continued, in nats per token; null
     if there was no update.
     """
 
@@ -166,12 +163,12 @@ class Film:
         self._count = 0
 
     def count(self, update: Update) -> None:
-        """Count the loss of an update; a loss that is not finite counts as 0."""
+        """Count the loss of an update. A loss that is not finite counts as 0."""
         self._loss = self._loss.to(update.loss.device) + update.loss.detach().nan_to_num(0.0, 0.0, 0.0)
         self._count += 1
 
     def add(self, bundle: Bundle, *, step: int) -> None:
-        """Add the frame after update `step`; drop later frames, which are from before a rollback or resume."""
+        """Add the frame after update `step`. Later frames, from before a rollback or resume, are dropped."""
         loss = round(float(self._loss) / self._count, 5) if self._count else None
         self._loss = torch.tensor(0.0)
         self._count = 0
@@ -180,46 +177,46 @@ class Film:
 
 
 def is_filmed(step: int) -> bool:
-    """Return True if a frame follows update `step`: 0, 5, 10, 16, 23, 31, …; gaps grow with the updates so far."""
+    """Return True if a frame follows update `step`: 0, 5, 10, 16, 23, 31, …, with growing gaps."""
     frame = 0
     while frame < step:
         frame += 5 + frame // 7
     return frame == step
 
 
-COURSE_POINTS = 20  # of the curves between two validations
+COURSE_POINTS = 20  # points of the curves between two validations
 
 
 class Speed:
-    """Target tokens per second, padding included, since the last `restart`."""
+    """The speed in target tokens per second, with padding, since the last `restart`."""
 
     def __init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
-        """Count from now on, from zero."""
+        """Start counting from zero."""
         self._tokens = 0
         self._begun = time.monotonic()
 
     def count(self, tokens: int) -> None:
-        """Count the tokens of another update."""
+        """Count the tokens of an update."""
         self._tokens += tokens
 
     def tokens_per_second(self) -> float | None:
-        """Return the speed so far; None before the first update."""
+        """Return the speed so far, or None before the first update."""
         return self._tokens / (time.monotonic() - self._begun) if self._tokens else None
 
 
 def mean_gradient_norm(state: TrainState) -> float | None:
-    """Average the gradient norm over the updates since the last validation; None without any."""
+    """Average the gradient norm over the updates since the last validation; None if there were none."""
     return torch.stack(state.gradient_norms).mean().item() if state.gradient_norms else None
 
 
 def course_since_validation(state: TrainState, learning_rate_at: Callable[[int], float]) -> list[dict[str, Any]]:
-    """Average loss and gradient norm over at most `COURSE_POINTS` parts of the updates since the last validation.
+    """Average loss and gradient norm over at most `COURSE_POINTS` groups of updates since the last validation.
 
-    `step` is the last update of a part. Updates that were skipped are not counted: the steps before them are then too
-    high by their number.
+    `step` is the last update of a group. Skipped updates are not counted, so the steps before them are too high by the
+    number of skipped updates.
     """
     count = len(state.losses)
     first = state.step - count

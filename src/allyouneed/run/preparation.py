@@ -1,6 +1,6 @@
-"""The first part of a run: its pairs, read, cleaned and encoded, and their languages.
+"""The first stage of a run: read, clean and encode its pairs, and find their languages.
 
-`allyouneed prepare` does no more. Pairs from memory are stored in the folder of the run, so that it can be resumed.
+`allyouneed prepare` does only this. Pairs from memory are stored in the folder of the run, so that it can be resumed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from .run_folder import Stage, has_run, refuse_a_run
 def with_pairs(recipe: Recipe | Draft, output: Path, parts: Mapping[str, Any], *, resume: bool) -> Recipe | Draft:
     """Store the pairs of `parts` in `output`/pairs, and name them in the recipe's [data].
 
-    Refuses a part that the recipe also names and, if a run is resumed, pairs other than the ones it started with.
+    Refuses a part that the recipe also names. For a resumed run, refuses pairs that differ from those it started with.
     """
     data = preliminary_recipe(recipe).data
     files: dict[str, Any] = {part: str((output / "pairs" / f"{part}.jsonl").resolve()) for part in parts}
@@ -74,7 +74,7 @@ UNKNOWN = ("", "")
 
 
 def find_languages(recipe: Recipe) -> tuple[tuple[str, str], str]:
-    """Find the source and the target language, empty if unknown, and make a message if they are not the recipe's."""
+    """Find the source and target language, "" if unknown, and make a message if they are not from the recipe."""
     data = recipe.data
     if data.source_language:
         return (data.source_language, data.target_language), ""
@@ -84,7 +84,7 @@ def find_languages(recipe: Recipe) -> tuple[tuple[str, str], str]:
     if recipe.train.init_from:
         try:
             languages = read_languages(recipe.train.init_from)
-        except BundleError:  # of a run that is resumed, when that model is gone
+        except BundleError:  # a resumed run works without the model that it started from
             return UNKNOWN, ""
         message = f"{languages[0]} → {languages[1]}, as {Path(recipe.train.init_from)}"
         return languages, message if any(languages) else ""
@@ -96,18 +96,18 @@ def _heading(data: DataConfig, corpus: CorpusConfig) -> tuple[str, ...]:
         return ()
     try:
         known = read_columns(corpus.train, folder=data.data_dir, sheet=corpus.sheet)
-    except AllYouNeedError:  # of a run that is resumed, when its pairs are gone
+    except AllYouNeedError:  # a resumed run works without the original files
         return ()
     return known.names if known else ()
 
 
 @dataclass(frozen=True, slots=True)
 class RunPairs:
-    """The prepared pairs of a run, the folder that holds them, the bundle that the run starts from, and messages."""
+    """The prepared pairs of a run, their folder, the bundle that the run starts from, and messages."""
 
     data: PreparedData
     folder: Path
-    starts_from: str  # the folder of the bundle; empty: new weights, or a checkpoint's
+    starts_from: str  # folder of the bundle; empty for new weights, or weights of a checkpoint
     notes: Sequence[str]
 
 
@@ -132,7 +132,7 @@ def prepare_pairs(plan: Recipe, output: Path, *, stage: Stage, progress: Progres
 
 
 def has_same_pairs(plan: Recipe, output: Path) -> bool:
-    """Return True if the pairs of a run are prepared, from the data and with the settings that this recipe names."""
+    """Return True if the pairs of a run are prepared from the data, and with the settings, that this recipe names."""
     vocabulary, _ = _existing_vocabulary(plan, output, starts_from="")
     provenance = compute_provenance(plan.data, plan.clean, plan.model.max_length, vocabulary)
     return stored_provenance(prepared_folder(plan.data, output / "data", provenance)) == provenance
@@ -156,10 +156,10 @@ def prepare_only(recipe: Recipe | Draft, output: Path, *, progress: ProgressCall
 
 
 def _existing_vocabulary(plan: Recipe, output: Path, starts_from: str) -> tuple[Vocabulary | None, Sequence[str]]:
-    """Find a vocabulary that does not have to be learned, and say where it is from.
+    """Find a vocabulary that need not be learned, and say where it comes from.
 
-    It is the vocabulary of the model that a run is initialized from, which a resumed run has in its own folder, or the
-    one that `data.tokenizer` names.
+    This is the vocabulary of the model that a run is initialized from (a resumed run has it in its own folder), or the
+    vocabulary that `data.tokenizer` names.
     """
     if plan.train.init_from and plan.data.tokenizer:
         raise ConfigError(
@@ -175,7 +175,7 @@ def _existing_vocabulary(plan: Recipe, output: Path, starts_from: str) -> tuple[
 
 
 def _refuse_another_vocabulary(plan: Recipe) -> None:
-    """Refuse settings of a vocabulary to learn, unless the model that a run is initialized from was made with them."""
+    """Refuse settings for learning a vocabulary, unless they equal those of the model that the run starts from."""
     made = Path(plan.train.init_from, "recipe.toml")
     initial = Recipe.read(made).data if made.is_file() else DataConfig()
     names = plan.data.changed(*LEARNED_VOCABULARY)

@@ -1,6 +1,6 @@
-"""The processes of a run: the workers that it starts on this machine, or that torchrun has started.
+"""The processes of a run: workers that it starts on this machine, or that torchrun has started.
 
-The first worker prepares a run. It then gives the others a `Task`; these open the prepared pairs and the
+The first worker prepares a run. It then gives the others a `Task`. These workers open the prepared pairs and the
 checkpoint, and train with it.
 """
 
@@ -31,23 +31,23 @@ from ..machine.interpreter import end_with_parent, python_command
 
 TIMEOUT = timedelta(hours=12)  # for a validation, during which the other workers wait
 LAST_SECONDS = 10  # for a worker to end
-LOST_OTHERS = 3  # the exit code of a worker that lost another
+LOST_OTHERS = 3  # the exit code of a worker that lost another one
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Everything a worker needs to take part in a run."""
+    """Everything that a worker needs to take part in a run."""
 
     recipe: Recipe
     output: Path
     data_folder: Path
     threads: int
-    window: int  # after so many updates the first worker may choose another number of cores; 0: never
+    window: int  # after this many updates the first worker may choose another number of cores; 0: never
     is_finished: bool = False
 
 
 def started_by_torchrun() -> bool:
-    """Return True if torchrun, or a program like it, has started this process as one of several."""
+    """Return True if torchrun, or a similar program, has started this process as one of several."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
@@ -58,9 +58,9 @@ def is_follower() -> bool:
 
 @cache
 def was_restarted() -> bool:
-    """Return True if torchrun has started all workers again, because one has failed; only the first worker calls this.
+    """Return True if torchrun has started all workers again because one has failed. Only the first worker calls this.
 
-    The agent of a machine whose workers have not failed starts them again without counting it.
+    On a machine where no worker has failed, torchrun starts the workers again without counting it.
     """
     if not started_by_torchrun():
         return False
@@ -70,7 +70,7 @@ def was_restarted() -> bool:
 
 @contextmanager
 def group_of_torchrun() -> Iterator[None]:
-    """Join the group of the processes that torchrun has started, if it has, inside the block."""
+    """Join the group of the processes that torchrun has started, if any, inside the `with` block."""
     if not started_by_torchrun():
         yield
         return
@@ -93,10 +93,13 @@ def has_lost_others(error: Exception) -> bool:
 
 
 class MeetingFile:
-    """A file over which the processes of a group meet. On Linux it is in no folder, so a killed run leaves none."""
+    """A file through which the processes of a group meet.
+
+    On Linux it is in no folder, so a killed run leaves no file.
+    """
 
     def __init__(self) -> None:
-        self.descriptors: tuple[int, ...] = ()  # that a process must inherit
+        self.descriptors: tuple[int, ...] = ()  # a started process must inherit these
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if sys.platform == "linux":
             self.descriptors = (os.memfd_create("workers"),)
@@ -114,7 +117,7 @@ class MeetingFile:
 
 
 class Helpers:
-    """Processes that start while this process goes on, and become workers of its run when it lets them join."""
+    """Processes that start in the background and become workers of this process's run when they are needed."""
 
     def __init__(self) -> None:
         self._meeting: MeetingFile | None = None
@@ -128,7 +131,7 @@ class Helpers:
 
     @property
     def store(self) -> str:
-        """The file over which the processes of a group meet."""
+        """The file through which the processes of a group meet."""
         assert self._meeting is not None
         return self._meeting.path
 
@@ -142,24 +145,24 @@ class Helpers:
         self.processes = [
             subprocess.Popen(
                 [*words, str(rank)],
-                stdin=subprocess.PIPE,  # it ends when this process does
-                stdout=subprocess.PIPE,  # why a worker has ended
+                stdin=subprocess.PIPE,  # closes when this process ends, which ends the worker too
+                stdout=subprocess.PIPE,  # carries the reason why a worker has ended
                 pass_fds=self._meeting.descriptors,
                 text=True,
-                start_new_session=True,  # Ctrl-C is for the first worker, which tells the others
+                start_new_session=True,  # Ctrl-C only reaches the first worker, which tells the others
             )
             for rank in range(1, count)
         ]
 
     def failed(self) -> int:
-        """Wait for the processes; return the number of the first that could not start, or 0."""
+        """Wait for the processes to be ready. Returns the number of the first one that could not start, or 0."""
         for number, process in enumerate(self.processes, 2):
             if process.stdout is None or process.stdout.readline() != "ready\n":
                 return number
         return 0
 
     def require(self, count: int, *, threads: int) -> None:
-        """Start them unless they have been, and refuse to go on without all of them."""
+        """Start the processes if they have not been started, and refuse to continue unless all of them run."""
         if count == 1 or self.processes or started_by_torchrun():
             return
         self.start(count, threads=threads)
@@ -170,20 +173,20 @@ class Helpers:
             )
 
     def wait(self) -> None:
-        """Give the processes a while to end by themselves."""
+        """Give the processes some time to end by themselves."""
         for process in self.processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(LAST_SECONDS)
 
     def take(self, others: "Helpers") -> None:
-        """Take over the processes of others, which have none then."""
+        """Take over the processes of another `Helpers`, which then has none."""
         self._meeting = others._meeting
         self.processes = others.processes
         others._meeting = None
         others.processes = []
 
     def end(self) -> None:
-        """End the processes; others may be started afterwards."""
+        """End the processes. New ones may be started afterwards."""
         for process in self.processes:
             process.kill()
             process.communicate()
@@ -195,9 +198,9 @@ class Helpers:
 
 @contextmanager
 def running_workers(count: int, *, threads: int, helpers: Helpers) -> Iterator[Workers]:
-    """Run the workers of a run, of which this process is the first: torchrun's, or `count`.
+    """Run the workers of a run: torchrun's, or `count`, of which this process is the first.
 
-    The others are `helpers`, which are started unless they have been before, and end with the block.
+    The others are `helpers`. They are started if necessary, and end with the `with` block.
     """
     if started_by_torchrun():
         yield WorkerGroup()
@@ -219,7 +222,7 @@ def running_workers(count: int, *, threads: int, helpers: Helpers) -> Iterator[W
 
 @contextmanager
 def process_group(address: str, *, rank: int, count: int) -> Iterator[None]:
-    """Make the default group of `torch.distributed` inside the block."""
+    """Make the default group of `torch.distributed` inside the `with` block."""
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     if started_by_torchrun() and has_agent_store():
         rank = int(os.environ["RANK"])
@@ -235,7 +238,7 @@ def process_group(address: str, *, rank: int, count: int) -> Iterator[None]:
 
 
 def has_agent_store() -> bool:
-    """Return True if torchrun keeps a store for the workers, however often it starts them."""
+    """Return True if torchrun keeps a store for the workers, which survives restarts of the workers."""
     return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
@@ -247,9 +250,9 @@ def agent_store() -> Store:
 
 
 def store_for_start(kept: Store, rank: int, count: int) -> Store:
-    """Make a store for this start of the workers, in the first; the others find it through the `kept` store.
+    """Make a store for this start of the workers. The first worker makes it; the others find it through `kept`.
 
-    A kept store has the addresses of workers that have ended; torchrun's number of restarts may differ by machine.
+    A kept store has the addresses of workers that have ended, and torchrun's number of restarts may differ by machine.
     """
     key = "address of allyouneed"
     if rank == 0:
@@ -272,12 +275,12 @@ def store_for_start(kept: Store, rank: int, count: int) -> Store:
 
 @contextmanager
 def _continued_at_a_signal(helpers: "list[subprocess.Popen[str]]") -> Iterator[None]:
-    """Continue the workers that are stopped (SIGSTOP) if this process gets a signal inside the block.
+    """Continue workers that are stopped (SIGSTOP) if this process receives a signal inside the `with` block.
 
-    The first worker ends between two updates, and would wait for a stopped worker. A thread does this, since a Python
-    signal handler runs only when the exchange of gradients has returned.
+    The first worker ends between two updates, and would wait forever for a stopped worker. A thread does this, because
+    Python runs a signal handler only after the exchange of gradients has returned.
     """
-    if threading.current_thread() is not threading.main_thread():  # it gets no signals
+    if threading.current_thread() is not threading.main_thread():  # other threads receive no signals
         yield
         return
     reader, writer = os.pipe()
@@ -301,7 +304,7 @@ def _continued_at_a_signal(helpers: "list[subprocess.Popen[str]]") -> Iterator[N
 
 
 def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
-    """Say why a worker has ended; empty if none has. A worker that ended because it lost another does not count."""
+    """Say why a worker has ended; "" if none has. A worker that ended because it lost another one does not count."""
     for rank, helper in enumerate(helpers, 1):
         with suppress(subprocess.TimeoutExpired):
             if (code := helper.wait(LAST_SECONDS / 5)) not in (0, LOST_OTHERS):
@@ -315,7 +318,7 @@ def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
 
 
 def end_with_first() -> None:
-    """End this process as soon as the one that started it has ended, or closed its standard input."""
+    """End this process as soon as the process that started it has ended or has closed this process's standard input."""
     end_with_parent()
 
     def wait() -> None:

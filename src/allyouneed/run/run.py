@@ -1,15 +1,13 @@
 """A whole run: a recipe in, a bundle out, with a checkpoint at every validation.
 
-output/recipe.toml               the recipe with every setting
-output/data/                     the pairs, encoded; data-report.json lists those dropped
-output/plans.jsonl               with a time budget, how many updates it allowed, and when
-output/used_seconds.txt          how much of a time budget is used
-output/checkpoint.safetensors    everything needed to resume
-output/snapshots/                weights at the last few validations, for their average
-output/…                         the bundle, and the files that log.py writes
+output/recipe.toml               the recipe with every setting output/data/                     the encoded pairs;
+data-report.json lists dropped pairs output/plans.jsonl               with a time budget, how many updates it allowed,
+and when output/used_seconds.txt          how much of a time budget is used output/checkpoint.safetensors    everything
+needed to resume output/snapshots/                weights at the last few validations, for their average output/…
+the bundle, and the files that log.py writes
 
-A validation writes the checkpoint last. So a run that is killed resumes from a validation that was written completely,
-and writes the files of an incomplete validation again, with the same contents.
+A validation writes the checkpoint last. So a killed run resumes from a validation that was written completely, and
+writes the files of an incomplete validation again, with the same contents.
 """
 
 from collections.abc import Callable, Iterator
@@ -48,14 +46,14 @@ class Due(NamedTuple):
     checkpoint: bool
     signal: int
     is_last: bool
-    cores: int = 0  # with which the run goes on; 0: no change
+    cores: int = 0  # cores with which the run continues; 0: no change
 
 
 class Run:
     """A model, its training data, and the state of its training.
 
-    Every worker has a `Run`. All make the same updates and take the same decisions; the first one validates, writes
-    and reports.
+    Every worker has a `Run`. All workers make the same updates and the same decisions. Only the first worker validates,
+    writes and reports.
     """
 
     def __init__(self, setup: Setup, state: TrainState, log: RunLog, *, choice: CoreChoice | None = None) -> None:
@@ -74,27 +72,30 @@ class Run:
         self._now = setup.stopwatch.now
         self._start = self._now() - state.seconds
         self._speed, self._update_began = Speed(), self._now()
-        self._unrecorded: list[tuple[Update, Outcome]] = []  # updates that the state has not counted yet
+        self._unrecorded: list[tuple[Update, Outcome]] = []  # updates that are not yet counted in the state
         self._budget = Budget(self.settings, setup.stopwatch, has_test=setup.has_test)
         self._checkpoint = setup.output / CHECKPOINT_FILE
         self._validator = Validator(setup, log, self._budget, self._seconds)
         self._plans = read_plans(setup.output) if self.settings.minutes else []
 
     def message(self, topic: str, text: str) -> None:
-        """Pass a line to the callback, and write it to the log."""
+        """Pass a message to the callback, and write it to the log."""
         if self._workers.rank == 0:
             self._callback.on_message(topic, text)
             self._log.message(topic, text)
 
     def train(self, workers: Workers, interrupt: InterruptRequest) -> int:
-        """Train to the end, or until others are to train: then returns on how many cores. 0: the run has ended.
+        """Train to the end, or until the number of cores should change.
 
-        After a signal, save and raise `Interrupted`.
+        Returns 0 at the end, or the new number of cores.
+
+        After a signal, saves the run and raises `Interrupted`.
         """
         self._begin(workers)
         while not self._is_finished():
             for update in self._updates():
-                signal = self._workers.agree(interrupt.signal or 0)  # and every worker has updated its weights
+                # Also waits until every worker has updated its weights.
+                signal = self._workers.agree(interrupt.signal or 0)
                 self._count(update)
                 due = self._due(signal)
                 reason = self._divergence(due)
@@ -119,7 +120,7 @@ class Run:
         return 0
 
     def save(self) -> None:
-        """Write the checkpoint, from which a killed run resumes; all workers take part."""
+        """Write the checkpoint from which a killed run resumes. All workers take part."""
         self.state.seconds = self._seconds()
         begin = self.state.used_seconds = self._budget.used()
         with self._workers.whole_optimizer(self.optimizer):
@@ -138,7 +139,7 @@ class Run:
             if reason:
                 self.message("model", reason)
                 self._validator.expect_slower_engines()
-        else:  # like the other workers, begin with the checkpoint
+        else:  # start from the checkpoint, like the other workers
             self.state = load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.data.identity())
         workers.attach(self.model, self.optimizer)
         self._micro_batches = MicroBatches(partial(add_gradients, loss_of=self._loss), self.state.micro_batches)
@@ -150,7 +151,7 @@ class Run:
         self._restart_clocks()
 
     def _restart_clocks(self) -> None:
-        """Count neither validations nor checkpoints as time of updates."""
+        """Restart the clocks, so that validations and checkpoints do not count as time of updates."""
         self._speed.restart()
         self._update_began = self._now()
 
@@ -182,7 +183,7 @@ class Run:
         return self.state.learning_rate_factor * by_schedule
 
     def _count(self, update: Update) -> None:
-        """Count an update, whose outcome on a GPU is read one update later, and report it."""
+        """Count an update and report it. On a GPU, its outcome is read one update later."""
         state = self.state
         outcome = Outcome(update.is_finite)
         state.step = update.step
@@ -215,7 +216,7 @@ class Run:
         self._callback.on_update(update, state.last_step(self.settings))
 
     def _record_outcomes(self) -> None:
-        """Record the updates whose outcome, finite or not, the state has counted."""
+        """Record the updates whose outcome, finite or not, has been counted in the state."""
         while len(self._unrecorded) > len(self.state.outcomes):
             update, outcome = self._unrecorded.pop(0)
             if outcome.read():
@@ -225,7 +226,7 @@ class Run:
                 self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
 
     def _due(self, signal: int) -> Due:
-        """Say what is due after the last update; if it is a validation, a time budget may only allow saving."""
+        """Return the actions due after the last update. With a time budget, a validation may be reduced to saving."""
         state = self.state
         settings = self.settings
         budget = self._budget
@@ -245,7 +246,7 @@ class Run:
         return self._choice.choose(self.state, self.state.last_step(self.settings) - self.state.step)
 
     def _divergence(self, due: Due) -> str:
-        """Say why the run has diverged; empty if it has not. The weights are checked before they are used."""
+        """Say why the run has diverged; "" if it has not. The weights are checked before they are used."""
         checks = due.validation or due.checkpoint or due.signal or due.cores
         if checks:
             self.state.count_outcomes()
@@ -256,7 +257,7 @@ class Run:
         return reason
 
     def _validate(self, update: Update) -> str:
-        """Validate, and save all but the checkpoint; or, if the model has diverged, only return the reason."""
+        """Validate, and save everything except the checkpoint. If the model has diverged, only return the reason."""
         return self._on_first(
             lambda: self._validator.validate(
                 self.model, self.state, learning_rate=update.learning_rate, speed=self._speed.tokens_per_second(),
@@ -265,7 +266,7 @@ class Run:
         )  # fmt: skip
 
     def _after_save(self, due: Due) -> None:
-        """Remove the snapshots that no later validation needs, after a validation's checkpoint."""
+        """Remove the snapshots that no later validation needs, after the checkpoint of a validation is written."""
         self._update_began = self._now()
         if not due.validation:
             return
@@ -282,18 +283,18 @@ class Run:
             )
 
     def _seconds(self) -> float:
-        """Return the training time so far, including the time before a resume."""
+        """Return the training time so far in seconds, including the time before a resume."""
         return self._now() - self._start
 
     def _on_first(self, act: Callable[[], _Result]) -> _Result:
-        """Return the result of `act`, which only the first worker calls, with the threads of all."""
+        """Call `act` in the first worker only, with the threads of all workers; return its result in every worker."""
         with using_threads(torch.get_num_threads() * workers_here(self._workers.count)):
             result, scalars = self._workers.from_first(lambda: (act(), self.state.scalars()))
         self.state = replace(self.state, **scalars)
         return result
 
     def _set_plan(self, make: Callable[[TrainState], UpdatePlan]) -> None:
-        """Set the plan that `make` makes in the first worker, for all, if there is a time budget."""
+        """Set the plan that the first worker makes with `make` in all workers, if there is a time budget."""
         if not self.settings.minutes:
             self.state.plan = None
             return
@@ -333,7 +334,7 @@ class Run:
         )
 
     def _position(self, step: int) -> float:
-        """Return the place of an update in the schedule, by the plan it was made with."""
+        """Return the position of an update in the schedule, by the plan that the update was made with."""
         plan = next((plan for plan in reversed(self._plans) if plan.step < step), None)
         return step if plan is None else plan.position_at(step, self.settings)
 

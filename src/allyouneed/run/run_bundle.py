@@ -1,4 +1,4 @@
-"""The bundle of a run, its card, and the bundle of the mean weights of several runs."""
+"""The bundle of a run and its model card; and the bundle with the mean weights of several runs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
@@ -24,11 +24,11 @@ from .callback import Validation, telling_scores
 from .log import choices
 from .state import MIN_UPDATES
 
-CARD_USAGE = ("from allyouneed import Translator", 'Translator.load("this/folder")("…")')  # in every card
+CARD_USAGE = ("from allyouneed import Translator", 'Translator.load("this/folder")("…")')  # shown in every card
 
 
 def describe_model(model: Transformer) -> str:
-    """Describe the sizes of a model in a line."""
+    """Describe the sizes of a model in one line."""
     config = model.config
     return (
         f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
@@ -86,9 +86,9 @@ def model_card(
 
 DISTILLATION_FILE = "distillation.json"  # next to a teacher's translations (transfer/distillation.py)
 PROBES = 20  # sources of validation pairs that a bundle keeps
-USUAL = 0.999  # share of the training pairs; the others may be faulty
-FAR_LONGER = 1.5  # times as long as these: an outlier
-MOST_TARGETS = 5_000  # searched for repetitions, evenly spaced
+USUAL = 0.999  # share of the training pairs; the rest may be faulty
+FAR_LONGER = 1.5  # a longer text is an outlier if it is this many times as long
+MOST_TARGETS = 5_000  # evenly spaced targets that are searched for repetitions
 
 
 def make_bundle(
@@ -99,7 +99,7 @@ def make_bundle(
     card: str = "",
     builder: str = "",
 ) -> Bundle:
-    """Return the model with the vocabulary, the settings and the facts of its data that translating needs."""
+    """Return the model with its vocabulary, and the settings and statistics of its data that translation needs."""
     vocabulary = data.vocabulary
     return Bundle(
         model,
@@ -119,21 +119,24 @@ def make_bundle(
 
 
 def usual_length(sources: Side) -> int:
-    """Count the tokens of the longest training source; if it is an outlier, ignore a thousandth of them."""
+    """Return the length of the longest training source in tokens.
+
+    Outliers, a thousandth of the sources, are ignored.
+    """
     longest = sources.length_quantile(1)
     usual = sources.length_quantile(USUAL)
     return longest if longest <= FAR_LONGER * usual else usual
 
 
 def usual_repetition(targets: Side) -> int:
-    """Count the tokens of the longest repetition in training targets, except in a thousandth of them."""
+    """Return the length of the longest repetition in the training targets in tokens, ignoring a thousandth of them."""
     some = range(0, len(targets), stride(len(targets), MOST_TARGETS))
     lengths = sorted(longest_repetition(targets[i]).length for i in some)
     return lengths[ceil(USUAL * len(lengths)) - 1]
 
 
 def corpus_name(train: str | tuple[str, ...]) -> str:
-    """Name the files of a corpus without their folders, or a task; for a teacher's translations, name their corpora."""
+    """Name a corpus by its files without folders, or by its task; a teacher's translations by the original corpora."""
     files = [Path(file) for file in ([train] if isinstance(train, str) else train)]
     manifest = files[0].parent / DISTILLATION_FILE
     described = parse_json(read_whole(manifest))["corpora"] if manifest.is_file() else {}
@@ -141,10 +144,10 @@ def corpus_name(train: str | tuple[str, ...]) -> str:
 
 
 def average_bundles(folders: Sequence[str | Path], output: str | Path) -> Bundle:
-    """Write the bundle of the mean weights of two or more bundles into the new folder `output`.
+    """Write a bundle with the mean weights of two or more bundles to the new folder `output`.
 
-    Everything but the weights and the card is taken from the first. Refuses bundles whose vocabularies, languages or
-    sizes differ from the first's.
+    Everything except the weights and the card comes from the first bundle. Refuses bundles whose vocabularies,
+    languages or sizes differ from the first one's.
     """
     names = [str(folders)] if isinstance(folders, str | Path) else [str(folder) for folder in folders]
     if len(names) < 2:
@@ -165,7 +168,7 @@ def _require_one_config(bundles: Sequence[Bundle], names: Sequence[str]) -> None
     first = asdict(bundles[0].model.config)
     for bundle, name in zip(bundles, names, strict=True):
         for key, value in asdict(bundle.model.config).items():
-            if value != first[key] and key not in ("dropout", "attention_dropout"):  # both only for training
+            if value != first[key] and key not in ("dropout", "attention_dropout"):  # both matter only in training
                 raise ConfigError(
                     f"{names[0]} has model.{key}={first[key]!r}, but {name} has {value!r}; only weights of models of "
                     "one kind and size have a mean"
@@ -173,7 +176,7 @@ def _require_one_config(bundles: Sequence[Bundle], names: Sequence[str]) -> None
 
 
 def _card(name: str, bundles: Sequence[Bundle], names: Sequence[str]) -> str:
-    """Write a card that says what was averaged, with the cards of all of them below."""
+    """Write a card that says what was averaged, followed by the cards of all bundles."""
     head = split_card(bundles[0].card)[0]
     cards = [split_card(bundle.card)[1].strip() for bundle in bundles]
     parts = [

@@ -1,6 +1,6 @@
-"""The folder of a run: checks if a run is in it or running there, if it may be resumed, and its replacement.
+"""The folder of a run: find out whether a run is there, running or resumable, and replace it.
 
-A new run that replaces another is trained in a folder next to it, and replaces it only when it has finished.
+A new run that replaces another is trained in a folder next to it, and takes its place only when it has finished.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,8 +18,9 @@ from ..text.vocabulary import vocabulary_paths
 from .budget import USED_FILE
 from .checkpoint import CHECKPOINT_FILE, read_state
 
-# These may change when a run is resumed. The number of steps, or the time budget, may not be less than is already done
-# or used; the learning-rate schedule then follows the new length. With a time budget the number of steps stays.
+# Settings that may change when a run is resumed. The number of steps, or the time budget, must not be less than is
+# already done or used. The learning-rate schedule then follows the new length. With a time budget the number of steps
+# stays.
 MAY_CHANGE = {
     "train.steps",
     "train.minutes",
@@ -34,12 +35,12 @@ MAY_CHANGE = {
 }
 
 
-# The files in a folder before a run has started.
+# Files that a folder may have before a run has started.
 UNSTARTED = ("data", ".data.lock", "pairs", "speed.json", USED_FILE)
 
 
 class Stage(Enum):
-    """How far the run in a folder has come when a process begins with it."""
+    """How far the run in a folder has come when a process opens it."""
 
     NEW = "there is none yet"
     BEGUN = "it was killed before its first checkpoint"
@@ -48,14 +49,14 @@ class Stage(Enum):
 
     @property
     def has_checkpoint(self) -> bool:
-        """True if the run goes on with the weights of a checkpoint."""
+        """True if the run continues with the weights of a checkpoint."""
         return self in (Stage.STOPPED, Stage.FINISHED)
 
 
 def enter_run(recipe: Recipe | Draft, output: Path) -> tuple[Recipe, Stage, list[str]]:
-    """Return the recipe of a run that is resumed, how far it has come, and the settings that have changed.
+    """Return the recipe of a resumed run, how far the run has come, and the settings that have changed.
 
-    Refuses another recipe, and fewer updates or minutes than the run has already had.
+    Refuses a different recipe, and fewer updates or minutes than the run has already had.
     """
     recipe = as_resumed(recipe, output)
     changes = refuse_other_recipe(recipe, output)
@@ -72,13 +73,13 @@ def has_run(output: Path) -> bool:
 
 
 def has_unfinished_run(output: Path) -> bool:
-    """Return True if this folder contains a run with a checkpoint before its end."""
+    """Return True if this folder contains a run that has a checkpoint but is not finished."""
     checkpoint = output / CHECKPOINT_FILE
     return has_run(output) and checkpoint.is_file() and not read_state(checkpoint).finished
 
 
 def is_running(folder: Path) -> bool:
-    """Return True if another process trains in a folder: if it holds the folder's lock."""
+    """Return True if another process trains in a folder, because it holds the folder's lock."""
     folder = followed(folder)
     if not folder.with_name(f".{folder.name}.lock").exists():
         return False
@@ -92,16 +93,16 @@ def is_running(folder: Path) -> bool:
 def refuse_a_run(
     output: Path, *, can_resume: Callable[[], bool] = lambda: False, remedy: str = "overwrite it (--overwrite)"
 ) -> None:
-    """Refuse to start a run in a folder that contains something; `remedy` is another way out than a new name.
+    """Refuse to start a run in a folder that is not empty. `remedy` is a way out besides another name.
 
-    The command that the error proposes resumes the run if it can, and else names another folder.
+    The command in the error message resumes the run if that is possible; otherwise it names another folder.
     """
     if has_run(output):
         options = ("--resume",) if can_resume() else ("--output", str(unused(output)))
         raise OutputError(f"{output} already contains a run; resume it, name another folder, or {remedy}").mended_by(
             *options
         )
-    # A process killed right after its start leaves only prepared pairs, the speed of the machine and a .partial file.
+    # A process killed right after its start only leaves prepared pairs, the speed of the machine and a .partial file.
     if output.exists() and not (
         output.is_dir()
         and all(path.suffix == ".partial" or path.name in UNSTARTED for path in output.iterdir())
@@ -113,14 +114,14 @@ def refuse_a_run(
 
 
 def as_resumed(recipe: Recipe | Draft, output: Path) -> Recipe:
-    """Return the whole recipe of a run that is resumed: settings that a draft leaves out stay as the run started."""
+    """Return the complete recipe of a resumed run. Settings that a draft leaves out stay as they were at the start."""
     return recipe.merged_into(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
 
 
 def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
     """List the settings that changed since the run started, each as "key was …, is …".
 
-    Refuses changes that would make it another run, and lists all of them.
+    Refuses changes that would make it a different run, and lists all of them.
     """
     then = Recipe.read(output / "recipe.toml").tables()
     now = recipe.tables()
@@ -144,7 +145,7 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
     return list(changes.values())
 
 
-# All files that a run, the demo and `check --save-baseline` write into the folder of a run.
+# All files that a run, the demo and `check --save-baseline` write to the folder of a run.
 WRITTEN = (
     "recipe.toml", "checkpoint.safetensors",
     "snapshots/[0-9]*.safetensors", "snapshots/.*.partial",
@@ -159,7 +160,7 @@ FOLDERS = {pattern.partition("/")[0] for pattern in WRITTEN if "/" in pattern}
 
 
 def unrelated(folder: Path) -> list[Path]:
-    """List the files in the folder of a run that no run has written."""
+    """List the files in the folder of a run that were not written by a run."""
     return [path for path in sorted(folder.rglob("*")) if not _is_written(path.relative_to(folder), path)]
 
 
@@ -176,12 +177,12 @@ def source_paths(recipe: Recipe | Draft) -> list[Path]:
 
 @contextmanager
 def replaced(folder: Path, *, sources: Iterable[Path], resume: bool = False) -> Iterator[Path]:
-    """Make the folder for a run that replaces the one in `folder` when the block ends without an exception.
+    """Yield the folder for a run that replaces the run in `folder` if the `with` block succeeds.
 
-    That is a folder within `.NAME.new` next to it, or `folder` itself if it does not exist. With `resume`, a run that
-    was killed there continues, or an unfinished one in `folder` itself; otherwise it is removed. Files that no
-    run writes, such as an explanation, move to the new folder. Refuses a folder that is not a run, or that contains one
-    of the `sources`. The old run stays untouched until the end.
+    This is a folder in `.NAME.new` next to `folder`, or `folder` itself if it does not exist. With `resume`, a killed
+    run in either folder continues; otherwise it is removed. Files that no run writes, such as an explanation, are moved
+    to the new folder. Refuses a folder that is not a run, or that contains one of the `sources`. The old run stays
+    untouched until the end.
     """
     folder = followed(folder)
     growing = folder.parent / f".{folder.name}.new" / folder.name
@@ -202,20 +203,20 @@ def replaced(folder: Path, *, sources: Iterable[Path], resume: bool = False) -> 
             yield growing
             _swap(folder, growing)
         finally:
-            if not (growing / "recipe.toml").exists():  # it never started
+            if not (growing / "recipe.toml").exists():  # the run never started
                 remove_run(growing)
                 with suppress(OSError):
                     growing.parent.rmdir()
 
 
 def remove_run(folder: Path) -> None:
-    """Remove the files of a run, and its folder unless it contains something else."""
+    """Remove the files of a run, and its folder unless it contains other files."""
     paths = sorted(folder.rglob("*"), reverse=True)
     for path in paths:
         if not _is_folder(path) and _is_written(path.relative_to(folder), path):
             path.unlink()
     for path in [*filter(_is_folder, paths), folder]:
-        with suppress(OSError):  # it is not empty, or not there
+        with suppress(OSError):  # the folder has other files, or does not exist
             path.rmdir()
 
 
@@ -253,5 +254,5 @@ def _is_folder(path: Path) -> bool:
 
 def _is_written(name: Path, path: Path) -> bool:
     if _is_folder(path):
-        return name.as_posix() in FOLDERS or any(path.iterdir())  # files in other folders are listed
+        return name.as_posix() in FOLDERS or any(path.iterdir())  # files in other folders are listed themselves
     return any(len(name.parts) == pattern.count("/") + 1 and name.match(pattern) for pattern in WRITTEN)

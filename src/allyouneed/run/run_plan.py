@@ -1,7 +1,7 @@
 """The plan of a run: its complete recipe and its prepared pairs.
 
-This is where a draft ends. `auto` first chooses the settings for reading the pairs, then, once the pairs are there,
-the rest; everything after this file knows only complete recipes.
+A draft ends here. First `auto` chooses the settings for reading the pairs; once the pairs are prepared, it chooses the
+rest. All later code only sees complete recipes.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from ..data.clean import ProgressCallback
 from .preparation import RunPairs, prepare_pairs
 from .run_folder import Stage
 
-LONGEST_SAMPLE = 60  # characters of each side of the pairs that a message shows
+LONGEST_SAMPLE = 60  # characters of each side of the pairs in a message
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A complete recipe, the pairs that it asks for, and messages about both: topics and lines."""
+    """A complete recipe, the pairs that it asks for, and messages about both, as topics and lines."""
 
     recipe: Recipe
     pairs: RunPairs
@@ -39,7 +39,7 @@ def plan_run(
 ) -> RunPlan:
     """Prepare the pairs of a run in `output`/data, and choose the settings that a draft leaves out.
 
-    With a time budget on a CPU the choice also depends on the speed of the machine with so many `workers`.
+    With a time budget on a CPU, the choice also depends on the speed of this machine with `workers` processes.
     """
     if isinstance(recipe, Draft):
         recipe = choose_from_pairs(recipe, output, device=device, workers=workers)
@@ -52,7 +52,7 @@ def plan_run(
 
 
 def _complete(draft: Draft, pairs: RunPairs, *, has_gpu: bool) -> tuple[Recipe, list[tuple[str, str]]]:
-    """Return the recipe that a draft becomes with its pairs, and why, as topics and lines."""
+    """Complete a draft with the help of its pairs. Returns the recipe and the reasons, as topics and lines."""
     train = pairs.data.train
     corpus = Corpus(
         pairs=len(train),

@@ -1,4 +1,4 @@
-"""All that a run needs before its first update: a plan, a new model and its optimizer."""
+"""Everything that a run needs before its first update: a plan, a new model and its optimizer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,8 +37,8 @@ OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 class Setup:
     """The parts with which a run in the folder `output` starts.
 
-    The number of `cores` is chosen between windows of `window` updates, if that is not 0; `messages`
-    are topics and lines. Only the first worker has an evaluator, and a callback that is not silent.
+    The number of `cores` may change after each window of `window` updates; 0 means never. `messages` are topics and
+    lines. Only the first worker has an evaluator and a callback that is not silent.
     """
 
     recipe: Recipe
@@ -59,18 +59,18 @@ class Setup:
     messages: list[tuple[str, str]] = field(default_factory=list)
 
     def threads_each(self, cores: int) -> int:
-        """Return how many threads each process of the run has on so many cores."""
+        """Return how many threads each process has when the run uses this many cores."""
         return self.cores.threads_each(cores, processes_here=workers_here(self.cores.processes(cores)))
 
     @property
     def has_test(self) -> bool:
-        """True if there are test pairs to score when the run has ended."""
+        """True if there are test pairs to score after the run."""
         corpora = self.recipe.data.corpora()
         return bool(self.data.test_pairs) or any(is_task(corpus.test) for corpus in corpora)
 
     @property
     def device(self) -> torch.device:
-        """Where the model is trained."""
+        """The device that trains the model."""
         return next(self.model.parameters()).device
 
 
@@ -122,13 +122,13 @@ def set_up(
 def divides_work(
     device: torch.device, optimizer_factory: OptimizerFactory, build_model: ModelBuilder | None = None
 ) -> bool:
-    """Return True if a run may start processes of its own that share it; these know no function of the caller's."""
+    """Return True if a run may start processes that share its work. They cannot use functions of the caller."""
     is_standard = optimizer_factory is build_optimizer and build_model is None
     return can_divide(on_cpu=device.type == "cpu", is_standard=is_standard)
 
 
 def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:
-    """Refuse patience, or a time budget, where the metric that they compare is not measured."""
+    """Refuse patience, or a time budget, if the metric that they compare is not measured."""
     settings = recipe.train
     if not settings.patience and (not settings.minutes or data.valid is None):
         return
@@ -159,4 +159,4 @@ def _make_model(
         what = f"the model of {recipe.train.init_from} does not have the sizes this recipe asks for"
         with refused(ConfigError, what, ConfigError, remedy="leave [model] out, or give the sizes in its config.json"):
             set_weights(model, weights(initial.model))
-    return model.to(device, torch.float32)  # whatever the default of the program is
+    return model.to(device, torch.float32)  # whatever default dtype the program has set

@@ -1,4 +1,4 @@
-"""The state of a run, apart from the model and its optimizer, and its way back to the last checkpoint."""
+"""The state of a run, apart from the model and its optimizer, and how it returns to the last checkpoint."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
@@ -14,7 +14,7 @@ from ..machine.device import move
 
 
 class Outcome:
-    """Whether an update was finite: `is_finite`, a bool on the device, and its copy on the way to the host."""
+    """The outcome of an update: `is_finite`, a bool on the device, and a copy that is on its way to the CPU."""
 
     def __init__(self, is_finite: Tensor) -> None:
         self.is_finite = is_finite
@@ -25,7 +25,7 @@ class Outcome:
             self._copied.record()
 
     def read(self) -> bool:
-        """Return the answer; wait for the update if it is not done."""
+        """Return True if the update was finite. Waits for the update if it is not done."""
         if self._copied is not None:
             self._copied.synchronize()
         return bool(self._value)
@@ -34,11 +34,10 @@ class Outcome:
 class UpdatePlan(NamedTuple):
     """How many updates a time budget allows, as planned after update `step`: `steps` in all.
 
-    `position` is the place of update `step` in the schedule, counted in the updates of `TrainConfig.steps`. The updates
-    up to the last one are spaced evenly over the rest of the schedule. The number is planned again after update
-    `until`.
-    `seconds_per_update` is the recent speed (0: not measured yet), `seconds` the part of the budget used up to `step`,
-    and `updating` how much of this was spent in updates.
+    `position` is the place of update `step` in the schedule, counted in updates of `TrainConfig.steps`; the remaining
+    updates are spaced evenly over the rest of the schedule. After update `until` the number of updates is planned
+    again. `seconds_per_update` is the recent speed, or 0 if it is not measured yet. `seconds` is the part of the budget
+    used up to `step`, and `updating` how much of this was spent in updates.
     """
 
     step: int
@@ -50,16 +49,16 @@ class UpdatePlan(NamedTuple):
     updating: float = 0.0
 
     def position_at(self, step: int, config: TrainConfig) -> float:
-        """Return the position of a later update in the schedule; the last update is at `config.steps`."""
+        """Return the position of a later update in the schedule. The last update is at `config.steps`."""
         done = step - self.step
         rest = max(1, self.steps - self.step)
         return self.position + (config.steps - self.position) * done / rest
 
 
 class CoreTrial(NamedTuple):
-    """A number of cores on trial: the cores before and their speed, for comparison, and when the trial ends.
+    """A number of cores on trial: the previous cores with their speed, for comparison, and when the trial ends.
 
-    The speed is in tokens a second; `until` is the number of the window after which the trial ends.
+    The speed is in tokens per second. The trial ends after window number `until`.
     """
 
     cores: int
@@ -69,55 +68,56 @@ class CoreTrial(NamedTuple):
 
 MIN_UPDATES = 100  # of a new model; before that its score means little
 MAX_SKIPPED_IN_A_ROW = 5  # non-finite updates before a run is rolled back to its last checkpoint
-MIN_GAIN = 0.001  # relative gain in the metric from which patience is reset
+MIN_GAIN = 0.001  # smallest relative gain in the metric that resets patience
 
 
 @dataclass(slots=True)
 class TrainState:
-    """Updates done, and other counts. `step` also gives the position in the data."""
+    """The number of updates done (`step`, which is also the position in the data), and other counts."""
 
     step: int = 0
-    seconds: float = 0.0  # spent training
-    learning_rate_factor: float = 1.0  # times the schedule's: halved at each rollback
-    cores: int = 0  # that make the following updates, as in worker_count.py; 0: not chosen yet
-    trial: CoreTrial | None = None  # of that number of cores, if one is under way
-    trial_at: int = 0  # the window at which another number is tried; 0: not planned yet
-    tries_fewer: bool = False  # then, rather than more
-    gains: list[tuple[int, float]] = field(default_factory=list)  # cores, and how much faster than fewer, by trials
+    seconds: float = 0.0  # spent in training
+    learning_rate_factor: float = 1.0  # multiplies the schedule's learning rate; halved at each rollback
+    cores: int = 0  # cores for the following updates (worker_count.py); 0: not chosen yet
+    trial: CoreTrial | None = None  # if another number of cores is being tried
+    trial_at: int = 0  # the window at which another number of cores is tried; 0: not planned yet
+    tries_fewer: bool = False  # whether that trial uses fewer cores
+    # Results of trials: cores, and how much faster they are than fewer.
+    gains: list[tuple[int, float]] = field(default_factory=list)
     micro_batches: int = 1  # parts into which a batch is split to fit into memory
     skipped: int = 0  # updates that were not finite
     skipped_in_a_row: int = 0
     rollbacks: int = 0  # since the last validation
     best: float | None = None  # highest value of `early_stopping_metric`; only with patience
-    best_loss: float | None = None  # validation loss of that model
+    best_loss: float | None = None  # validation loss of the best model
     best_step: int = 0
-    level: float | None = None  # of `early_stopping_metric` when patience was last reset
+    level: float | None = None  # value of `early_stopping_metric` when patience was last reset
     validations_since_best: int = 0
     stopped_early: bool = False  # patience has run out
     finished: bool = False
-    plan: UpdatePlan | None = None  # of a run with a time budget, as are the following
+    plan: UpdatePlan | None = None  # this and the following fields are only used with a time budget
     minutes: float = 0.0  # the budget that the plan is for
     used_seconds: float = 0.0  # of the budget, up to the last checkpoint
-    other_seconds: float = 0.0  # of these, the seconds not spent in updates
-    validating_seconds: float = 0.0  # of all validations
-    validation_seconds: float = 0.0  # of the last validation
+    other_seconds: float = 0.0  # the part of `used_seconds` not spent in updates
+    validating_seconds: float = 0.0  # in all validations
+    validation_seconds: float = 0.0  # in the last validation
     validation_samples: int = 0  # pairs to translate at each validation; 0: not chosen yet
-    snapshots: list[int] = field(default_factory=list)  # updates with kept weights, for the average at the end
-    losses: list[Tensor] = field(default_factory=list)  # of the finite updates since the last validation
-    gradient_norms: list[Tensor] = field(default_factory=list)  # of the same updates, before clipping
-    outcomes: list[Outcome] = field(default_factory=list)  # of updates that are done, but not counted yet
-    ema: dict[str, Tensor] = field(default_factory=dict)  # exponential moving average of the weights, if it is used
+    snapshots: list[int] = field(default_factory=list)  # updates whose weights are kept, for the average at the end
+    losses: list[Tensor] = field(default_factory=list)  # for the finite updates since the last validation
+    gradient_norms: list[Tensor] = field(default_factory=list)  # for the same updates, before clipping
+    outcomes: list[Outcome] = field(default_factory=list)  # of updates that are done but not counted yet
+    ema: dict[str, Tensor] = field(default_factory=dict)  # exponential moving average of the weights, if used
 
     def __post_init__(self) -> None:
         if self.plan is not None:
-            self.plan = UpdatePlan(*self.plan)  # a list in JSON
+            self.plan = UpdatePlan(*self.plan)  # JSON gives a list
         if self.trial is not None:
             self.trial = CoreTrial(*self.trial)
 
     def continue_with(self, config: TrainConfig) -> None:
-        """Take over the settings with which the run goes on: with more updates, minutes or patience it has work left.
+        """Take over the settings of the continued run: more updates, minutes or patience mean that it has work left.
 
-        Refuses fewer updates or minutes than it has had.
+        Refuses fewer updates or minutes than the run has already had.
         """
         self.refuse_less(config)
         self.check_patience(config)
@@ -130,17 +130,20 @@ class TrainState:
         return config.steps if self.plan is None else self.plan.steps
 
     def position(self, config: TrainConfig, step: int | None = None) -> float:
-        """Return the place of an update, by default the last, in the schedule; without a time budget, its number."""
+        """Return the position of an update (by default the last one) in the schedule.
+
+        Without a budget, that is its number.
+        """
         step = self.step if step is None else step
         return step if self.plan is None else self.plan.position_at(step, config)
 
     def scalars(self) -> dict[str, Any]:
-        """Return everything but the tensors, for JSON."""
+        """Return everything except the tensors, for JSON."""
         tensors = ("losses", "gradient_norms", "outcomes", "ema")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensors}
 
     def count_outcomes(self, *, later: int = 0) -> None:
-        """Count the finished updates, except the last `later`; no more than five skipped updates in a row."""
+        """Count the outcomes of finished updates, except the last `later`. Stops at five skipped updates in a row."""
         while len(self.outcomes) > later:
             is_finite = self.outcomes.pop(0).read()
             self.skipped += not is_finite
@@ -149,10 +152,10 @@ class TrainState:
                 return
 
     def update_best(self, value: float, *, loss: float | None = None, first: int = 0, in_warmup: bool = False) -> bool:
-        """Return True if this validation is the best so far: with the highest value, then the lowest `loss`.
+        """Return True if this validation is the best so far: the highest value, then the lowest `loss`.
 
-        Before update `first` every validation counts as the best. Patience is reset in the warmup, and by
-        a gain of more than `MIN_GAIN`. A value that is not finite is never the best.
+        Before update `first`, every validation counts as the best. Patience is reset during warmup, and by a gain of
+        more than `MIN_GAIN`. A value that is not finite is never the best.
         """
         is_known = self.step >= first
         is_lower = loss is not None and self.best_loss is not None and loss < self.best_loss
@@ -170,8 +173,8 @@ class TrainState:
         return is_best
 
     def refuse_less(self, config: TrainConfig) -> None:
-        """Refuse fewer updates, or a smaller time budget, than the run has had already."""
-        if not config.minutes and config.steps < self.step:  # a budget that was raised may go beyond
+        """Refuse fewer updates, or a smaller time budget, than the run has already had."""
+        if not config.minutes and config.steps < self.step:  # a run whose budget was raised may go beyond this number
             raise ConfigError(
                 f"train.steps={config.steps} is less than the {self.step} updates already done"
             ).mended_by(f"train.steps={2 * self.step}")
@@ -182,7 +185,7 @@ class TrainState:
             ).mended_by("--minutes", f"{ceil(2 * used)}")
 
     def check_patience(self, config: TrainConfig) -> None:
-        """Note whether patience has run out; a run that is resumed with more of it goes on."""
+        """Record whether patience has run out. A run that is resumed with more patience continues."""
         self.stopped_early = 0 < config.patience <= self.validations_since_best
 
 
@@ -190,7 +193,7 @@ MAX_ROLLBACKS = 5  # in a row, before the run ends
 
 
 def divergence(state: TrainState, *, is_last: bool) -> str:
-    """Say why the run counts as diverged after its last updates; empty if it does not."""
+    """Say why the run counts as diverged after its last updates; "" if it does not."""
     if state.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
         return f"{MAX_SKIPPED_IN_A_ROW} updates in a row were not finite"
     if is_last and state.skipped_in_a_row == state.step:
@@ -199,14 +202,14 @@ def divergence(state: TrainState, *, is_last: bool) -> str:
 
 
 def all_finite(tensors: Iterable[Tensor]) -> bool:
-    """Return True if every number in some tensors of one device is finite; a program waits for a GPU once."""
+    """Return True if every number in some tensors on one device is finite. Waits for a GPU only once."""
     return bool(torch.stack([tensor.isfinite().all() for tensor in tensors]).all())
 
 
 def rollback(state: TrainState, reason: str, restore: Callable[[], TrainState]) -> TrainState:
-    """Return the state of the last checkpoint, with half the learning rate, after a run has diverged for `reason`.
+    """Return the state of the last checkpoint with half the learning rate, after a run has diverged for `reason`.
 
-    Refuses when `MAX_ROLLBACKS` in a row have not helped.
+    Refuses if `MAX_ROLLBACKS` in a row have not helped.
     """
     if state.rollbacks == MAX_ROLLBACKS:
         raise TrainingError(

@@ -1,4 +1,4 @@
-"""The validations of a run: measure the model, keep the best one, and write the logs and pages."""
+"""The validations of a run: measure the model, keep the best one, and write logs and pages."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -29,15 +29,15 @@ from .state import MIN_UPDATES, TrainState
 
 
 def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, has_valid: bool) -> bool:
-    """Return True if the model of a validation replaces earlier ones; count the validation in `state`.
+    """Return True if the model of a validation replaces earlier ones; also count the validation in `state`.
 
-    Without patience and without a time budget the last model is the result, so each replaces the one before.
+    Without patience and without a time budget the last model is the result, so each model replaces the previous one.
     """
     settings = recipe.train
     if not (settings.patience or (settings.minutes and has_valid)):
         return True
     value = _metric_value(validation, settings.early_stopping_metric)
-    # A model that starts from trained weights is worth comparing from the first validation on.
+    # a model that starts from trained weights can be compared from the first validation on
     first = 0 if settings.init_from else MIN_UPDATES
     in_warmup = state.position(settings) <= settings.warmup
     return state.update_best(value, loss=validation.valid_loss, first=first, in_warmup=in_warmup)
@@ -55,7 +55,10 @@ def _metric_value(validation: Validation, metric: str) -> float:
 
 
 class Validator:
-    """The work of a run's first worker at each validation, and at the end. `seconds` is the training time so far."""
+    """Does the work of a run's first worker at each validation and at the end.
+
+    `seconds` returns the training time so far.
+    """
 
     def __init__(
         self,
@@ -89,9 +92,9 @@ class Validator:
         speed: float | None,
         course: Sequence[Mapping[str, Any]],
     ) -> str:
-        """Validate, and save all but the checkpoint; or, if the model has diverged, only return the reason.
+        """Validate, and save everything except the checkpoint. If the model has diverged, only return the reason.
 
-        `speed` is in target tokens per second; `course` has the lines about the updates since the last validation.
+        `speed` is in target tokens per second. `course` has the lines about the updates since the last validation.
         """
         settings = self._recipe.train
         begin = self._budget.used()
@@ -114,7 +117,7 @@ class Validator:
         return ""
 
     def film(self, model: Transformer, state: TrainState, update: Update | None, *, is_last: bool = False) -> None:
-        """Add a frame to the film, if the run has one and a frame is due after an update, or before the first."""
+        """Add a frame to the film, if the run has one and a frame is due after this update (None: before the first)."""
         if self._film is None:
             return
         if update:
@@ -123,7 +126,7 @@ class Validator:
             self._film.add(self._bundle(model), step=state.step)
 
     def expect_slower_engines(self) -> None:
-        """Say no more that the model computes by its own code: the run has said it."""
+        """Stop warning that the model computes by its own code, because the run has already said so."""
         self._expected_warnings = (SlowerEngineWarning,)
 
     def remove_old_snapshots(self, state: TrainState) -> None:
@@ -131,7 +134,7 @@ class Validator:
         remove_snapshots(self._snapshots, keep=state.snapshots)
 
     def finish(self, model: Transformer, state: TrainState) -> None:
-        """Validate the average of the last snapshots, if any; refuse a run that has no model to keep."""
+        """Validate the average of the last snapshots, if any. Refuses a run that has no model to keep."""
         steps = state.snapshots
         if len(steps) > 1 and not state.finished:
             with swapped_weights(model, average_snapshots(self._snapshots, steps)):
@@ -139,7 +142,7 @@ class Validator:
                 if _is_finite(validation):
                     patience = state.validations_since_best, state.level
                     self._save_if_best(model, state, validation)
-                    state.validations_since_best, state.level = patience  # if the run is prolonged
+                    state.validations_since_best, state.level = patience  # in case the run is extended
             self._record(validation)
         if not (self._output / "config.json").exists():
             metric = self._recipe.train.early_stopping_metric
@@ -166,7 +169,7 @@ class Validator:
                     warnings.simplefilter("ignore", category)
                 bundle = self._bundle(model)
                 evaluation = self._evaluate(bundle, self._affordable(pairs, state, partial(self._evaluate, bundle)))
-            self.expect_slower_engines()  # this validation has said it
+            self.expect_slower_engines()  # this validation has already warned
             model.train()
         return Validation(
             state.step, loss, learning_rate, valid_loss, accuracy, evaluation.scores, self._seconds(), state.skipped,
@@ -176,15 +179,16 @@ class Validator:
     def _affordable(
         self, pairs: list[Pair], state: TrainState, evaluate: Callable[[Sequence[Pair]], Evaluation]
     ) -> list[Pair]:
-        """Choose the pairs to translate at a validation: all, or so many that a time budget still has its updates."""
+        """Choose the pairs to translate at a validation: all, or as many as a time budget can afford."""
         if not self._recipe.train.minutes:
             return pairs
-        # A model that has learned little may translate slowly; in the first quarter, the number is chosen again.
+        # A model that has learned little may translate slowly, so the number is chosen again during the first quarter.
         if not state.validation_samples or state.position(self._recipe.train) < self._recipe.train.steps / 4:
             before = state.validation_samples
             now = self._budget.count_samples(evaluate, pairs)
             if now != before:
-                state.validation_samples, state.best, state.level = now, None, None  # scores of others do not compare
+                # Scores of a different number of pairs cannot be compared.
+                state.validation_samples, state.best, state.level = now, None, None
             if now != before and (count := len(self._data.validation_samples(now))) < len(pairs):
                 text = (
                     f"each validation translates {count} of {len(pairs)} pairs, so that validations take at most "
@@ -194,7 +198,7 @@ class Validator:
         return self._data.validation_samples(state.validation_samples)
 
     def _save_if_best(self, model: Transformer, state: TrainState, validation: Validation) -> None:
-        """Write the bundle with the model's current weights, if no earlier model is better."""
+        """Write a bundle with the model's current weights, unless an earlier model is better."""
         if is_best(validation, self._recipe, state, has_valid=self._data.valid is not None):
             pairs = len(self._data.train)
             name = followed(self._output).name
@@ -203,7 +207,7 @@ class Validator:
             self._log.write_outputs(validation.samples)
 
     def _bundle(self, model: Transformer, card: str = "") -> Bundle:
-        if self._made is None:  # its statistics of the pairs are counted once
+        if self._made is None:  # counts the statistics of the pairs only once
             self._made = make_bundle(self._recipe, self._data, model, self._languages, builder=self._builder)
         return replace(self._made, model=model, card=card)
 

@@ -1,12 +1,12 @@
-"""The number of cores that train a run: tried out while it goes on, by the time that its updates take.
+"""The number of cores that train a run, found by trying other numbers while the run continues.
 
-As many processes as cores share every batch, with one thread each: threads of one product wait for each other, and keep
-their cores busy while they do. If only one process can train, it has as many threads instead.
+One process per core shares every batch, with one thread each. Threads that share one product would wait for each other
+and keep their cores busy meanwhile. If only one process can train, it uses several threads instead.
 
-A run begins with one core. After a number of updates that depends only on the size of an update, it tries twice as
-many cores, and keeps them if they are faster. One result may be chance, so the comparison is repeated, from either
-side, when three times as many updates are done, or when the speed has changed. Each change follows a checkpoint that
-records it, so a run that is resumed there continues with the same number, and to the bit as if it had never stopped.
+A run begins with one core. After a number of updates that depends only on the size of an update, it tries twice as many
+cores, and keeps them if they are faster. A single result may be chance, so the comparison is repeated, in either
+direction, after three times as many updates or when the speed has changed. A checkpoint records each change, so a
+resumed run continues with the same number of cores, and exactly as if it had never stopped.
 """
 
 import os
@@ -25,28 +25,29 @@ from ..nn import Transformer
 from .processes import started_by_torchrun
 from .state import CoreTrial, TrainState
 
-# More processes are worth a try if each part of an update has at least so many parameters × tokens. The part of its
-# time that does not depend on the number of tokens, about 3 ms with d_model 64, is then at most a third.
+# More processes are worth a try if each part of an update has at least this many parameters × tokens. The time that
+# does not depend on the number of tokens, about 3 ms with d_model 64, is then at most a third.
 MIN_UPDATE = 4e7
-# Speeds are compared over windows of so many parameters × tokens, a few seconds of one core, or FEWEST updates.
+# Speeds are compared over windows of this many parameters × tokens (a few seconds of one core), or FEWEST updates.
 WINDOW = 2e10
 FEWEST = 16
 FIRST, SPACING = 4, 3  # the window at which the first trial begins; each further trial is SPACING times as late
-STARTING, TRYING = 2, 4  # windows in which processes start; windows of a trial: the first to warm up, three that count
-# Medians of windows are compared, since a core of a virtual machine may be a fifth slower for seconds.
+# Windows in which processes start; windows of a trial, of which the first warms up and three count.
+STARTING, TRYING = 2, 4
+# Medians of windows are compared, because a core of a virtual machine may be a fifth slower for seconds.
 REMEMBERED = 9
 RECENT = 3
-GAIN = 1.05  # more cores are kept if they are so much faster
-HOPELESS = 0.5  # of the speed, below which a trial of more cores ends at once
-CHANGED = 0.6  # of the speed, from which on the number of cores is tried again; or its inverse
-WORTH_SECONDS, WORTH_WINDOWS = 30.0, 8  # the least that a run must still take for a trial to pay
+GAIN = 1.05  # more cores are kept if they are at least this much faster
+HOPELESS = 0.5  # below this share of the speed a trial of more cores ends at once
+CHANGED = 0.6  # if the speed changes by this factor or its inverse, another number of cores is tried
+WORTH_SECONDS, WORTH_WINDOWS = 30.0, 8  # a trial only pays if the run still takes at least this long
 
 
 class Cores(NamedTuple):
-    """The cores that may train a run: `first` at its start, `most` at most; and why, if that needs saying.
+    """The cores that may train a run: `first` at its start, up to `most`; and the reason, if that needs saying.
 
-    `threads` is the number that all processes share; 0: each has one. `by_threads`: one process trains, with a thread
-    for each core.
+    `threads` is the number of threads that all processes share; 0 means one thread each. With `by_threads`, one process
+    trains, with a thread for each core.
     """
 
     first: int
@@ -56,7 +57,10 @@ class Cores(NamedTuple):
     reason: str = ""
 
     def resumed(self, state: TrainState) -> int:
-        """Return the cores of a run that starts, or that goes on with the cores of its state; note them there."""
+        """Return the cores of a run that starts, or the cores in the state of a run that continues.
+
+        Records them in the state.
+        """
         cores = min(state.cores or self.first, self.most) if self.first < self.most else self.first
         if cores != state.cores:
             state.cores = cores
@@ -64,7 +68,7 @@ class Cores(NamedTuple):
         return cores
 
     def processes(self, cores: int) -> int:
-        """Return how many processes train on so many cores."""
+        """Return how many processes train when the run uses this many cores."""
         return 1 if self.by_threads else cores
 
     def threads_each(self, cores: int, *, processes_here: int) -> int:
@@ -73,7 +77,10 @@ class Cores(NamedTuple):
 
 
 def can_divide(*, on_cpu: bool, is_standard: bool) -> bool:
-    """Return True if a run can start processes that share it; `is_standard`: `build_optimizer` makes its optimizer."""
+    """Return True if a run can start processes that share its work.
+
+    `is_standard`: `build_optimizer` makes its optimizer.
+    """
     return on_cpu and is_standard and sys.platform == "linux"
 
 
@@ -107,20 +114,20 @@ def choose_cores(config: TrainConfig, model: Transformer, *, can_divide: bool) -
 
 
 def update_size(config: TrainConfig, model: Transformer) -> float:
-    """Return the parameters × tokens of an update."""
+    """Return the number of parameters × tokens in an update."""
     return float(model.parameter_count()) * config.batch_tokens * config.accumulate_steps
 
 
 def window_size(config: TrainConfig, model: Transformer) -> int:
-    """Return how many updates a window has; the same on every machine."""
+    """Return the number of updates in a window, which is the same on every machine."""
     return max(FEWEST, ceil(WINDOW / update_size(config, model)))
 
 
 class CoreChoice:
-    """Tries other numbers of cores between the windows of a run, up to `most`; a trial under way is in the run's state.
+    """Tries other numbers of cores, up to `most`, between the windows of a run. The run's state has a trial under way.
 
-    `start` starts the processes for a number of cores, ahead of their use, and ends the processes for another number;
-    `can_start` waits for them, and returns False if they have failed. `say` takes a line about the result.
+    `start` starts the processes for a number of cores ahead of their use, and ends those for another number.
+    `can_start` waits for the processes, and returns False if they have failed. `say` reports a line about the result.
     """
 
     def __init__(
@@ -138,8 +145,8 @@ class CoreChoice:
         self._can_start = can_start
         self._say = say
         self._tokens, self._seconds, self._updates = 0.0, 0.0, 0  # of this window
-        self._speeds: list[float] = []  # tokens a second of the last windows with the present cores
-        self._started = 0  # cores for which processes wait
+        self._speeds: list[float] = []  # tokens per second in the last windows with the present cores
+        self._started = 0  # cores for which processes are waiting
 
     def count(self, tokens: int, seconds: float) -> None:
         """Count an update, and the time that it took."""
@@ -148,7 +155,7 @@ class CoreChoice:
         self._updates = self._updates + 1
 
     def choose(self, state: TrainState, updates_left: int) -> int:
-        """Choose how many cores the run uses after a window of measuring, and note it in `state`; 0: no change."""
+        """Choose the number of cores after a window, and record it in `state`. Returns 0 if the number stays."""
         window = state.step // self._window
         speed = self._tokens / max(self._seconds, 1e-9)
         seconds_left = updates_left * self._seconds / max(1, self._updates)
@@ -163,7 +170,7 @@ class CoreChoice:
         usual = median(self._speeds[:-RECENT] or [speed])
         now = median(self._speeds[-RECENT:])
         if len(self._speeds) >= 2 * RECENT and not CHANGED < now / usual < 1 / CHANGED:
-            # The trial is compared with windows after these, which were chosen for being slow or fast.
+            # The trial must not be compared with windows that were chosen because they were slow or fast.
             self._speeds = []
             state.trial_at = window + RECENT
             state.tries_fewer = now < usual
@@ -179,7 +186,7 @@ class CoreChoice:
         return self._begin(state, window, cores) if cores < state.cores or self._has_started(state, cores) else 0
 
     def _next(self, state: TrainState) -> int:
-        """Return the cores of the next trial, in the direction of the last winner if possible, else in the other."""
+        """Return the cores of the next trial: in the direction of the last winner if possible, or else in the other."""
         more = min(2 * state.cores, self._most)
         fewer = max(1, state.cores // 2)
         return fewer if (state.tries_fewer and fewer < state.cores) or more == state.cores else more
@@ -191,8 +198,8 @@ class CoreChoice:
         return cores
 
     def _continue(self, state: TrainState, trial: CoreTrial, window: int, speed: float) -> int:
-        """Measure another window of a trial; end it after the last window, or as soon as it is hopeless."""
-        if trial.cores > state.cores:  # which may train again
+        """Measure another window of a trial. End the trial after its last window, or as soon as it is hopeless."""
+        if trial.cores > state.cores:  # these cores may be used again
             self._start_ahead(trial.cores)
         if window <= trial.until - TRYING + 1:  # warming up
             self._speeds = []
@@ -201,7 +208,7 @@ class CoreChoice:
         return self._judge(state, trial, window) if window >= trial.until or is_hopeless else 0
 
     def _judge(self, state: TrainState, trial: CoreTrial, window: int) -> int:
-        """End a trial: keep its cores, or go back."""
+        """End a trial: keep its cores, or return to the previous ones."""
         tried = state.cores
         measured = median(self._speeds)
         (fewer, slow), (more, fast) = sorted([(trial.cores, trial.speed), (tried, measured)])
@@ -209,7 +216,7 @@ class CoreChoice:
         state.gains = [(more, gain) for gain in gains[-RECENT:]]
         chosen = more if median(gains[-RECENT:]) > GAIN else fewer
         self._say(f"on {more} cores {gains[-1]:.2f} times as fast as on {fewer}: {chosen} train from now on")
-        is_sure = (gains[-1] > GAIN) == (chosen == more)  # else the same comparison is repeated soon
+        is_sure = (gains[-1] > GAIN) == (chosen == more)  # otherwise the comparison is repeated soon
         state.trial = None
         state.tries_fewer = (chosen == fewer) == is_sure
         if chosen != tried and more == chosen and not self._has_started(state, more):
@@ -229,9 +236,9 @@ class CoreChoice:
             self._started = cores
 
     def _has_started(self, state: TrainState, cores: int) -> bool:
-        """Return True if the processes for these cores are ready; if they have failed, they are not tried again."""
+        """Return True if the processes for these cores are ready. If they have failed, they are not tried again."""
         self._start_ahead(cores)
-        self._started = 0  # they join the run
+        self._started = 0  # the processes join the run
         if self._can_start():
             return True
         self._most = state.cores
@@ -240,7 +247,7 @@ class CoreChoice:
 
 
 def _later_trial(window: int) -> int:
-    """Return the next trial's window if none has gained yet: the first of FIRST, FIRST · SPACING, … after `window`."""
+    """Return the window of the next trial if no trial has gained: the first of FIRST · SPACINGⁿ after `window`."""
     later = FIRST
     while later <= window:
         later *= SPACING
