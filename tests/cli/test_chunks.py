@@ -98,6 +98,15 @@ def test_json_has_everything_that_was_asked_for(saved: Path) -> None:
     assert rows[1] == {"source": "", "text": "", "confidence": 0.0, "flags": []}
 
 
+def test_nbest_writes_the_score_of_each_translation(saved: Path) -> None:
+    words = ["translate", saved, "--nbest", "2"]
+    (row,) = map(json.loads, run_here(*words, "--json", stdin=b"abc\n").stdout.splitlines())
+    first, score, second, worse = run_here(*words, stdin=b"abc\n").stdout.decode().rstrip("\n").split("\t")
+    assert [first, second] == [row["text"], row["alternatives"][0]["text"]]
+    assert float(score) == pytest.approx(row["confidence"], abs=1e-4)
+    assert float(worse) == pytest.approx(row["alternatives"][0]["confidence"], abs=1e-4)
+
+
 def test_a_stream_shows_what_greedy_search_finds(saved: Path) -> None:
     greedy = run_here(
         "translate",

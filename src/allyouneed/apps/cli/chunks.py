@@ -117,6 +117,7 @@ class RowOptions:
     align: str | None
     json: bool
     skip_refused: bool
+    scores: bool
 
 
 def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable[[Chunk], Chunk]:
@@ -137,7 +138,10 @@ def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable
                 first_line=chunk.first, on_refused=refuse if options.skip_refused else None,
             )  # fmt: skip
             for number, one in enumerate(translations, start=chunk.first):
-                row = as_json(one, error=chunk.refused.get(number)) if options.json else as_text(one)
+                if options.json:
+                    row = as_json(one, error=chunk.refused.get(number))
+                else:
+                    row = as_text(one, scores=options.scores)
                 chunk.rows.append(f"{row}\n")
         except InputError as error:
             chunk.error = error
@@ -148,11 +152,19 @@ def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable
     return make_rows
 
 
-def as_text(translation: "Translation") -> str:
-    """Write the text, its alternatives and its alignment, separated by tabs."""
-    # A line break or a tab inside a translation would shift the following lines or columns.
-    texts = [translation.text, *(other.text for other in translation.alternatives)]
-    columns = [text.replace("\t", " ") if len(texts) > 1 or translation.alignment else text for text in texts]
+def as_text(translation: "Translation", *, scores: bool = False) -> str:
+    """Write the text, its alternatives and its alignment, separated by tabs.
+
+    With `scores`, each text is followed by its confidence, the mean log-probability of its tokens.
+    """
+    found = [translation, *translation.alternatives]
+    has_columns = scores or len(found) > 1 or translation.alignment is not None
+    columns = []
+    for one in found:
+        # A line break or a tab inside a translation would shift the following lines or columns.
+        columns.append(one.text.replace("\t", " ") if has_columns else one.text)
+        if scores:
+            columns.append(f"{one.confidence:.4f}")
     if translation.alignment is not None:
         columns.append(str(translation.alignment))
     return "\t".join(re.sub(r"[\r\n]+", " ", column.strip("\r\n")) for column in columns)

@@ -104,7 +104,7 @@ def translate(options: TranslateOptions, about: documents.DocumentSettings, deco
     if kind and options.output:
         code = _translate_document(source.file, kind, options.output, load, options, about)
     else:
-        code = _translate_lines(source, load, terms, options)
+        code = _translate_lines(source, load, terms, options, with_scores="nbest" in decode)
     if code:
         raise typer.Exit(code)
 
@@ -229,14 +229,24 @@ def _translate_document(
 
 
 def _translate_lines(
-    source: Source, load: Callable[[], "Translator"], terms: Glossary | None, options: TranslateOptions
+    source: Source,
+    load: Callable[[], "Translator"],
+    terms: Glossary | None,
+    options: TranslateOptions,
+    *,
+    with_scores: bool,
 ) -> int:
     """Translate line by line; returns the exit code."""
     from ...machine.cluster import cluster_map
 
     translator = load()
     row_options = RowOptions(
-        options.prefix.strip(), options.alternatives, options.align, options.json, options.skip_refused
+        options.prefix.strip(),
+        options.alternatives,
+        options.align,
+        options.json,
+        options.skip_refused,
+        scores=with_scores,
     )
     provenance = _provenance(translator, terms, row_options, options.bundle) if options.output else {}
     make_rows = partial(row_maker, load if options.ray else lambda: translator, row_options)
