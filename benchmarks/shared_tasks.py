@@ -1,23 +1,29 @@
 """What `allyouneed train PAIRS --minutes N` reaches on public shared tasks, next to the published figures.
 
-    python benchmarks/shared_tasks.py FOLDER [--only inflection-hun …] [--minutes 2 10] [--settings train.workers=1]
+    python benchmarks/shared_tasks.py FOLDER [--only inflection-small-hun …] [--minutes 2 10] [--record runs.jsonl]
 
 FOLDER holds `sigmorphon-inflection-2022`, `sigmorphon-g2p`, `scan` and `cogs`: pairs as TSV, gzip. The command trains
 on the training file alone; validation pairs, where a task has them, choose the best model and are what is answered
 here, greedily. Of SCAN a twentieth of the training pairs is held out. What `scan-length-26` asks, commands of more than
 26 actions, is answered for those that the random split has. A row is printed as each run ends, with the processor time
-of its training, which is less than the minutes on a busy machine, and a 95 % interval by Wilson's formula.
+of its training, which is less than the minutes on a busy machine, and a 95 % interval by Wilson's formula. With
+`--record` each result is added to a file, and results that the file has are not measured again.
+
+The published test of inflection asks four kinds of questions about equally often: lemma and set of tags both seen in
+training but not together, only the lemma, only the tags, neither. Validation pairs have other shares of them, so the
+mean of the four kinds is what compares with the published figures.
 """
 
 import argparse
 import gzip
+import json
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import sqrt
 from pathlib import Path
 from typing import NamedTuple
@@ -101,11 +107,23 @@ def write(path: Path, pairs: Iterable[tuple[str, str]]) -> str:
     return str(path)
 
 
-def run(task: Task, minutes: float, settings: list[str], folder: Path) -> tuple[int, int, float]:
-    """Train within the minutes in a process of its own.
+class Outcome(NamedTuple):
+    """Right answers, questions, processor seconds of the training, and right answers and questions of each kind."""
 
-    Returns how many answers are right, of how many, and the seconds of processor time that the training had.
-    """
+    right: int
+    questions: int
+    seconds: float
+    kinds: dict[str, tuple[int, int]]
+
+    @property
+    def mean_of_kinds(self) -> str:
+        """The mean of the kinds' per cent right; empty for tasks without kinds."""
+        shares = [100 * right / count for right, count in self.kinds.values()]
+        return f"{sum(shares) / len(shares):.1f}" if shares else ""
+
+
+def run(task: Task, minutes: float, settings: list[str], folder: Path) -> Outcome:
+    """Train within the minutes in a process of its own, and answer the questions."""
     train, options = read(task.train), []
     if task.longest or task.valid is None:
         longer = read(task.valid) if task.valid else train[::HELD_OUT]
@@ -121,8 +139,36 @@ def run(task: Task, minutes: float, settings: list[str], folder: Path) -> tuple[
     subprocess.run([*command, *options, *settings], check=True, stdout=subprocess.DEVNULL)
     seconds = processor_seconds() - before
     answers = Translator.load(output, beam=1).translate([source for source, _ in questions])
-    right = sum(answer == target for answer, (_, target) in zip(answers, questions, strict=True))
-    return right, len(questions), seconds
+    is_right = [answer == target for answer, (_, target) in zip(answers, questions, strict=True)]
+    kinds = count_kinds(train, questions, is_right) if INFLECTION in task.train.parts else {}
+    return Outcome(sum(is_right), len(questions), seconds, kinds)
+
+
+def count_kinds(train: Pairs, questions: Pairs, is_right: Sequence[bool]) -> dict[str, tuple[int, int]]:
+    """Count right answers and questions by what training has: the lemma, the set of tags, both or neither."""
+
+    def parts(source: str) -> tuple[str, frozenset[str]]:
+        lemma, _, tags = source.rpartition(" ")
+        return lemma, frozenset(tags.split(";"))
+
+    seen = [parts(source) for source, _ in train]
+    lemmas = {lemma for lemma, _ in seen}
+    all_tags = {tags for _, tags in seen}
+    kinds: dict[str, tuple[int, int]] = {}
+    for (source, _), was_right in zip(questions, is_right, strict=True):
+        lemma, tags = parts(source)
+        kind = " ".join(["lemma"] * (lemma in lemmas) + ["tags"] * (tags in all_tags)) or "neither"
+        right, count = kinds.get(kind, (0, 0))
+        kinds[kind] = right + was_right, count + 1
+    return kinds
+
+
+def recorded(path: Path | None) -> dict[str, Outcome]:
+    """Read the outcomes of a record, by name, minutes and settings."""
+    if path is None or not path.exists():
+        return {}
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return {row["run"]: Outcome(**{name: row[name] for name in Outcome._fields}) for row in rows}
 
 
 def processor_seconds() -> float:
@@ -145,6 +191,7 @@ def main() -> None:
     parser.add_argument("--minutes", nargs="+", type=float, default=[2.0, 10.0, 30.0])
     parser.add_argument("--settings", nargs="+", default=[], help="settings of every run, such as train.workers=1")
     parser.add_argument("--keep", type=Path, help="folder that keeps the folders of the runs")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="keep the results there, and measure what it lacks")
     options = parser.parse_args()
     chosen = {
         name: task
@@ -153,18 +200,35 @@ def main() -> None:
     }
     print(f"{os.cpu_count()} cores, {time.strftime('%Y-%m-%d')} {' '.join(options.settings)}\n")
     print(
-        "| task | pairs | minutes | processor, s | right, % | 95 % interval | of | published, % |\n"
-        "|---|---:|---:|---:|---:|---|---:|---|"
+        "| task | pairs | minutes | processor, s | right, % | 95 % interval | of | mean of kinds, % | published, % |\n"
+        "|---|---:|---:|---:|---:|---|---:|---:|---|"
     )
+    known = recorded(options.record)
     for name, task in chosen.items():
         for minutes in options.minutes:
-            with tempfile.TemporaryDirectory() as scratch:
-                folder = options.keep / f"{name}-{minutes:g}" if options.keep else Path(scratch)
-                folder.mkdir(parents=True, exist_ok=True)
-                right, count, seconds = run(task, minutes, options.settings, folder)
-            low, high = wilson(right, count)
-            row = f"| {name} | {len(read(task.train)):,} | {minutes:g} | {seconds:.0f} | {100 * right / count:.1f} "
-            print(f"{row}| {low:.1f}–{high:.1f} | {count:,} | {task.published} |", flush=True)
+            key = " ".join([name, f"{minutes:g}", *options.settings])
+            if key not in known:
+                known[key] = measure(name, task, minutes, options)
+                if options.record:
+                    with options.record.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps({"run": key} | known[key]._asdict()) + "\n")
+            print_row(name, task, minutes, known[key])
+
+
+def measure(name: str, task: Task, minutes: float, options: argparse.Namespace) -> Outcome:
+    """Run a task in a folder that is removed afterwards or kept, as the options say."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.keep / f"{name}-{minutes:g}" if options.keep else Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        return run(task, minutes, options.settings, folder)
+
+
+def print_row(name: str, task: Task, minutes: float, found: Outcome) -> None:
+    """Print a row of the table."""
+    low, high = wilson(found.right, found.questions)
+    row = f"| {name} | {len(read(task.train)):,} | {minutes:g} | {found.seconds:.0f} "
+    row += f"| {100 * found.right / found.questions:.1f} | {low:.1f}–{high:.1f} | {found.questions:,} "
+    print(f"{row}| {found.mean_of_kinds} | {task.published} |", flush=True)
 
 
 if __name__ == "__main__":
