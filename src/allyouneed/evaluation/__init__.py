@@ -1,4 +1,4 @@
-"""How good a model is: scores with intervals, comparisons, baselines."""
+"""How good a model is: scores with intervals, comparisons and baselines."""
 
 from .model_scores import ScoredSet, TranslatedSet, evaluate, evaluate_greedily, translate_set
 

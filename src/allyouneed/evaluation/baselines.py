@@ -1,4 +1,4 @@
-"""The training pairs nearest to a text: what a model could have learned of it, and a translation without a model."""
+"""Training pairs similar to a text: what a model could have learned from, and a translation without a model."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from .held_out import find_prepared
 
 COMPARISONS_PER_SECOND = 50_000_000  # of a query with a training source; a fast core makes twice as many
 SEARCHED_AT_ONCE = 20_000  # training sources that are searched at a time, so that the numbers fit into a cache
-_BITS = 21  # of an id; a feature of two ids has 42, and the number of a sentence in its chunk fits above
+_BITS = 21  # of an id; a feature of two ids has 42 bits, which leaves room for the sentence's index in its chunk
 
 Integers = NDArray[np.int64]
 
@@ -24,10 +24,10 @@ Integers = NDArray[np.int64]
 def nearest_training_pairs(
     run: Path, texts: Sequence[str], *, count: int = 2, seconds: float = 3.0
 ) -> dict[str, list[Pair]]:
-    """Find for each text the training pairs of a run whose sources are most similar to it, the best first.
+    """Find, for each text, the training pairs of a run whose sources are most similar to it, best first.
 
-    Equal pairs count once. Searches as many training pairs as the time allows. Empty for a folder without training
-    pairs.
+    Equal pairs count once. Only as many training pairs are searched as the time allows, in seconds. The result is empty
+    for a folder without training pairs.
     """
     known = None
     if texts and (run / "recipe.toml").is_file():
@@ -37,7 +37,7 @@ def nearest_training_pairs(
     vocabulary = Vocabulary.load(run, joint=not (run / "tokenizer.target.json").exists())
     queries = [encode_known(vocabulary.source, text) for text in texts]
     searched = affordable_pairs(len(texts), len(known), seconds=seconds)
-    nearest = find_nearest(queries, known.source, searched=searched, count=2 * count)  # some are equal
+    nearest = find_nearest(queries, known.source, searched=searched, count=2 * count)  # some of the pairs may be equal
     found = {}
     for text, query, rows in zip(texts, queries, nearest, strict=True):
         alike = [row for row in rows if {*query[1:-1]} & {*known.source[row][1:-1]}]
@@ -48,7 +48,7 @@ def nearest_training_pairs(
 
 
 def encode_known(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Return the ids of a text; none if it has a character that no training text has."""
+    """Return the ids of a text, or [] if it has a character that no training text has."""
     try:
         return tokenizer.encode(text)
     except InputError:
@@ -58,11 +58,11 @@ def encode_known(tokenizer: Tokenizer, text: str) -> list[int]:
 def find_nearest(
     queries: Sequence[Sequence[int]], sources: Side, *, searched: int | None = None, count: int = 1
 ) -> Integers:
-    """Find for each query the training sources most similar to it, the best first; of equals the first.
+    """Find, for each query, the most similar training sources, best first; of equal ones, the earlier first.
 
-    The similarity of two sentences of ids is the Dice coefficient of their ids and pairs of neighbouring ids, each
-    counted once: twice the number that both have, divided by the sum of both numbers. `searched` limits the search to
-    as many evenly spaced sources. Refuses an empty corpus. Returns their numbers, (queries, count) or fewer columns.
+    The similarity of two sentences is the Dice coefficient of their ids and pairs of neighbouring ids, each counted
+    once: twice the number that both have, divided by the sum of both numbers. `searched` limits the search to that many
+    evenly spaced sources. Refuses an empty corpus. Returns the indices of sources, (queries, count) or fewer columns.
     """
     assert len(sources)
     features = [_distinct(_features(np.array(query, np.int64), np.zeros(len(query), np.int64))[1]) for query in queries]
@@ -88,7 +88,7 @@ def find_nearest(
 
 
 def _first_highest(values: NDArray[np.float64], count: int) -> tuple[Integers, NDArray[np.float64]]:
-    """Return the positions of the `count` highest values, of equal ones the first, and these values."""
+    """Return the positions of the `count` highest values, earlier positions first among equals, and these values."""
     if count == 1:
         order = np.array([values.argmax()])
     else:
@@ -99,7 +99,7 @@ def _first_highest(values: NDArray[np.float64], count: int) -> tuple[Integers, N
 
 
 def affordable_pairs(queries: int, pairs: int, *, seconds: float) -> int:
-    """Return how many of the training pairs can be searched for this number of queries in the time, on a slow core."""
+    """Return how many training pairs can be searched for this number of queries in the time, on a slow core."""
     return min(pairs, max(1, int(COMPARISONS_PER_SECOND * seconds) // max(1, queries)))
 
 
@@ -110,9 +110,9 @@ def _chunks(pairs: int, searched: int) -> Iterator[Integers]:
 
 
 def _index(sources: Side, rows: Integers, known: Integers) -> tuple[Integers, Integers, Integers]:
-    """Count the features of each of these sources, and list for each of the `known` features the sources that have it.
+    """Count the features of each of these sources, and list the sources that have each of the `known` features.
 
-    The lists hold positions within `rows`: feature i has postings[ends[i]:ends[i + 1]].
+    The lists contain positions within `rows`: feature i has postings[ends[i]:ends[i + 1]].
     """
     starts, lengths = sources.starts[rows], sources.starts[rows + 1] - sources.starts[rows]
     sentences = np.repeat(np.arange(len(rows)), lengths)
@@ -130,14 +130,14 @@ def _index(sources: Side, rows: Integers, known: Integers) -> tuple[Integers, In
 
 
 def _features(ids: Integers, sentences: Integers) -> tuple[Integers, Integers]:
-    """Return every id and every pair of neighbours within a sentence, as one number, and the sentence of each."""
+    """Return every id and every pair of neighbouring ids in a sentence, as one number, with the sentence of each."""
     within = sentences[:-1] == sentences[1:]
     pairs = ((ids[:-1] + 1) << _BITS | ids[1:])[within]
     return np.concatenate([sentences, sentences[:-1][within]]), np.concatenate([ids, pairs])
 
 
 def _distinct(numbers: Integers) -> Integers:
-    """Return the distinct numbers, sorted; np.unique hashes, which is many times slower here."""
+    """Return the distinct numbers, sorted. np.unique uses hashing, which is many times slower here."""
     ordered = np.sort(numbers)
     different: Integers = ordered[np.append(np.full(min(1, len(ordered)), True), ordered[1:] != ordered[:-1])]
     return different

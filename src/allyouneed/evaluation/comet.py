@@ -1,6 +1,6 @@
-"""COMET (Rei et al., 2020), computed by its own program, where that and a checkpoint of a model are installed.
+"""COMET (Rei et al., 2020), computed by its own program, if that program and a model checkpoint are installed.
 
-Its package needs NumPy 1, and so an environment of its own; `comet-score` is the command that it installs.
+COMET's package needs NumPy 1, so it needs an environment of its own. `comet-score` is the command that it installs.
 """
 
 import json
@@ -21,10 +21,12 @@ PROGRAM = "comet-score"
 
 
 def make_comet(checkpoint: Path, sources: Sequence[str]) -> Metric:
-    """Make COMET for translations of `sources`, times 100, by the model in a checkpoint; the first reference counts.
+    """Make COMET, times 100, for translations of `sources`, with the model in a checkpoint.
 
-    `checkpoint` is a file such as checkpoints/model.ckpt, with hparams.yaml next to its folder, or the folder of both.
-    Refuses a missing program and a missing checkpoint. Nothing is downloaded.
+    Only first references count.
+
+    `checkpoint` is a file such as checkpoints/model.ckpt, whose folder lies next to hparams.yaml, or the folder that
+    has both. Refuses a missing program and a missing checkpoint. Nothing is downloaded.
     """
     file = checkpoint / "checkpoints" / "model.ckpt" if checkpoint.is_dir() else checkpoint
     if not shutil.which(PROGRAM):
@@ -58,7 +60,7 @@ def _run(
         files = []
         for number, texts in enumerate((sources, translations, references)):
             files.append(folder / f"{number}.txt")
-            lines = "".join(f"{' '.join(text.split())}\n" for text in texts)  # the program reads a text a line
+            lines = "".join(f"{' '.join(text.split())}\n" for text in texts)  # the program reads one text per line
             files[-1].write_text(lines, encoding="utf-8")
         words = ["-s", files[0], "-t", files[1], "-r", files[2], "--model", checkpoint.resolve(), "--quiet"]
         words += ["--gpus", int(torch.cuda.is_available()), "--to_json", folder / "scores.json"]

@@ -16,7 +16,7 @@ NAME_A_TEST_SET = "name the test set by --source and --target, or by --pairs"
 
 
 def held_out_pairs(run: Path) -> list[Pair]:
-    """Return the test pairs of a run; for a task, 2,000 generated ones. Refuses a run without any."""
+    """Return the test pairs of a run, or 2,000 generated pairs for a task. Refuses a run without test pairs."""
     if pairs := find_held_out_pairs(run):
         return pairs
     cache = Recipe.read(run / "recipe.toml").data.cache_dir
@@ -25,7 +25,7 @@ def held_out_pairs(run: Path) -> list[Pair]:
 
 
 def find_held_out_pairs(run: Path) -> list[Pair]:
-    """Find the test pairs of a run, none if it held out none. Refuses a folder without a run."""
+    """Find the test pairs of a run; [] if it held out none. Refuses a folder without a run."""
     if not run.is_dir():
         raise ConfigError(f"{run} is not a folder; expected a bundle, as `allyouneed train` leaves it")
     if not (run / "recipe.toml").is_file():
@@ -40,7 +40,10 @@ def find_held_out_pairs(run: Path) -> list[Pair]:
 
 
 def common_held_out_pairs(runs: Sequence[Path]) -> list[Pair]:
-    """Return the test pairs that all runs held out: a run may have trained on another's. Refuses runs without any."""
+    """Return the test pairs that all runs held out, because a run may have trained on another's.
+
+    Refuses runs without any.
+    """
     first, *others = (held_out_pairs(run) for run in runs)
     common = set(first).intersection(*others)
     if not common:
@@ -49,7 +52,7 @@ def common_held_out_pairs(runs: Sequence[Path]) -> list[Pair]:
 
 
 def find_prepared(run: Path, recipe: Recipe) -> Path:
-    """Find the folder of a run's prepared pairs, which `data.cache_dir` may have put elsewhere."""
+    """Find the folder of a run's prepared pairs, which may be elsewhere because of `data.cache_dir`."""
     if not recipe.data.cache_dir:
         return run / "data"
     report = run / "data-report.json"

@@ -32,12 +32,12 @@ from ..run.callback import WITHOUT_TRANSLATIONS
 from ..translator import Translator
 from ..translator.texts import checked_references
 
-SourceReferences = Iterable[tuple[str, str | Sequence[str]]] | str | Path  # the latter is a file of pairs
+SourceReferences = Iterable[tuple[str, str | Sequence[str]]] | str | Path  # a path is a file of pairs
 
 
 @dataclass(frozen=True, slots=True)
 class TranslatedSet:
-    """Sources, the references of each, and the translations of a system that is called `name`."""
+    """Sources, the references of each, and the translations of a system called `name`."""
 
     name: str
     sources: Sequence[str]
@@ -59,7 +59,7 @@ class TranslatedSet:
 
 @dataclass(frozen=True, slots=True)
 class ScoredSet:
-    """A translated set and each metric's counts in its sentences."""
+    """A translated set, with each metric's counts for its sentences."""
 
     translated: TranslatedSet
     metrics: Mapping[str, Metric]
@@ -67,7 +67,7 @@ class ScoredSet:
 
     @classmethod
     def count(cls, translated: TranslatedSet, metrics: Mapping[str, Metric]) -> "ScoredSet":
-        """Count for all `metrics`. Refuses an empty set."""
+        """Count all `metrics`. Refuses an empty set."""
         counts = {
             name: count_sentences(metric, translated.outputs, translated.references) for name, metric in metrics.items()
         }
@@ -78,12 +78,15 @@ class ScoredSet:
         return {name: score_with_interval(metric, self.counts[name]) for name, metric in self.metrics.items()}
 
     def telling_metrics(self) -> list[str]:
-        """Name the metrics to show: without BLEU if no reference has four words and there are others."""
+        """Return the names of the metrics to show.
+
+        BLEU is left out if no reference has four words and there are others.
+        """
         telling = [name for name, metric in self.metrics.items() if can_rise(metric, self.translated.references)]
         return telling or list(self.metrics)
 
     def compare(self, other: "ScoredSet") -> dict[str, PairedScore]:
-        """Compare the scores of both on the same sentences, with the significance of their differences."""
+        """Compare the scores of two systems on the same sentences, with the significance of their differences."""
         return {
             name: compare_counts(metric, self.counts[name], other.counts[name]) for name, metric in self.metrics.items()
         }
@@ -102,7 +105,7 @@ def translate_set(
     translator = model if isinstance(model, Translator) else Translator(model)
     rows = list(checked_references(read_pairs(str(pairs)) if isinstance(pairs, str | Path) else pairs))
     outputs = translator.translate([source for source, _ in rows], on_progress=on_progress)
-    # A letter and its accent may be one character or two, and would count as different words.
+    # A letter with an accent may be one character or two, which would count as different words.
     references = [[translator.bundle.normalization(target) for target in targets] for _, targets in rows]
     return TranslatedSet(name, [source for source, _ in rows], references, outputs)
 
@@ -116,16 +119,18 @@ def evaluate(
     intervals: bool = True,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Evaluation:
-    """Translate the sources of some pairs, which may be a file, and compare with their targets.
+    """Translate the sources of some pairs, or of a file of pairs, and compare the translations with the targets.
 
     The scores are BLEU, chrF2, chrF++, TER, character error rate and exact match, in percent, each with its 95 %
-    interval; `metrics` names some of them, or "wer", the word error rate, and `intervals=False` saves the bootstrap
-    samples. TER, CER and WER are better when lower, and may exceed 100. A target is one reference translation, or
-    several. `tokenize` is sacrebleu's tokenizer for BLEU: "auto" suits the references' script, "none" is for tokenized
-    text. References are normalized as the model's training text was. The samples are the translations,
-    each with its chrF. A bundle, or the folder of one, is searched with the settings stored in it, a `Translator` with
-    its own: `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set, anything that is not a pair,
-    and a text that cannot be translated.
+    interval. `metrics` chooses some of them, or "wer", the word error rate. `intervals=False` saves the time of
+    bootstrap samples. TER, CER and WER are better when lower, and may exceed 100. A target is one reference
+    translation, or several. `tokenize` is sacrebleu's tokenizer for BLEU: "auto" suits the references' script, "none"
+    is for tokenized text. References are normalized as the model's training text was. The samples are the translations,
+    each with its chrF.
+
+    A bundle, or the folder of one, uses the search settings that are stored in it. A `Translator` uses its own:
+    `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set, anything that is not a pair, and a
+    text that cannot be translated.
     """
     translated = translate_set(model, pairs, on_progress=on_progress)
     scored = ScoredSet.count(translated, make_metrics(metrics, tokenize=tokenize))
@@ -149,15 +154,15 @@ def greedy_translator(bundle: Bundle) -> Translator:
     return Translator(bundle, decode=greedy)
 
 
-# Translations and their references → a score, higher is better.
+# A function of translations and their references; higher is better.
 UserMetric = Callable[[Sequence[str], Sequence[str]], float]
 
-MEASURED = (*WITHOUT_TRANSLATIONS, *QUICK_METRICS)  # in every run
+MEASURED = (*WITHOUT_TRANSLATIONS, *QUICK_METRICS)  # measured in every run
 RECORDED = {*MEASURED, "perplexity", *(recorded.name for recorded in fields(Validation))}
 
 
 def collect_metrics(metrics: Mapping[str, UserMetric], early_stopping_metric: str) -> dict[str, UserMetric]:
-    """Combine the metrics of a call with a recipe's, if that is a "module:function". Refuses a reserved name."""
+    """Combine the metrics of a call with the recipe's, if that is a "module:function". Refuses a reserved name."""
     if "" in metrics:
         raise ConfigError("a metric has no name; give it one")
     if taken := [name for name in metrics if name in RECORDED]:
@@ -169,9 +174,9 @@ def collect_metrics(metrics: Mapping[str, UserMetric], early_stopping_metric: st
 def with_stopping_metric(
     evaluate: Evaluator | None, metrics: Mapping[str, UserMetric], stopping: str
 ) -> Evaluator | None:
-    """Add the scores of `metrics`, and of `stopping`, an early-stopping metric that may be another, to `evaluate`.
+    """Add the scores of `metrics`, and of the early-stopping metric `stopping`, to those of `evaluate`.
 
-    Refuses an early-stopping metric that is unknown, and metrics without translations.
+    Refuses an unknown early-stopping metric, and metrics without translations.
     """
     more = collect_metrics(metrics, stopping)
     if more and evaluate is None:
@@ -185,7 +190,7 @@ def with_stopping_metric(
 
 
 def load_metric(name: str) -> UserMetric:
-    """Import the function that "module:function" names; the module may be a file of the current folder."""
+    """Import the function that "module:function" names. The module may be a file in the current folder."""
     module, _, function = name.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)

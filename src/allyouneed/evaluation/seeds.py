@@ -1,4 +1,4 @@
-"""Scores of many models: those of runs that differ only in their seed as a mean with its deviation."""
+"""Scores of many models; runs that differ only in their seed become a mean with its deviation."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from .model_scores import ScoredSet
 
 @dataclass(frozen=True, slots=True)
 class SeedScores:
-    """The scores of the models of one recipe, by the name of the metric, a value for each seed.
+    """The scores of the models of one recipe, by the name of the metric, with one value for each seed.
 
-    `against_first` compares them with the first recipe by the metric that the task is judged by; None for that recipe.
+    `against_first` compares these models with the first recipe by the metric that judges the task; None for the first.
     """
 
     names: Sequence[str]
@@ -28,7 +28,7 @@ class SeedScores:
         return self.names[0] if len(self.names) == 1 else f"{self.names[0]}, {len(self.names)} seeds"
 
     def finding(self) -> str:
-        """Say how these differ from the first recipe."""
+        """Say how these models differ from the first recipe."""
         compared = self.against_first
         if compared is None:
             return ""
@@ -39,12 +39,12 @@ class SeedScores:
 
 
 def mean_with_deviation(values: Sequence[float]) -> str:
-    """Format the mean, and the standard deviation of several values."""
+    """Format the mean and the standard deviation of several values."""
     return f"{fmean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
 
 
 def group_by_seed(runs: Sequence[Path]) -> list[list[int]]:
-    """Group the numbers of runs whose recipes differ only in `train.seed`. Other models are alone."""
+    """Group the indices of runs whose recipes differ only in `train.seed`. Every other model is a group by itself."""
     groups: dict[object, list[int]] = {}
     for number, run in enumerate(runs):
         key: object = number
@@ -56,7 +56,7 @@ def group_by_seed(runs: Sequence[Path]) -> list[list[int]]:
 
 
 def judging_metric(run: Path, scored: ScoredSet) -> str:
-    """Return the metric that judges the task of a run: that of its early stopping, else the first that tells."""
+    """Return the metric that judges the task of a run: its early-stopping metric, or else the first telling one."""
     telling = scored.telling_metrics()
     if (run / "recipe.toml").is_file():
         chosen = Recipe.read(run / "recipe.toml").train.early_stopping_metric
@@ -66,7 +66,7 @@ def judging_metric(run: Path, scored: ScoredSet) -> str:
 
 
 def compare_by_seed(systems: Sequence[ScoredSet], groups: Sequence[Sequence[int]], judge: str) -> list[SeedScores]:
-    """Compare the scores of every group with the first by `judge`. All systems have translated the same pairs."""
+    """Compare the scores of every group with the first, by `judge`. All systems must have translated the same pairs."""
     compared: list[SeedScores] = []
     for numbers in groups:
         members = [systems[number] for number in numbers]
@@ -80,7 +80,7 @@ def compare_by_seed(systems: Sequence[ScoredSet], groups: Sequence[Sequence[int]
 
 
 def _pooled(members: Sequence[ScoredSet], judge: str) -> ScoredSet:
-    """Add up what the metric counts in the members, so that the seeds of a sentence are drawn together."""
+    """Add up the metric's counts of all members, so that bootstrap samples draw the seeds of a sentence together."""
     counts = members[0].counts[judge]
     rows = np.sum([member.counts[judge].rows for member in members], 0)
     return ScoredSet(
@@ -89,7 +89,7 @@ def _pooled(members: Sequence[ScoredSet], judge: str) -> ScoredSet:
 
 
 def seed_table(compared: Sequence[SeedScores], titles: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield the rows of the table as texts, its head first; `titles` are those of the metrics."""
+    """Yield the rows of the table as texts, the heading first. `titles` are the titles of the metrics."""
     names = list(compared[0].scores)
     judge = next((one.against_first.name for one in compared if one.against_first), "")
     yield ["", *(titles[name] for name in names), f"by {judge}, to the first" if judge else ""]
@@ -98,7 +98,7 @@ def seed_table(compared: Sequence[SeedScores], titles: Mapping[str, str]) -> Ite
 
 
 def align_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a table as lines of text, its first column to the left and the others to the right."""
+    """Yield the lines of a table, with the first column aligned to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *cells in rows:
         line = f"{first:<{widths[0]}}" + "".join(

@@ -1,7 +1,7 @@
-"""Multi-head attention and its gradient as one function of autograd: `bfloat16_forward.py` trains with it on a CPU.
+"""Multi-head attention and its gradient as one autograd function, for training on a CPU (`bfloat16_forward.py`).
 
 `nn/attention.py` and the options in `younger/` are the definition. Query, key and value are one product, split into
-heads once; the scores are batched products in float32, which for short sentences take half the time of the fused
+heads once. The scores are batched products in float32, which for short sentences take half the time of the fused
 kernel.
 """
 
@@ -19,7 +19,7 @@ from ..younger.rotary import RotaryAttention, turns
 from .bfloat16_linear import linear_of_rows, weight_gradients
 from .cast_weights import Weights
 
-REGISTER = 16  # float32 numbers in a register of AVX-512
+REGISTER = 16  # float32 numbers in an AVX-512 register
 
 
 def attend(
@@ -30,10 +30,10 @@ def attend(
     mask: Tensor,
     shape: tuple[int, int, int],
 ) -> Tensor:
-    """Compute the attention `part`, with its cast `weights`, of the rows y to the rows of the memory.
+    """Compute the attention `part` from the rows `y` to the rows `memory`, with the part's cast `weights`.
 
-    `mask` is an attention bias that broadcasts to (B, H, T, S), `shape` is B, T and S. Shapes, with rows of all
-    sentences and of padding: y (R, D), memory (M, D) → (R, D).
+    `mask` is an attention bias that broadcasts to (B, H, T, S), and `shape` is (B, T, S). The rows of all sentences lie
+    one after another, followed by rows of padding. Shapes: y (R, D), memory (M, D) → (R, D).
     """
     memory_or_none = None if memory is y else memory
     maps = [part.query, part.output] if memory is y else [part.query, part.key, part.output]
@@ -47,11 +47,11 @@ def attend(
 
 
 class _Attention(torch.autograd.Function):
-    """Multi-head attention of the rows y to the rows of the memory, or to themselves if the memory is None.
+    """Multi-head attention of the rows `y` to the rows of the memory, or to themselves if the memory is None.
 
-    `shape` is B, T and S. `maps` are weight and bias of each product: of query, key and value, or with a memory of
-    query and then of key and value; of the output; last the gains of query-key norm, which self-attention may have.
-    Scores, weights and their products with the values are float32.
+    `shape` is (B, T, S). `maps` are weight and bias of each product: of query, key and value together, or with a memory
+    of query, and then of key and value; then of the output; last the gains of query-key norm, if self-attention has
+    any. Scores, weights and their products with the values are float32.
     """
 
     @staticmethod
@@ -121,9 +121,9 @@ class _Attention(torch.autograd.Function):
 
 
 def _softmax(scores: Tensor) -> Tensor:
-    """Compute the softmax of every row, in the memory of `scores` if the rows are short.
+    """Compute the softmax of every row. Short rows are computed in the memory of `scores`.
 
-    PyTorch vectorizes a row, not rows: on rows shorter than a register its kernel takes 4 times as long as these lines.
+    PyTorch vectorizes within a row. For rows shorter than a register, its kernel takes 4 times as long as these lines.
     """
     if scores.size(-1) >= REGISTER:
         return scores.softmax(-1)
@@ -138,12 +138,12 @@ def _softmax_backward(gradient: Tensor, weights: Tensor) -> Tensor:
 
 
 def _sum_of_rows(x: Tensor) -> Tensor:
-    """Sum every row as a product with a vector of ones, faster than `sum` for short rows: (…, K) → (…, 1)."""
+    """Sum every row as a product with a vector of ones, which is faster than `sum` for short rows: (…, K) → (…, 1)."""
     return (x @ x.new_ones(x.size(-1)))[..., None]
 
 
 def _normalize(x: Tensor, gain: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Scale vectors to a mean square of 1, times the gain; also return the tensors for the backward pass."""
+    """Scale vectors to a mean square of 1, times the gain. Also returns the tensors for the backward pass."""
     scale = (_sum_of_rows(x.square()) / x.size(-1)).add_(EPS).rsqrt_()
     normalized = x * scale
     return normalized * gain, normalized, scale, gain
@@ -152,7 +152,7 @@ def _normalize(x: Tensor, gain: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
 def _normalize_backward(
     gradient: Tensor, normalized: Tensor, scale: Tensor, gain: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Compute the gradients of x and of the gains."""
+    """Compute the gradients of x and of the gain."""
     grad_gains = (gradient * normalized).sum((1, 2)).unbind()
     gradient = gradient * gain
     along = _sum_of_rows(gradient * normalized) / gain.size(-1)
@@ -160,7 +160,7 @@ def _normalize_backward(
 
 
 def _rotate(x: Tensor, *, turn: float = 1.0) -> Tensor:
-    """Rotate as `younger.rotary.rotate` from position 0 on; a product lets partners change places, in half the time."""
+    """Rotate like `younger.rotary.rotate` from position 0 on. Swapping partners by a product takes half the time."""
     cosines, sines = (table[: x.size(-2)] for table in turns(x.size(-2), x.size(-1), x.device))
     return (x @ _partners(x.size(-1))).mul_(turn * sines).addcmul_(x, cosines)
 
@@ -180,7 +180,7 @@ def _split(rows: Tensor, maps: int, heads: int, sentences: int, length: int) -> 
 
 
 def _join(maps: list[Tensor], heads: int, *, like: Tensor) -> Tensor:
-    """Join several (B·H, L, K) to (R, maps·H·K), with as many rows as `like` and in its dtype."""
+    """Join several (B·H, L, K) into (R, maps·H·K), with the number of rows and the dtype of `like`."""
     both, length, width = maps[0].shape
     rows = like.new_empty(len(like), len(maps) * heads * width)
     rows[both // heads * length :] = 0

@@ -1,11 +1,12 @@
 """The loss of a batch in bfloat16 on a CPU, computed in fewer and larger operations.
 
-`nn/` is the definition. Here a sublayer is one function of autograd with its gradient written out (attention's
-is in `bfloat16_attention.py`), every tensor is cast to the dtype of the products once, and a product adds its bias
-and applies the ReLU itself.
+`nn/` is the definition. Here each sublayer is one autograd function with a gradient of its own (for attention, see
+`bfloat16_attention.py`). Every tensor is cast to the dtype of the products only once, and a product adds its bias and
+applies the ReLU itself.
 
-The vectors of a side are rows of one matrix, in bfloat16 with more rows of zeros up to a round number: oneDNN generates
-machine code for every new shape, which takes longer than the product itself, and batches have hundreds of shapes.
+The vectors of a side are the rows of one matrix. In bfloat16, rows of zeros bring their number up to a round number:
+oneDNN generates machine code for every new shape, which takes longer than the product, and batches have hundreds of
+shapes.
 """
 
 from collections.abc import Iterable
@@ -29,11 +30,11 @@ from .bfloat16_linear import linear_of_rows, weight_gradients
 from .cast_weights import Weights, cast_weights
 from .loss import loss_of_hidden_states, projected_loss, round_up
 
-LONGEST = 128  # tokens of a sentence: attention weights of longer sentences take too much memory
+LONGEST = 128  # tokens in a sentence; attention weights of longer sentences take too much memory
 
 
 def bfloat16_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
-    """As `train.gradients.batch_loss`; batches with longer sentences go through the modules of the model."""
+    """Compute the loss of `train.gradients.batch_loss`. Batches with longer sentences use the modules of the model."""
     if max(batch.source.size(1), batch.target.size(1)) > LONGEST:
         return projected_loss(model, batch, config)
     batch = batch.duplicated() if config.r_drop else batch
@@ -42,14 +43,14 @@ def bfloat16_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tens
 
 
 def is_supported(model: Transformer) -> bool:
-    """Return True if this file has the parts that the config of `model` names."""
+    """Return True if this file implements all parts that the config of `model` names."""
     config = model.config
     parts = (config.norm, config.activation, config.attention_dropout)
     return parts == ("post", "relu", 0) and config.d_k == config.d_v
 
 
 def through_model(model: Transformer, source: Tensor, target: Tensor, dtype: torch.dtype) -> Tensor:
-    """Compute `model.hidden_states(source, target)` with products in `dtype`: (B, S), (B, T) → (B, T, D) in float32."""
+    """Compute `model.hidden_states(source, target)` with products in `dtype`. Returns (B, T, D), float32."""
     weights = cast_weights(model, dtype)
     source_vectors, target_vectors = _embed(model, source, target)
     x = _as_rows(model.source_position(source_vectors), dtype)
@@ -62,7 +63,7 @@ def through_model(model: Transformer, source: Tensor, target: Tensor, dtype: tor
 
 
 def _embed(model: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Embed both sides: with a shared table in one lookup, which makes one gradient of the table's size."""
+    """Embed both sides. A shared table is used in a single lookup, so that there is one gradient of its size."""
     if model.source_embedding is not model.target_embedding:
         return model.source_embedding(source), model.target_embedding(target)
     vectors = model.source_embedding(torch.cat((source.flatten(), target.flatten())))
@@ -71,7 +72,7 @@ def _embed(model: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, 
 
 
 def _as_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Flatten (B, L, D) to rows (R, D), in bfloat16, padded with rows of zeros."""
+    """Flatten (B, L, D) to rows (R, D). In bfloat16, rows of zeros are added."""
     rows = x.flatten(0, 1)
     return F.pad(rows, (0, 0, 0, round_up(len(rows)) - len(rows))) if dtype == torch.bfloat16 else rows
 
@@ -118,7 +119,7 @@ def _feed_forward(part: FeedForward, weights: Weights, y: Tensor) -> Tensor:
 
 
 def _add_and_norm(part: Residual, x: Tensor, z: Tensor, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
-    """Compute Norm(x + Dropout(z)) in float32, and return it in the dtype of z, too, for the next products."""
+    """Compute Norm(x + Dropout(z)) in float32. Also returns it in the dtype of z, for the next products."""
     norm = part.norm
     p = part.dropout.p if part.dropout.training else 0.0
     factors = None

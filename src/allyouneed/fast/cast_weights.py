@@ -1,7 +1,7 @@
-"""The weights of a model in the dtype of the products: all of them cast together, once an update.
+"""The weights of a model in the dtype of the products, all cast together once in each update.
 
-Linear maps of the same rows lie side by side, so that they are one product. A small model has a hundred weights and
-biases: casting each, joining some and casting every gradient back takes as many operations as the model itself.
+Linear maps of the same rows lie next to each other, so that they are one product. A small model has a hundred weights
+and biases. Casting each one, joining some and casting every gradient back would take as many operations as the model.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ Weights = dict[nn.Module, tuple[Tensor, Tensor]]  # weight and bias of a product
 
 
 def cast_weights(model: Transformer, dtype: torch.dtype) -> Weights:
-    """Cast weight and bias of every product inside the layers; gradients go to the parameters of `model`."""
+    """Cast the weight and the bias of every product inside the layers. Gradients go to the parameters of `model`."""
     products = list(_products(model))
     groups = [[getattr(linear, name) for linear in maps] for maps in products for name in ("weight", "bias")]
     tensors = _Cast.apply(dtype, [len(group) for group in groups], *chain(*groups))  # type: ignore[no-untyped-call]
@@ -27,7 +27,7 @@ def cast_weights(model: Transformer, dtype: torch.dtype) -> Weights:
 
 
 def _products(model: Transformer) -> Iterator[Sequence[nn.Module]]:
-    """Yield the linear maps inside the layers, those of the same rows together."""
+    """Yield the linear maps inside the layers, grouped by the rows that they are applied to."""
     for name, part in (*model.encoder.named_modules(), *model.decoder.named_modules()):
         if name.endswith("cross_attention"):
             assert isinstance(part, MultiHeadAttention)
@@ -39,7 +39,7 @@ def _products(model: Transformer) -> Iterator[Sequence[nn.Module]]:
 
 
 class _Cast(torch.autograd.Function):
-    """Groups of parameters that differ in their first axis alone → one tensor for each group."""
+    """Join each group of parameters, which only differ in their first axis, into one tensor."""
 
     @staticmethod
     def forward(ctx: Any, dtype: torch.dtype, counts: list[int], *parameters: Tensor) -> tuple[Tensor, ...]:

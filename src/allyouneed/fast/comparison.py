@@ -1,4 +1,4 @@
-"""For comparisons of a faster computation with `nn/`: ids of every kind, and words for a difference."""
+"""Help for comparing a faster computation with `nn/`: varied ids, and words for a difference."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from ..nn.transformer import Transformer
 
 
 def describe_change(model: Transformer) -> str:
-    """Say that the model itself computes, since it differs from `fast/`, and whether an edit of `nn/` is the reason."""
+    """Say that the model's own code computes because `fast/` differs from it, and whether an edit of `nn/` is why."""
     ours = (__package__.replace("fast", "nn"), __package__.replace("fast", "younger"), "torch.nn")
     parts = list(model.modules())
     is_ours = all(type(part).__module__.startswith(ours) and "forward" not in vars(part) for part in parts)
@@ -17,7 +17,7 @@ def describe_change(model: Transformer) -> str:
 
 
 def varied_ids(count: int, vocab_size: int, pad_id: int, rng: torch.Generator) -> Tensor:
-    """Draw ids except `pad_id`, (count,): the lowest and the highest, as special tokens are, then random ones."""
+    """Draw ids other than `pad_id`, (count,): the lowest and the highest, like special tokens, then random ones."""
     edges = torch.tensor([*range(vocab_size - 1)[:4], *range(vocab_size - 1)[-4:]], dtype=torch.int64)
     ids = torch.cat((edges, torch.randint(0, max(1, vocab_size - 1), (count,), generator=rng)))[:count]
     return ids + (ids >= pad_id)

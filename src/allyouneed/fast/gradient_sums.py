@@ -1,7 +1,7 @@
 """How workers sum their gradients and share the weights: each worker updates a part of the parameters.
 
-A gradient goes to the worker that updates its weight, and the new weight from there to all others. So a number moves as
-often as in an all-reduce, but each worker does only its part of the optimizer's work, and Muon has much of that.
+A gradient goes to the worker that updates its weight, and the new weight goes from there to all others. This moves as
+many numbers as an all-reduce, but each worker does only its share of the optimizer's work, which is large in Muon.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-ALIGNMENT = 16  # numbers: a cache line
+ALIGNMENT = 16  # numbers in a cache line
 
 
 class DividedWeights:
-    """The parameters of a model, of which every worker has a copy and updates its own part.
+    """The parameters of a model. Every worker has a copy of all of them, and updates its own part.
 
-    `owners` has the worker that updates each parameter.
+    `owners` has the index of the worker that updates each parameter.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], owners: Sequence[int]) -> None:
@@ -28,14 +28,14 @@ class DividedWeights:
         own = self._parts[self._rank]
         self._others = [rank for rank in range(len(self._parts)) if rank != self._rank]
         self._sizes = [parameter.numel() for parameter in own]
-        # How many gradients go to each worker, and come from each. The tensors are kept, since new memory is slow.
+        # How many gradients go to each worker, and come from each. Tensors are kept, because allocating memory is slow.
         self._to_each = [sum(parameter.numel() for parameter in part) for part in self._parts]
         self._to_each[self._rank] = 0
         self._from_each = [0 if rank == self._rank else sum(self._sizes) for rank in range(len(self._parts))]
         self._sent = parameters[0].new_empty(sum(self._to_each), requires_grad=False)
         self._received = parameters[0].new_empty(sum(self._from_each), requires_grad=False)
         self._total = parameters[0].new_empty(sum(self._sizes), requires_grad=False)
-        # The weights of each worker's part in one piece, so that they travel at once.
+        # The weights of each worker's part are one tensor, so that they are sent at once.
         self._weights = [_in_one_piece(part, like=parameters[0]) for part in self._parts]
         weights = torch.cat(self._weights)
         dist.broadcast(weights, 0)
@@ -45,9 +45,11 @@ class DividedWeights:
             here.copy_(first)
 
     def sum_gradients(self, shares: Sequence[float]) -> Tensor:
-        """Sum the gradients of all workers times their shares; parameters that another worker updates lose theirs.
+        """Sum the gradients of all workers, multiplied by their shares.
 
-        Returns the norm of the sums of this worker's part.
+        Gradients that other workers update are removed.
+
+        Returns the norm of the summed gradients in this worker's part.
         """
         own = self._parts[self._rank]
         others = [parameter for rank in self._others for parameter in self._parts[rank]]
@@ -75,7 +77,7 @@ class DividedWeights:
 
 
 def _in_one_piece(parameters: Sequence[nn.Parameter], *, like: Tensor) -> Tensor:
-    """Move some parameters into one tensor, each at the beginning of a cache line; return the tensor."""
+    """Move some parameters into one tensor, each at the beginning of a cache line, and return the tensor."""
     sizes = [-(-parameter.numel() // ALIGNMENT) * ALIGNMENT for parameter in parameters]
     piece = like.new_zeros(sum(sizes), requires_grad=False)
     for parameter, region in zip(parameters, torch.split(piece, sizes), strict=True):

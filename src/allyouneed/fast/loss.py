@@ -1,7 +1,7 @@
-"""The loss (§5.4) from the hidden states before the projection, a block of rows at a time.
+"""The loss (§5.4) from the hidden states before the projection, computed in blocks of rows.
 
-`train/loss.py` is the definition. Here the logits of a batch, by far its largest tensor, never exist all at once. If
-a batch goes through the model twice with different dropout (R-Drop), the loss also measures how far the two
+`train/loss.py` is the definition. Here the logits of a batch, its largest tensor by far, never exist all at once. If
+the batch passes through the model twice with different dropout (R-Drop), the loss also measures how far the two
 predictions differ.
 """
 
@@ -20,7 +20,7 @@ from .attention import fused_attention, using_attention
 
 
 def projected_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
-    """As `train.gradients.batch_loss`."""
+    """Compute the loss of `train.gradients.batch_loss`, with the projection and the loss fused."""
     batch = (batch.duplicated() if config.r_drop else batch).to(next(model.parameters()).device)
     with autocast(model, config), using_attention(model, fused_attention):
         hidden_states = model.hidden_states(batch.source, batch.target_in)
@@ -28,7 +28,7 @@ def projected_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Ten
 
 
 def loss_of_hidden_states(model: Transformer, hidden_states: Tensor, batch: Batch, config: TrainConfig) -> Tensor:
-    """Compute the mean loss of the tokens to predict from the hidden states before the projection, (B, T, D) → ()."""
+    """Compute the mean loss of the tokens to predict from the hidden states before the projection: (B, T, D) → ()."""
     return fused_linear_cross_entropy(
         hidden_states.float(),
         model.projection.table,
@@ -54,10 +54,10 @@ def fused_linear_cross_entropy(
 ) -> Tensor:
     """Compute `mean_loss` of the logits `hidden_states @ table.T + bias`, and its gradient, without holding all logits.
 
-    With `r_drop`, the second half of the batch repeats the first, and `r_drop` / 2 times their `symmetric_kl` is added
-    to the loss.
+    With `r_drop`, the second half of the batch repeats the first, and `r_drop` / 2 times the `symmetric_kl` of the two
+    halves is added to the loss.
 
-    Shapes: hidden_states (B, T, D), table (V, D), bias (V,), target (B, T) → (). Products are taken in `dtype`, sums
+    Shapes: hidden_states (B, T, D), table (V, D), bias (V,), target (B, T) → (). Products are computed in `dtype`, sums
     and exponentials in float32.
     """
     is_token = target != pad_id
@@ -76,8 +76,8 @@ def packed_linear_cross_entropy(
     r_drop: float = 0.0,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Compute `fused_linear_cross_entropy` of tokens without padding: rows (N, D), right (N,) → ()."""
-    if bias is not None:  # the weight of a further number, which is 1 in every row
+    """Compute `fused_linear_cross_entropy` for tokens without padding: rows (N, D), right (N,) → ()."""
+    if bias is not None:  # as the weight of another input, which is 1 in every row
         rows = F.pad(rows, (0, 1), value=1.0)
         table = torch.cat((table, bias[:, None]), 1)
     if r_drop:  # the two predictions of a token become neighbouring rows
@@ -86,10 +86,10 @@ def packed_linear_cross_entropy(
 
 
 class _FusedLinearCrossEntropy(torch.autograd.Function):
-    """Loss and gradients in one pass, in blocks of rows; elementwise work in smaller parts that fit into the CPU cache.
+    """Loss and gradients in one pass over blocks of rows. Elementwise work uses smaller parts that fit the CPU cache.
 
-    With p = softmax(logits) and q the smoothed target, the gradient of a row's loss is p − q. The
-    part of q that is the same for every token, ε/V, is subtracted from all rows at once at the end.
+    With p = softmax(logits) and q the smoothed target, the gradient of a row's loss is p − q. The part of q that is
+    equal for all tokens, ε/V, is subtracted from all rows at once at the end.
     """
 
     @staticmethod
@@ -145,9 +145,9 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
 
 
 def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: float) -> Tensor:
-    """Compute the loss of some rows without the ε/V term, (N, V) and (N, 1) → (); turn `logits` into its gradient.
+    """Compute the loss of some rows without its ε/V term, (N, V) and (N, 1) → (), and turn `logits` into its gradient.
 
-    The gradient is p minus the rest of q, plus the gradient of `_symmetric_kl` with R-Drop.
+    The gradient is p minus the rest of q and, with R-Drop, the gradient of `_symmetric_kl`.
     """
     exact = logits.float()
     if _is_bfloat16_on_cpu(logits) and not r_drop:
@@ -167,7 +167,7 @@ def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: floa
 
 
 def _exponentials_into_gradient(logits: Tensor, right: Tensor, smoothing: float) -> Tensor:
-    """Do the same in the memory of the logits, with one exponential for each, which the CPU cache then keeps."""
+    """Do the same in the memory of the logits, with one exponential per logit, which stays in the CPU cache."""
     highest = logits.amax(-1, keepdim=True)
     of_right = logits.sub_(highest).gather(-1, right)
     total = logits.exp_().sum(-1, keepdim=True)
@@ -176,7 +176,7 @@ def _exponentials_into_gradient(logits: Tensor, right: Tensor, smoothing: float)
 
 
 def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum `symmetric_kl` of neighbouring rows, (2N, V) → (), and compute its gradient for their logits, (2N, V).
+    """Sum `symmetric_kl` over pairs of neighbouring rows, (2N, V) → (), and compute the gradient for their logits.
 
     With d = log p − log q, the gradient for the logits of p is (p (d − Σ p d) + p − q) / 2.
     """
@@ -193,24 +193,24 @@ def _is_bfloat16_on_cpu(x: Tensor) -> bool:
 
 
 def _block_sizes(x: Tensor) -> tuple[int, int]:
-    """Return how many logits a product computes, and how many elementwise work takes at a time."""
+    """Return how many rows of logits a product computes, and how many elementwise work handles at a time."""
     if _is_bfloat16_on_cpu(x):
         return 2**23, 2**18
     return (2**23, 2**19) if x.device.type == "cpu" else (2**27, 2**27)
 
 
 def round_up(rows: int) -> int:
-    """Return the next multiple of 16, and of an eighth of the largest power of two that is not above `rows`.
+    """Return the next multiple of 16 and of an eighth of the largest power of two that is not above `rows`.
 
-    So batches of many lengths have products of few shapes. On a CPU, oneDNN generates machine code for every new shape
-    of a product in bfloat16. That takes about 4 ms, longer than most products of a small model.
+    Batches of many lengths then have products of few shapes. On a CPU, oneDNN generates machine code for every new
+    shape of a product in bfloat16, which takes about 4 ms, longer than most products of a small model.
     """
     step = _step(rows)
     return -(-rows // step) * step
 
 
 def round_down(rows: int) -> int:
-    """Return the largest such number that is not above `rows`; `rows` itself if there is none."""
+    """Return the largest multiple, as in `round_up`, that is not above `rows`; `rows` itself if there is none."""
     return rows // _step(rows) * _step(rows) or rows
 
 

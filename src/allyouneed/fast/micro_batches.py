@@ -1,4 +1,4 @@
-"""Batches that do not fit into memory are split into micro-batches."""
+"""Split batches that do not fit into memory into micro-batches."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ from ..train.gradients import Gradients
 
 
 class MicroBatches:
-    """The `gradients` of batches that are split into `count` parts each; the number doubles when memory runs out.
+    """Computes the `gradients` of batches split into `count` parts each. The count doubles when memory runs out.
 
-    Without dropout that changes nothing. Refuses when a single sentence pair does not fit.
+    Without dropout, splitting does not change the result. Refuses a batch whose single pairs do not fit.
     """
 
     def __init__(self, gradients: Gradients, count: int = 1) -> None:
@@ -23,7 +23,7 @@ class MicroBatches:
         self.count = count
 
     def __call__(self, model: Transformer, batches: Sequence[Batch], config: TrainConfig) -> tuple[Tensor, Tensor]:
-        """As in `Gradients`."""
+        """Add the gradients of the batches; see `Gradients`."""
         while (result := self._attempt(model, batches, config)) is None:
             if self.count >= max(len(batch.source) for batch in batches):
                 raise TrainingError(
@@ -39,7 +39,7 @@ class MicroBatches:
     def _attempt(
         self, model: Transformer, batches: Sequence[Batch], config: TrainConfig
     ) -> tuple[Tensor, Tensor] | None:
-        # A function of its own, so that no reference keeps the tensors of a failed attempt when the next starts.
+        # In a function of its own, so that no reference keeps the tensors of a failed attempt in memory.
         try:
             return self.gradients(model, [part for batch in batches for part in batch.split(self.count)], config)
         except (MemoryError, RuntimeError) as error:

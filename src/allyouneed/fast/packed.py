@@ -1,7 +1,7 @@
-"""The loss of a batch without its padding: for GPUs.
+"""The loss of a batch without its padding, for GPUs.
 
-The modules are the model's own; only embedding and positions take their tokens one by one here, and attention gets
-a `PackedMask`. It never makes the host wait for the device.
+The modules are the model's own. Only embedding and positions take their tokens one by one here, and attention gets a
+`PackedMask`. The program never waits for the GPU.
 """
 
 import math
@@ -21,7 +21,7 @@ from .packed_batch import PackedAhead, PackedBatch, pack_batch
 
 
 def packed_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
-    """As `train.gradients.batch_loss`."""
+    """Compute the loss of `train.gradients.batch_loss`, without padding."""
     if not isinstance(batch, PackedAhead):
         batch = PackedAhead(batch, pack_batch(batch, model.config, twice=config.r_drop > 0))
     packed = batch.packed.to(next(model.parameters()).device)
@@ -39,7 +39,7 @@ def packed_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor
 
 
 def packed_hidden_states(model: Transformer, batch: PackedBatch) -> Tensor:
-    """Compute `model.hidden_states` of the tokens of a target: (M, D)."""
+    """Compute `model.hidden_states` for the tokens of a target: (M, D)."""
     sources = batch.source_sentences
     targets = batch.target_sentences
     x = embed_tokens(model.source_embedding, model.source_position, batch.source, sources.positions)[None]
@@ -51,7 +51,7 @@ def packed_hidden_states(model: Transformer, batch: PackedBatch) -> Tensor:
 
 
 def embed_tokens(embedding: Embedding, position: Any, ids: Tensor, positions: Tensor) -> Tensor:
-    """Embed ids at the positions that a tensor has, unchecked; both broadcast to (…). Returns (…, D)."""
+    """Embed ids at the given positions, without checking them. Both broadcast to (…); returns (…, D)."""
     x = F.embedding(ids, embedding.table) * math.sqrt(embedding.d_model)
     embedded: Tensor = position.dropout(x + F.embedding(positions, position.encoding))
     return embedded

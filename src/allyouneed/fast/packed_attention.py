@@ -1,9 +1,9 @@
 """Attention in a packed batch.
 
-A packed batch goes through the same modules as a padded one, as a single row of N tokens; a `PackedMask` in the place
-of a mask says which of them belong together. On a GPU, in bfloat16, its attention is FlashAttention's kernel for
-sequences of different lengths, which needs no mask in memory. Everywhere else, the sentences are padded, only for the
-attention; this is the definition of the kernel's result.
+A packed batch uses the same modules as a padded one. It is a single row of N tokens, and a `PackedMask` takes the place
+of the mask and says which tokens belong together. On a GPU in bfloat16, attention is FlashAttention's kernel for
+sequences of different lengths, which needs no mask in memory. Everywhere else, sentences are padded just for attention;
+this defines the result of the kernel.
 """
 
 from collections.abc import Callable
@@ -17,33 +17,36 @@ from ..nn import causal_mask
 from .attention import fused_attention
 from .packed_batch import PackedSentences
 
-WIDEST_HEAD = 256  # of FlashAttention, which takes multiples of 8
+WIDEST_HEAD = 256  # largest head of FlashAttention, which takes multiples of 8
 
 _kernel: Callable[..., Tensor] | None = None
 
 
 def load_flash() -> None:
-    """Let packed batches on a GPU use FlashAttention, if this PyTorch has it; importing it takes about a second."""
+    """Let packed batches on a GPU use FlashAttention, if this PyTorch has it. Importing it takes about a second."""
     global _kernel
     if _kernel is not None:
         return
     try:
         from torch.nn.attention.varlen import varlen_attn
-    except ImportError:  # before 2.10
+    except ImportError:  # PyTorch before 2.10
         return
-    if "window_size" in signature(varlen_attn).parameters:  # earlier versions mark causal attention otherwise
+    if "window_size" in signature(varlen_attn).parameters:  # earlier versions mark causal attention in another way
         _kernel = varlen_attn  # type: ignore[assignment]
 
 
 class PackedMask(NamedTuple):
-    """A token of `queries` may attend to tokens of `keys` in the same sentence; if causal, not to later ones."""
+    """The mask of packed sentences: a token of `queries` may attend to tokens of `keys` in the same sentence.
+
+    If `causal` is set, it may not attend to later tokens.
+    """
 
     queries: PackedSentences
     keys: PackedSentences
     is_causal: bool
 
     def padded(self) -> Tensor:
-        """Make the mask of the padded batch: (B, 1, 1 or T, S); bool, True = may attend."""
+        """Make the mask of the padded batch, (B, 1, 1 or T, S): bool, True = may attend."""
         keys = self.keys
         is_token = torch.zeros(len(keys.offsets) - 1, keys.longest, dtype=torch.bool, device=keys.cells.device)
         is_token = is_token.view(-1).index_fill(0, keys.cells, True).view_as(is_token)[:, None, None]
@@ -53,7 +56,7 @@ class PackedMask(NamedTuple):
 
 
 def packed_attention(query: Tensor, key: Tensor, value: Tensor, mask: PackedMask, *, dropout: float = 0.0) -> Tensor:
-    """Compute equation 1 of packed sentences. Shapes: (1, H, N, K) each → (1, H, N, Kv)."""
+    """Compute equation 1 for packed sentences. Shapes: three times (1, H, N, K) → (1, H, N, Kv)."""
     if fits_flash(query, value, dropout):
         return flash_attention(query, key, value, mask)
     padded = (mask.queries.pad(query), mask.keys.pad(key), mask.keys.pad(value))
@@ -75,7 +78,7 @@ def fits_flash(query: Tensor, value: Tensor, dropout: float) -> bool:
 
 
 def flash_attention(query: Tensor, key: Tensor, value: Tensor, mask: PackedMask) -> Tensor:
-    """Compute `attention` of packed sentences by FlashAttention. Shapes: (1, H, N, K) each → (1, H, N, K)."""
+    """Compute `attention` for packed sentences with FlashAttention. Shapes: three times (1, H, N, K) → (1, H, N, K)."""
     tokens = (x[0].transpose(0, 1) for x in (query, key, value))  # (1, H, N, K) → (N, H, K)
     assert _kernel is not None
     attended = _kernel(

@@ -1,4 +1,4 @@
-"""Batches without padding: the tokens of all sentences one after another."""
+"""Batches without padding, in which the tokens of all sentences follow one another."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from .prefetch import prefetch
 
 
 class PackedSentences(NamedTuple):
-    """Which of N tokens belong to which of B sentences, `longest` tokens at most.
+    """Which of N tokens belong to which of B sentences, and the length `longest` of the longest sentence.
 
-    Shapes: offsets (B + 1,), int32: sentence b is the tokens from offsets[b] to offsets[b + 1]; cells (N,): the
-    number of each token's cell in a padded batch (B, longest), counted row by row.
+    Shapes: offsets (B + 1,), int32: sentence b has the tokens from offsets[b] to offsets[b + 1]; cells (N,): the index
+    of each token in a padded batch (B, longest), counted row by row.
     """
 
     offsets: Tensor
@@ -28,19 +28,19 @@ class PackedSentences(NamedTuple):
 
     @property
     def positions(self) -> Tensor:
-        """The position of each token in its sentence, from 0: (N,)."""
+        """The position of each token in its sentence, counted from 0: (N,)."""
         return self.cells % self.longest
 
     def to(self, device: torch.device) -> "PackedSentences":
-        """Copy to another device; the program does not wait for a CUDA GPU to copy pinned memory."""
+        """Copy to another device. The program does not wait for a CUDA GPU to copy pinned memory."""
         return self._replace(offsets=move(self.offsets, device), cells=move(self.cells, device))
 
     def pin_memory(self) -> "PackedSentences":
-        """Copy into memory from which a GPU copies by itself."""
+        """Copy to memory that a GPU can copy from by itself."""
         return self._replace(offsets=self.offsets.pin_memory(), cells=self.cells.pin_memory())
 
     def pad(self, x: Tensor) -> Tensor:
-        """Arrange the tokens as a padded batch, with zeros: (1, H, N, K) → (B, H, longest, K)."""
+        """Arrange the tokens as a padded batch, filled up with zeros: (1, H, N, K) → (B, H, longest, K)."""
         sentences = len(self.offsets) - 1
         padded = x.new_zeros(x.size(1), sentences * self.longest, x.size(3)).index_copy(1, self.cells, x[0])
         return padded.view(x.size(1), sentences, self.longest, -1).transpose(0, 1)
@@ -52,9 +52,9 @@ class PackedSentences(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    """The real tokens of a batch, sentence after sentence: no padding.
+    """The tokens of a batch without padding, one sentence after another.
 
-    Shapes, of N source and M target tokens: source (N,), target_in and target_out (M,).
+    Shapes, for N source and M target tokens: source (N,), target_in and target_out (M,).
     """
 
     source: Tensor
@@ -64,14 +64,14 @@ class PackedBatch:
     target_sentences: PackedSentences
 
     def to(self, device: torch.device) -> "PackedBatch":
-        """Copy the batch to another device; the program does not wait for a CUDA GPU to copy pinned memory."""
+        """Copy the batch to another device. The program does not wait for a CUDA GPU to copy pinned memory."""
         source, target_in, target_out = (move(ids, device) for ids in (self.source, self.target_in, self.target_out))
         return PackedBatch(
             source, self.source_sentences.to(device), target_in, target_out, self.target_sentences.to(device)
         )
 
     def pin_memory(self) -> "PackedBatch":
-        """Copy the batch into memory from which a GPU copies by itself."""
+        """Copy the batch to memory that a GPU can copy from by itself."""
         source, target_in, target_out = (ids.pin_memory() for ids in (self.source, self.target_in, self.target_out))
         return PackedBatch(
             source, self.source_sentences.pin_memory(), target_in, target_out, self.target_sentences.pin_memory()
@@ -79,7 +79,7 @@ class PackedBatch:
 
 
 class PackedAhead(Batch):
-    """A batch that also holds its pairs without padding, twice if `twice`."""
+    """A batch that also holds its pairs without padding, or these twice if it was made with `twice`."""
 
     def __init__(self, batch: Batch, packed: PackedBatch) -> None:
         super().__init__(batch.source, batch.target)
@@ -89,14 +89,14 @@ class PackedAhead(Batch):
 
 
 def packed_ahead(batches: Iterator[Batch], config: ModelConfig, *, twice: bool = False) -> Iterator[Batch]:
-    """Yield the same batches; a thread makes them ahead and packs them, in memory from which a GPU copies by itself."""
+    """Yield the same batches, which a thread makes ahead and packs, in memory that a GPU can copy from by itself."""
     pin = torch.cuda.is_available()
     packed = ((batch, pack_batch(batch, config, twice=twice)) for batch in batches)
     return prefetch(PackedAhead(batch, tokens.pin_memory() if pin else tokens) for batch, tokens in packed)
 
 
 def pack_batch(batch: Batch, config: ModelConfig, *, twice: bool = False) -> PackedBatch:
-    """Pack a batch, or all of it twice, without padding, on the CPU. Refuses what embedding and positions refuse."""
+    """Pack a batch, or with `twice` all of it two times, on the CPU. Refuses what embedding and positions refuse."""
     refuse_unknown_ids(batch.source, config.vocab_size)
     refuse_unknown_ids(batch.target, config.effective_target_vocab_size)
     refuse_long(max(batch.source.size(1), batch.target_in.size(1)), config.max_length)
@@ -113,7 +113,7 @@ def pack_batch(batch: Batch, config: ModelConfig, *, twice: bool = False) -> Pac
 
 
 def _sentences(is_token: Tensor) -> PackedSentences:
-    """Compute where the tokens of a padded batch are once it is packed: (B, L), bool."""
+    """Compute where the tokens of a padded batch, (B, L) bool, are once it is packed."""
     lengths = is_token.sum(1)
     offsets = torch.cat((lengths.new_zeros(1), lengths.cumsum(0))).to(torch.int32)
     return PackedSentences(offsets, is_token.flatten().nonzero()[:, 0], is_token.size(1))

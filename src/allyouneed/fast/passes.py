@@ -1,8 +1,7 @@
-"""The choice of the function that computes the loss in a run: a fast one, if it equals the definition, else the
-definition.
+"""Choose the function that computes the loss in a run: a fast one if it equals the definition, or the definition.
 
-A fast function is compared with `train.gradients.batch_loss` on a small batch when a run begins. So edits of the files
-of `nn/`, subclasses, hooks and replaced functions are seen alike, and what is trained is what these files say.
+When a run begins, a fast function is compared with `train.gradients.batch_loss` on a small batch. The comparison
+notices edited files of `nn/`, subclasses, hooks and replaced functions, so the run trains what these files say.
 """
 
 from collections.abc import Iterator
@@ -29,13 +28,14 @@ from .packed_attention import load_flash
 from .packed_batch import packed_ahead
 from .prefetch import prefetch
 
-LENGTHS = (2, 70, 9)  # tokens of the sentences to compare; one is longer than a tile of an attention kernel
-SEEDS = 0, 1, 2  # of three batches, one of which must match: rounding can flip a ReLU, but rarely
-TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.15}  # of the norm of the gradient; a tenth of it, of the loss
+LENGTHS = (2, 70, 9)  # tokens of the compared sentences; one is longer than a tile of an attention kernel
+SEEDS = 0, 1, 2  # three batches, one of which must match: rounding can flip a ReLU, but rarely
+# Share of the gradient's norm; the tolerance for the loss is a tenth of it.
+TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.15}
 
 
 def choose_loss(model: Transformer, config: TrainConfig) -> tuple[BatchLoss, str]:
-    """Choose the fastest function that equals the definition; if that is the definition itself, also say why."""
+    """Choose the fastest function that equals the definition. If that is the definition itself, also say why."""
     fast = fast_loss(model, config)
     if reason := find_difference(fast, model, config):
         return batch_loss, f"{describe_change(model)} ({reason})"
@@ -45,7 +45,7 @@ def choose_loss(model: Transformer, config: TrainConfig) -> tuple[BatchLoss, str
 def made_ahead(
     batches: Iterator[Batch], loss_of: BatchLoss, model: Transformer, config: TrainConfig
 ) -> Iterator[Batch]:
-    """Yield the same batches; for a GPU a thread makes them ahead, as `loss_of` needs them."""
+    """Yield the same batches; for a GPU, a thread makes them ahead in the form that `loss_of` needs."""
     if loss_of is packed_loss:
         return packed_ahead(batches, model.config, twice=config.r_drop > 0)
     return prefetch(batches) if runs_ahead(next(model.parameters()).device) else batches
@@ -63,12 +63,12 @@ def fast_loss(model: Transformer, config: TrainConfig) -> BatchLoss:
 
 
 def find_difference(loss_of: BatchLoss, model: Transformer, config: TrainConfig) -> str:
-    """Say how `loss_of` and its gradients differ from `batch_loss` and its, beyond rounding; empty if they do not.
+    """Describe how `loss_of` and its gradients differ from `batch_loss`, beyond rounding; "" if they do not.
 
-    A batch of short and long sentences goes through both, with the same random numbers, in float32 and then in the
-    precision of `config`; on a GPU without dropout, since a batch without padding draws other random numbers. The
-    losses are also compared for confident predictions, which an untrained model does not make. Gradients and random
-    numbers of the caller stay.
+    Both functions get a batch of short and long sentences, with the same random numbers, first in float32 and then in
+    the precision of `config`. On a GPU there is no dropout, because a batch without padding draws other random numbers.
+    The losses are also compared for confident predictions, which an untrained model does not make. The gradients and
+    the random numbers of the caller do not change.
     """
     dropout = without_dropout(model) if loss_of is packed_loss else nullcontext()
     with _as_before(model), dropout, exact_products():
@@ -100,7 +100,7 @@ def _find_difference(loss_of: BatchLoss, model: Transformer, batch: Batch, confi
 
 
 class _Confident(nn.Module):
-    """A stand-in for a model that is sure of its predictions, as an untrained one is not: after each id the next."""
+    """A stand-in for a model that is sure of its predictions, as an untrained one is not: it predicts the next id."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class _Confident(nn.Module):
 
 @torch.no_grad()
 def _find_loss_difference(config: TrainConfig) -> str:
-    """Say how the fused loss differs from the loss of `train/` for confident predictions; empty if it does not."""
+    """Describe how the fused loss differs from the loss of `train/` for confident predictions; "" if it does not."""
     model: Any = _Confident()
     target = torch.stack((torch.arange(1, 12), torch.arange(11, 0, -1)))  # the second row is predicted wrongly
     target[:, 8:] = model.config.pad_id
@@ -146,7 +146,7 @@ def _small_batch(model: Transformer, seed: int) -> Batch:
 
 @contextmanager
 def without_dropout(model: Transformer) -> Iterator[None]:
-    """Set every probability of dropout to 0 inside the block."""
+    """Set every dropout probability to 0 inside the `with` block."""
     kinds = {Dropout: "p", MultiHeadAttention: "dropout"}
     parts = [(part, name) for part in model.modules() for kind, name in kinds.items() if isinstance(part, kind)]
     before = [getattr(part, name) for part, name in parts]
@@ -161,7 +161,7 @@ def without_dropout(model: Transformer) -> Iterator[None]:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """Let a GPU multiply float32 without rounding to TF32 inside the block, though the caller may have allowed it."""
+    """Make a GPU multiply float32 without rounding to TF32 inside the `with` block, even if the caller allowed TF32."""
     before = torch.backends.cuda.matmul.fp32_precision
     torch.backends.cuda.matmul.fp32_precision = "ieee"
     try:
@@ -183,7 +183,7 @@ def _loss_and_gradients(
 
 @contextmanager
 def _as_before(model: Transformer) -> Iterator[None]:
-    """Restore mode, gradients and random numbers when the block ends."""
+    """Restore mode, gradients and random numbers when the `with` block ends."""
     was_training = model.training
     device = next(model.parameters()).device
     before = [(parameter, parameter.grad) for parameter in model.parameters()]

@@ -1,4 +1,4 @@
-"""Batches made ahead by a thread, while the update before them is computed."""
+"""Prepare batches in a thread while the previous update is computed."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from typing import TypeVar
 
 _Item = TypeVar("_Item")
 
-BATCHES_AHEAD = 2  # batches that wait: the next update's, and another because they take different times
+BATCHES_AHEAD = 2  # waiting batches: for the next update, and one more because batches take different times to make
 
 
 def prefetch(items: Iterator[_Item], *, ahead: int = BATCHES_AHEAD) -> Iterator[_Item]:
-    """Yield the same items in the same order; a thread makes the next `ahead` while the caller works with one.
+    """Yield the same items in the same order, while a thread makes the next `ahead` items.
 
-    Only that thread uses `items`. An exception is raised where its item would come. The thread ends with the
-    last item, and when the generator is closed; up to `ahead` items that were taken from `items` are then lost.
+    Only that thread uses `items`. An exception is raised in the place of its item. The thread ends with the last item
+    or when the generator is closed; up to `ahead` items that were already taken from `items` are then lost.
     """
     end = object()
     with ThreadPoolExecutor(1, "prefetch") as pool:

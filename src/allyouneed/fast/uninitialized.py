@@ -1,4 +1,4 @@
-"""Models without initial weights, for models whose weights are read from a file or never used."""
+"""Build models without initial weights, when the weights are read from a file or never used."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,9 +10,10 @@ _RANDOM = (Tensor.normal_, Tensor.uniform_, nn.init.normal_, nn.init.uniform_, n
 
 
 class UninitializedWeights(TorchFunctionMode):
-    """Parameters made inside the block keep whatever their memory holds.
+    """Inside the `with` block, new parameters keep whatever their memory holds.
 
-    Random numbers for a large model take seconds; on the device "meta" PyTorch even loads its compiler for them.
+    Drawing random numbers for a large model takes seconds; on the device "meta", PyTorch even loads its compiler for
+    them.
     """
 
     def __torch_function__(

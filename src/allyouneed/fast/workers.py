@@ -22,7 +22,7 @@ _Result = TypeVar("_Result")
 
 
 class Workers:
-    """The workers of a run: only this process. `WorkerGroup` is the same for several."""
+    """The workers of a run that has only this process. `WorkerGroup` has the same methods for several processes."""
 
     rank = 0
     count = 1
@@ -31,14 +31,20 @@ class Workers:
         """Give all workers the weights of the first, and each its part of the optimizer's state."""
 
     def detach(self) -> None:
-        """Leave the group: this process makes the following updates by itself."""
+        """Leave the group: this process makes the following updates alone."""
 
     def gradients(self, local: Gradients, *, first: int) -> Gradients:
-        """Return the gradients of whole batches from update `first` on; `local` gives only this worker's part."""
+        """Return the function that computes the gradients of whole batches from update `first` on.
+
+        `local` computes this worker's part of them.
+        """
         return local
 
     def gather(self, number: int) -> list[int]:
-        """Collect the numbers that the workers pass, in their order; returns when every worker has called it."""
+        """Collect the numbers that the workers pass, in the order of the workers.
+
+        Returns when every worker has called it.
+        """
         return [number]
 
     def agree(self, number: int) -> int:
@@ -46,23 +52,23 @@ class Workers:
         return max(self.gather(number))
 
     def from_first(self, act: Callable[[], _Result]) -> _Result:
-        """Return the result of `act`, which only the first worker calls."""
+        """Call `act` in the first worker only, and return its result in every worker."""
         return act()
 
     @contextmanager
     def whole_optimizer(self, optimizer: Optimizer) -> Iterator[None]:
-        """Give the first worker's optimizer the state of every parameter inside the block."""
+        """Give the first worker's optimizer the state of every parameter inside the `with` block."""
         yield
 
 
 def workers_here(count: int) -> int:
-    """Count the processes of this machine among `count` workers: all, unless torchrun has started them on several."""
+    """Count the processes on this machine among `count` workers: all of them, unless torchrun uses several machines."""
     by_torchrun = os.environ.get("WORLD_SIZE") == str(count)
     return int(os.environ.get("LOCAL_WORLD_SIZE", count)) if by_torchrun else count
 
 
 class WorkerGroup(Workers):
-    """The processes of the default group of `torch.distributed`, each of which makes a part of an update."""
+    """The processes of the default group of `torch.distributed`. Each makes a part of every update."""
 
     def __init__(self) -> None:
         self.rank = dist.get_rank()
@@ -121,7 +127,7 @@ class WorkerGroup(Workers):
                 optimizer.state.pop(parameter, None)
 
     def _seed(self, seed: int, step: int) -> None:
-        """Seed the random numbers of this worker for an update; by nothing else, so that a resumed run has the same."""
+        """Seed this worker's random numbers from the seed and the update only, so that a resumed run draws the same."""
         numbers = np.random.SeedSequence((seed, step, self.rank)).generate_state(1, np.uint64)
         seed = int(numbers[0]) >> 1
         torch.default_generator.manual_seed(seed)  # torch.manual_seed takes 60 times as long
@@ -129,16 +135,16 @@ class WorkerGroup(Workers):
             torch.cuda.manual_seed(seed)
 
     def _gather(self, numbers: Sequence[float]) -> Tensor:
-        """Gather the numbers of all workers, (workers, numbers); returns when every worker has called it."""
+        """Gather the numbers of all workers, (workers, numbers). Returns when every worker has called it."""
         gathered = [torch.empty(len(numbers), dtype=torch.float64) for _ in range(self.count)]
         dist.all_gather(gathered, torch.tensor(numbers, dtype=torch.float64))
         return torch.stack(gathered)
 
 
 def divide(optimizer: Optimizer, parameters: Sequence[nn.Parameter], count: int) -> list[int]:
-    """Choose the worker that updates each parameter, so that all have about the same work."""
+    """Choose the worker that updates each parameter, so that all workers have about the same work."""
     muon = {id(p) for group in optimizer.param_groups if group.get("update") == "muon" for p in group["params"]}
-    # Per number, a product of Newton–Schulz for 16 rows takes about as long as all that Adam does.
+    # Per number, a Newton–Schulz product for 16 rows takes about as long as everything that Adam does.
     costs = [p.numel() * (1 + min(p.shape) / 16 if id(p) in muon else 1) for p in parameters]
     owners = [0] * len(parameters)
     loads = [0.0] * count

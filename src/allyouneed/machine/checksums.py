@@ -1,4 +1,4 @@
-"""SHA256SUMS: the SHA-256 of the files of a folder, a line each, as the program sha256sum writes and checks them."""
+"""SHA256SUMS: the SHA-256 of each file in a folder, one per line, as the program sha256sum writes and checks them."""
 
 import re
 from base64 import b64encode
@@ -18,7 +18,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)\n")
 
 
 class Checksums:
-    """The lines of a folder's SHA256SUMS; `present` is False for a folder without one, where nothing is refused."""
+    """The lines of a folder's SHA256SUMS. Without this file, `present` is False and nothing is refused."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -32,12 +32,12 @@ class Checksums:
                 raise BundleError(f"{self.folder}/{SUMS} has no line for {name}; copy the folder again")
 
     def verify(self, name: str) -> None:
-        """Refuse a file whose SHA-256 is not listed. Other threads run while it computes."""
+        """Refuse a file whose SHA-256 is not listed. Other threads can run during the computation."""
         if self.present and not self.matches(name):
             self._refuse(name)
 
     def read(self, name: str) -> bytes:
-        """Read a file whose SHA-256 is listed. Refuses others; the bytes returned are the bytes that were compared."""
+        """Read a file, and refuse it if its SHA-256 is not listed. The bytes returned are those that were compared."""
         content = read_whole(self.folder / name)
         if self.present and (sha256(content).hexdigest(), name) not in (self._lines or ()):
             self._refuse(name)
@@ -51,12 +51,12 @@ class Checksums:
         )
 
     def digest(self, name: str) -> str:
-        """Return the SHA-256 that is listed for a file; without a list, compute it."""
+        """Return the SHA-256 that is listed for a file. Without a list, compute it."""
         listed = {file: digest for digest, file in self._lines or ()}
         return listed.get(name) or files_digest(self.folder / name)
 
     def matches(self, name: str) -> bool:
-        """Return True if the SHA-256 of a file is listed for it."""
+        """Return True if a file's SHA-256 is listed for it."""
         with (self.folder / name).open("rb") as file:
             return (file_digest(file, "sha256").hexdigest(), name) in (self._lines or ())
 
@@ -66,7 +66,7 @@ class Checksums:
 
 
 def code_digest(files: Iterable[Path]) -> str:
-    """Compute a digest of the code of Python files, which their comments, docstrings and blank lines do not change."""
+    """Compute a digest of the code in Python files. Comments, docstrings and blank lines do not change it."""
     digest = sha256()
     for file in sorted(files):
         code = re.sub(rb'"""(.*?)"""|#[^\n]*', b"", file.read_bytes(), flags=re.DOTALL)
@@ -84,12 +84,12 @@ def files_digest(*paths: Path) -> str:
 
 
 def policy_hash(content: str) -> str:
-    """Compute the hash by which a Content-Security-Policy allows a style or script within its page."""
+    """Compute the hash with which a Content-Security-Policy allows a style or script inside its page."""
     return "sha256-" + b64encode(sha256(content.encode("utf-8")).digest()).decode("ascii")
 
 
 def crc32_checksum(path: Path) -> int:
-    """Compute the CRC-32 of a file: it finds damage, but not a change made on purpose."""
+    """Compute the CRC-32 of a file, which reveals damage but not a deliberate change."""
     checksum = 0
     with path.open("rb") as file:
         while chunk := file.read(2**20):
@@ -98,14 +98,14 @@ def crc32_checksum(path: Path) -> int:
 
 
 def write_with_checksums(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files in the order of `contents`, each whole or not at all, and their checksums.
+    """Write files in the order of `contents`, each completely or not at all, and their checksums.
 
-    While they replace earlier files, both checksums of each are listed, so that a writer killed at any moment leaves
-    files that match.
+    While earlier files are being replaced, the old and the new checksum of each are listed. So if the writer is killed,
+    the files still match the list.
     """
     lines = [(sha256(content).hexdigest(), name) for name, content in contents.items()]
     earlier: list[tuple[str, str]] = []
-    with suppress(BundleError):  # a damaged list, which is replaced
+    with suppress(BundleError):  # a damaged list is replaced
         earlier = _read_lines(folder) or []
     _write_lines(folder, [*lines, *earlier])
     for name, content in contents.items():

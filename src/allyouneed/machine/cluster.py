@@ -1,7 +1,6 @@
-"""Work that the processes of a Ray cluster share, on one machine or on many, with the results in order.
+"""Work that the processes of a Ray cluster share, on one or more machines, with results in order.
 
-Ray starts the processes, and repeats the unfinished work of a process that was killed, or a machine that failed, on
-others.
+Ray starts the processes. If a process is killed or a machine fails, Ray repeats its unfinished work elsewhere.
 """
 
 import os
@@ -13,20 +12,20 @@ from typing import Any, TypeVar
 
 from ..errors import AllYouNeedError, ConfigError, refused, require_extra
 
-AHEAD = 2  # items a core: one at work, and one that waits
-CONNECTING_SECONDS = 10  # to the machine that an address names
+AHEAD = 2  # items per core: one in progress and one waiting
+CONNECTING_SECONDS = 10  # for connecting to the machine that an address names
 MOST_REPETITIONS = 3  # of an item whose process was killed
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_made: dict[str, Callable[[Any], Any]] = {}  # in a process of a cluster: its work, by its maker's key
+_made: dict[str, Callable[[Any], Any]] = {}  # in a process of a cluster: its work functions, by the key of their makers
 
 
 def run_item(key: str, makers: list[Any], item: _Item) -> _Result | AllYouNeedError:
-    """Compute the result for an item, in a process of a cluster, or say why there is none.
+    """Compute the result for an item in a process of a cluster, or return the error that explains why there is none.
 
-    `makers` has a reference to the function that makes the work; a process calls it once.
+    `makers` refers to the function that makes the work function; a process calls it once.
     """
     try:
         if key not in _made:
@@ -42,9 +41,9 @@ def run_item(key: str, makers: list[Any], item: _Item) -> _Result | AllYouNeedEr
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Import `ray`, connected to the cluster at `address`; "local" starts a cluster that ends with the block.
+    """Import `ray`, connected to the cluster at `address`. "local" starts a cluster that ends with the `with` block.
 
-    A connection that this process already has is used, and stays. Without an address the block gets None.
+    An existing connection of this process is used, and stays open. Without an address, the block gets None.
     """
     if not address:
         yield None
@@ -72,12 +71,12 @@ def _unchanged(function: Callable[[_Item], _Result]) -> Callable[[_Item], _Resul
 def cluster_map(
     make: Callable[[], Callable[[_Item], _Result]], address: str
 ) -> Iterator[Callable[[Iterable[_Item]], Iterator[_Result]]]:
-    """Make a `map` whose function is made by `make` in each process of a cluster, one for each of its cores.
+    """Make a `map` whose function is made by `make` in each process of a cluster; there is one process per core.
 
-    `address` is the address of a running cluster, or "local" for a cluster on this machine, which ends with the block;
-    "" is this process. A cluster that this process is already connected to is used, and stays. Items and results pass
-    through this process, a few at a time. If a process or a machine fails, others repeat its items. Raises the errors
-    of the function in the order of the items.
+    `address` is the address of a running cluster, or "local" for a cluster on this machine that ends with the `with`
+    block; "" means this process. A cluster to which this process is already connected is used, and stays. Items and
+    results pass through this process, a few at a time. If a process or a machine fails, its items are repeated
+    elsewhere. Errors of the function are raised in the order of the items.
     """
     if not address:
         yield partial(map, make())
@@ -99,7 +98,7 @@ def cluster_map(
 
 
 def _started_ray(address: str) -> tuple[Any, bool]:
-    """Return the module, connected to a cluster, and whether this call connected it."""
+    """Return the module `ray`, connected to a cluster, and True if this call made the connection."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = require_extra("ray", "--ray", "ray")
     if ray.is_initialized():
@@ -115,7 +114,7 @@ def _started_ray(address: str) -> tuple[Any, bool]:
 
 
 def _connect(address: str) -> None:
-    """Fail at once where nothing listens at HOST:PORT: Ray itself would try for minutes."""
+    """Fail at once if nothing listens at HOST:PORT, because Ray itself would try for minutes."""
     import socket
 
     host, _, port = address.removeprefix("ray://").rpartition(":")

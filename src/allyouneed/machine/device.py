@@ -1,4 +1,4 @@
-"""Device, threads, precision and memory of the process. It imports PyTorch only where PyTorch computes."""
+"""The device, threads, precision and memory of the process. PyTorch is imported only where it is needed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-# A recipe made on a large machine should run on a small machine, where extra threads only wait for each other.
+# A recipe from a large machine should run on a small one, where extra threads only wait for each other.
 MOST_THREADS, THREADS_PER_CORE = 256, 4
 HUGE_PAGE = 2**21  # bytes
-HUGE_PAGES = 3 * 2**29  # bytes: of 2 GiB of free memory, glibc would give some back
+HUGE_PAGES = 3 * 2**29  # bytes; with 2 GiB of free memory, glibc would give some back
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """Return the device called `name`; "auto" is a CUDA or Apple GPU if there is one, else the CPU."""
+    """Return the device called `name`. "auto" is a CUDA or Apple GPU if there is one, otherwise the CPU."""
     import torch
 
     if name == "auto":
@@ -42,13 +42,13 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def may_have_gpu() -> bool:
-    """Return True if this machine looks as if PyTorch might find a GPU, without asking it."""
-    drivers = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # of NVIDIA, of AMD, and in WSL
+    """Return True if this machine seems to have a GPU that PyTorch might find, without asking PyTorch."""
+    drivers = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and either in WSL
     return sys.platform == "darwin" or any(map(os.path.exists, drivers))
 
 
 def describe_device(device: torch.device) -> dict[str, str]:
-    """Name the device and its hardware: the name of the GPU, or the number of threads."""
+    """Describe the device and its hardware: the name of the GPU, or the number of threads."""
     import torch
 
     if device.type == "cuda":
@@ -57,7 +57,7 @@ def describe_device(device: torch.device) -> dict[str, str]:
 
 
 def require_memory(what: str, size: int) -> None:
-    """Refuse work that takes more bytes than this machine has, if that is known: the system would kill the process."""
+    """Refuse work that needs more bytes than this machine has, if known, because the system would kill the process."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else size
     if size > memory:
         raise ConfigError(
@@ -74,38 +74,39 @@ def has_fast_bfloat16(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     known = torch.cpu.get_capabilities()
     has_instructions = bool(known.get("amx_tile") or known.get("avx512_bf16"))
-    uses_them = torch.backends.cpu.get_cpu_capability().startswith("AVX512")  # ATEN_CPU_CAPABILITY may forbid it
+    # ATEN_CPU_CAPABILITY may forbid these instructions.
+    uses_them = torch.backends.cpu.get_cpu_capability().startswith("AVX512")
     return device.type == "cpu" and has_instructions and uses_them
 
 
 def available_cores() -> int:
-    """Count the cores that this process may use: taskset or a container may leave it fewer than the machine has."""
+    """Count the cores that this process may use. taskset or a container may allow fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def runs_ahead(device: torch.device) -> bool:
-    """Return True for a CUDA GPU: a program goes on while it computes, and waits for it whenever it reads a number."""
+    """Return True for a CUDA GPU, which computes while the program continues, until the program reads a number."""
     return device.type == "cuda"
 
 
 def staged(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return a tensor of the CPU, in memory from which a CUDA GPU copies by itself if `device` is a CUDA GPU."""
+    """Return a CPU tensor; if `device` is a CUDA GPU, in memory that the GPU can copy from by itself."""
     return tensor.pin_memory() if runs_ahead(device) else tensor
 
 
 def move(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a tensor to another device. The program waits for the copy, unless a CUDA GPU makes it.
+    """Copy a tensor to another device. The program waits for the copy, unless a CUDA GPU makes the copy.
 
-    On an Apple GPU, data that is read or freed before such a copy has ended is lost.
+    On an Apple GPU, data that is read or freed before such a copy has finished would be lost.
     """
     return tensor.to(device, non_blocking=runs_ahead(device) or runs_ahead(tensor.device))
 
 
 def set_threads(count: int) -> None:
-    """Compute with `count` threads; 0 leaves PyTorch's choice, one for each core.
+    """Compute with `count` threads. 0 leaves PyTorch's choice, one thread per core.
 
-    Refuses more than `THREADS_PER_CORE` for each core, or `MOST_THREADS` if that is more: a process that starts too
-    many threads is ended by the system.
+    Refuses more than `THREADS_PER_CORE` for each core, or `MOST_THREADS` if that is more: the system ends a process
+    that starts too many threads.
     """
     cores = available_cores()
     most = max(MOST_THREADS, THREADS_PER_CORE * cores)
@@ -122,10 +123,10 @@ def set_threads(count: int) -> None:
 
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Compute with `count` threads inside the block (0: PyTorch's choice), then with the previous number.
+    """Compute with `count` threads inside the `with` block (0: PyTorch's choice), then with the previous number.
 
-    One thread is enough for products of a few rows: they are done before other threads have started, and a thread of
-    OpenMP that waits for work keeps a core busy.
+    One thread is enough for products of a few rows: they are done before other threads have started, and a waiting
+    OpenMP thread keeps a core busy.
     """
     import torch
 
@@ -143,8 +144,8 @@ def using_threads(count: int) -> Iterator[None]:
 def configure_process(threads: int = 0) -> None:
     """Set up the process of a command that trains, before its first computation.
 
-    Sets the number of threads for the whole process, keeps freed memory, asks for huge pages, limits oneDNN's
-    cache, and rounds denormal numbers, with which a CPU computes slowly, to zero.
+    Sets the number of threads for the whole process, keeps freed memory, asks for huge pages, limits oneDNN's cache,
+    and makes the CPU round denormal numbers, which are slow, to zero.
     """
     import torch
 
@@ -157,9 +158,9 @@ def configure_process(threads: int = 0) -> None:
 
 @contextmanager
 def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], Iterable[_Item]], Iterator[_Result]]]:
-    """Make a `map` that works on `count` items in parallel, each with one thread of PyTorch, and keeps their order.
+    """Make a `map` that works on `count` items in parallel and keeps their order. Each item gets one PyTorch thread.
 
-    Two threads that divide every small product wait for each other longer than they work.
+    Two threads that share every small product would wait for each other longer than they work.
     """
     if count == 1:
         yield map
@@ -172,7 +173,7 @@ def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], I
     finally:
         pool.shutdown(cancel_futures=True)
         if torch:
-            torch.set_num_threads(before)  # the default of new threads; this thread keeps its number
+            torch.set_num_threads(before)  # the default for new threads; this thread keeps its number
 
 
 def use_one_thread() -> None:
@@ -182,24 +183,24 @@ def use_one_thread() -> None:
 
 
 def retain_freed_memory() -> None:
-    """Let the C library keep the memory of freed tensors (glibc only; elsewhere nothing happens).
+    """Let the C library keep the memory of freed tensors (only with glibc).
 
-    Otherwise the memory of every large tensor is returned to the system and allocated again, page by page, in each
-    update: a fifth of the time of a step of `multi30k-en-de` on two cores.
+    Otherwise every update returns the memory of each large tensor to the system and allocates it again page by page,
+    which takes a fifth of the time of an update of `multi30k-en-de` on two cores.
     """
     if not sys.platform.startswith("linux"):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)  # the largest value allowed, in bytes
+        mallopt(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)  # the largest allowed value, in bytes
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def use_huge_pages() -> None:
-    """Ask for pages of 2 MiB for the next `HUGE_PAGES` bytes of the heap (glibc only; elsewhere nothing happens).
+    """Ask for pages of 2 MiB for the next `HUGE_PAGES` bytes of the heap (only with glibc).
 
     An update goes through hundreds of megabytes. In pages of 4 KiB it takes 8 % longer at d_model 256, because the
-    processor has to look up the address of every page. Memory that is not used is not taken from the system.
+    processor looks up the address of every page. Unused memory is not taken from the system.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -209,7 +210,7 @@ def use_huge_pages() -> None:
     library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     library.free.restype, library.free.argtypes = None, [ctypes.c_void_p]
     library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    library.mallopt(_M_MMAP_MAX, 0)  # from the heap, whatever the size
+    library.mallopt(_M_MMAP_MAX, 0)  # allocate from the heap, whatever the size
     start = library.malloc(HUGE_PAGES)
     library.mallopt(_M_MMAP_MAX, 2**16)  # the default of glibc
     if start:
@@ -219,11 +220,11 @@ def use_huge_pages() -> None:
 
 
 def limit_onednn_cache() -> None:
-    """Let oneDNN cache the primitives of 128 shapes of products instead of 1,024, unless the environment sets a number.
+    """Let oneDNN cache the primitives for 128 shapes instead of 1,024, unless the environment sets a number.
 
-    The primitives of a shape take about a megabyte: with the shapes of all batches, a run of `multi30k-en-de-tok` grew
-    to 3.4 GB in bfloat16. Creating a primitive takes about 4 ms, so training makes products of few shapes
-    (`fast/loss.py`). Works only before the first product.
+    The primitives for one shape of a product take about a megabyte. With the shapes of all batches, a run of
+    `multi30k-en-de-tok` in bfloat16 grew to 3.4 GB. Creating a primitive takes about 4 ms, so training uses products of
+    few shapes (`fast/loss.py`). This only works before the first product.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "128")

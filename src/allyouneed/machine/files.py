@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and output paths that are not overwritten by accident.
+"""Write files completely or not at all, and never overwrite an output by accident.
 
 An output may be a symbolic link, whose target is then written, or a device or named pipe, which is written to directly.
 """
@@ -22,12 +22,11 @@ from ..errors import ConfigError, OutputError
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that gets its name only once every byte is on the disk.
+    """Open a file for writing that gets its name only when every byte is on the disk.
 
-    The bytes go to `.NAME.PID.partial` next to it, are flushed to the disk and then renamed, so a
-    stopped process or a full disk leaves an earlier file at `path` unchanged, and if several processes
-    write it, the last one wins. Refuses, as an `OutputError`, a folder that cannot be written and a
-    disk that is full.
+    The bytes go to `.NAME.PID.partial` in the same folder, which is flushed to the disk and then renamed. A stopped
+    process or a full disk leaves an earlier file at `path` unchanged. If several processes write the file, the last one
+    wins. Refuses, as an `OutputError`, a folder that cannot be written and a full disk.
     """
     with refusing_errors(path):
         if is_stream(path):
@@ -48,9 +47,11 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def named_folders(argument: str | Path) -> list[Path]:
-    """Return the folders that an argument names, separated by commas; a comma in a folder's name does not separate.
+    """Return the folders that an argument names, separated by commas.
 
-    Refuses an empty name, which would be the present folder.
+    A comma in an existing folder's name does not count.
+
+    Refuses an empty name, which would mean the current folder.
     """
     if not str(argument):
         raise ConfigError("the name of a model is empty; name its folder")
@@ -63,17 +64,17 @@ def named_folders(argument: str | Path) -> list[Path]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write text (as UTF-8) or bytes to `path`, whole or not at all."""
+    """Write text (as UTF-8) or bytes to `path`, completely or not at all."""
     with written_whole(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def folder_written_whole(folder: Path) -> Iterator[Path]:
-    """Make an empty folder to fill, which becomes the new folder `folder` once the block has ended without an error.
+    """Yield an empty folder to fill, which becomes the new folder `folder` if the `with` block succeeds.
 
-    Until then it is `.NAME.partial` next to it, locked against other processes. The remains of a killed process are
-    removed. Refuses, as an `OutputError`, a path that exists and a path that cannot be written.
+    Until then it is `.NAME.partial` in the same place, locked against other processes. The remains of a killed process
+    are removed. Refuses, as an `OutputError`, a path that exists or cannot be written.
     """
     if os.path.lexists(folder):
         raise OutputError(f"{folder} already exists; name a new folder")
@@ -81,7 +82,7 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
         partial = folder.with_name(f".{folder.name}.partial")
         if partial.exists():
             shutil.rmtree(partial)
-        try:  # from here on: a signal may come as soon as the folder is there
+        try:  # from here on, because a signal may come as soon as the folder exists
             partial.mkdir()
             yield partial
             rename(partial, folder)
@@ -91,7 +92,7 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
 
 
 def append(path: Path, text: str) -> None:
-    """Add all of `text` or nothing to the end of a file that others may be reading. Refuses as `written_whole` does."""
+    """Append all of `text`, or nothing, to a file that others may be reading. Refuses as `written_whole` does."""
     data = memoryview(text.encode())
     with refusing_errors(path):
         _require_regular(path)
@@ -106,9 +107,9 @@ def append(path: Path, text: str) -> None:
 
 
 def read_whole(path: Path, count: int = -1) -> bytes:
-    """Read a file that must be there as a whole, such as a recipe or a part of a bundle, or its first `count` bytes.
+    """Read a file that must be complete, such as a recipe or a part of a bundle, or only its first `count` bytes.
 
-    Raises OSError for a named pipe, on which reading could wait forever, and for a device, which may have no end.
+    Raises OSError for a named pipe, because reading could wait forever, and for a device, which may have no end.
     """
     _require_regular(path)
     with path.open("rb") as file:
@@ -116,15 +117,15 @@ def read_whole(path: Path, count: int = -1) -> bytes:
 
 
 def open_new(path: Path) -> BinaryIO:
-    """Open an empty file for writing. Anything there before, even a named pipe or a link, is removed."""
+    """Open an empty file for writing. Anything that was there, even a named pipe or a link, is removed."""
     path.unlink(missing_ok=True)
     return path.open("wb")
 
 
 def refuse_to_replace(path: Path, *, what: str) -> None:
-    """Raise an `OutputError` if `path` exists; `what` names the output.
+    """Raise an `OutputError` if `path` exists. `what` names the output in the message.
 
-    A device or a named pipe is written to and not replaced, and so never refused.
+    A device or a named pipe is written to instead of replaced, so it is never refused.
     """
     if path.exists() and not is_stream(path):
         raise OutputError(
@@ -133,10 +134,10 @@ def refuse_to_replace(path: Path, *, what: str) -> None:
 
 
 def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterable[Path | int] = ()) -> None:
-    """Refuse, before any work, an output file that could not be written or would replace another file.
+    """Refuse, before any work, an output file that cannot be written or would replace another file.
 
     Refused are a folder, a disk or socket, a path in a folder that does not exist, a file that exists (unless
-    `overwrite`), and an output that is one of the `inputs` (paths, or descriptors of open files) under any name.
+    `overwrite` is set), and an output that is one of the `inputs` (paths, or descriptors of open files) under any name.
     """
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file with --output")
@@ -158,25 +159,25 @@ def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterabl
 
 
 def unused(path: str | Path) -> Path:
-    """Return the path, or the path with a number behind it if something is there."""
+    """Return the path, with a number added if something is already there."""
     path = Path(path)
     others = (path.with_name(f"{path.name}-{number}") for number in count(2))
     return next(name for name in chain([path], others) if not os.path.lexists(name))
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for a character device or a named pipe, which is written to and not replaced."""
+    """Return True for a character device or a named pipe, which is written to instead of replaced."""
     return _mode(path, stat.S_ISCHR, stat.S_ISFIFO)
 
 
 def is_named_pipe(path: Path) -> bool:
-    """Return True for a pipe in the file system, so that opening it waits for the other end."""
-    has_path = os.path.exists(os.path.realpath(path))  # an inherited pipe, such as /dev/stdin, has none
+    """Return True for a pipe in the file system. Opening such a pipe waits for the other end."""
+    has_path = os.path.exists(os.path.realpath(path))  # an inherited pipe, such as /dev/stdin, has no path
     return has_path and _mode(path, stat.S_ISFIFO)
 
 
 def is_same_file(one: Path | int, other: Path | int) -> bool:
-    """Return True if two paths (or descriptors) are one regular file, links followed; or one path without a file."""
+    """Return True if two paths (or descriptors) are the same regular file, following links, or one missing path."""
     if isinstance(one, Path) and isinstance(other, Path) and not (one.exists() or other.exists()):
         return os.path.realpath(one) == os.path.realpath(other)
     try:
@@ -186,30 +187,31 @@ def is_same_file(one: Path | int, other: Path | int) -> bool:
 
 
 def followed(path: Path) -> Path:
-    """Follow the links of a path, so that a rename replaces the file and leaves the links; `.` gets its name."""
+    """Follow the links of a path, so that a rename replaces the file and keeps the links. `.` becomes its name."""
     return Path(os.path.realpath(path)) if path.is_symlink() or path.name in ("", "..") else path
 
 
 @contextmanager
 def locked(path: Path, *, what: str, wait: bool = False) -> Iterator[None]:
-    """Lock `path`, a file or a folder, against other processes while the block runs.
+    """Lock `path`, a file or a folder, against other processes inside the `with` block.
 
-    The system's lock is on `.NAME.lock` next to it, and ends with the process. If another process holds it,
-    waits, or refuses with an `OutputError`, in which `what` names the path. Missing parent folders are created, and
-    removed again if they stay empty.
+    The lock is on `.NAME.lock` in the same folder, and ends with the process. If another process holds it, this waits,
+    or refuses with an `OutputError` in which `what` names the path. Missing parent folders are created, and removed
+    again if they stay empty.
     """
     path = followed(path)
     lock = path.with_name(f".{path.name}.lock")
     with _in_folder(path.parent):
         with refusing_errors(lock if os.path.lexists(lock) else path):
-            _require_regular(lock)  # another thing of this name cannot be locked and removed
+            _require_regular(lock)  # anything else of this name cannot be locked and removed
             descriptor = _lock(lock, wait=wait)
         if descriptor is None:
             raise OutputError(f"{what} is being written by another process; wait for it, or name another output")
         try:
             yield
         finally:
-            lock.unlink(missing_ok=True)  # while it is locked: a process that has opened it notices that it was removed
+            # While locked, so that a process that has opened the file notices that it was removed.
+            lock.unlink(missing_ok=True)
             os.close(descriptor)
 
 
@@ -222,12 +224,12 @@ def _in_folder(folder: Path) -> Iterator[None]:
         yield
     finally:
         for path in made:
-            with suppress(OSError):  # it is not empty
+            with suppress(OSError):  # the folder is not empty
                 path.rmdir()
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the partial files of `path` that killed processes left."""
+    """Remove the partial files of `path` that killed processes left behind."""
     for partial in path.parent.glob(f".{escape(path.name)}.*.partial"):
         process = partial.name.removeprefix(f".{path.name}.").removesuffix(".partial")
         if process.isdecimal() and not _is_alive(int(process)):
@@ -239,21 +241,21 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:  # of another user
+    except PermissionError:  # the process belongs to another user
         return True
     return True
 
 
 def flush_to_disk(file: BinaryIO) -> None:
-    """Return once every byte written is on the disk."""
+    """Return once every written byte is on the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def rename(partial: Path, path: Path) -> None:
-    """Rename a file, and return once that is on the disk."""
+    """Rename a file, and return once the new name is on the disk."""
     partial.replace(path)
-    descriptor = os.open(path.parent, os.O_RDONLY)  # it survives a power cut only once the folder is on the disk
+    descriptor = os.open(path.parent, os.O_RDONLY)  # the name survives a power cut only once the folder is on the disk
     try:
         os.fsync(descriptor)
     finally:
@@ -261,19 +263,20 @@ def rename(partial: Path, path: Path) -> None:
 
 
 def to_json(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
-    """Write `value` as standard JSON, which has no NaN and no infinity: such numbers become null."""
+    """Write `value` as standard JSON, in which NaN and infinity become null."""
     return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
 
 
 def to_json_lines(rows: Iterable[object]) -> str:
-    """Write each row as JSON on a line of its own."""
+    """Write each row as JSON on its own line."""
     return "".join(f"{to_json(row)}\n" for row in rows)
 
 
 def read_json_lines(path: Path) -> list[Any]:
-    """Read a file of JSON lines, without a last line that a killed writer left incomplete.
+    """Read a file of JSON lines, without an incomplete last line that a killed process left.
 
-    Only a line feed ends a line: a text may contain other line ends, such as U+2028. Raises ValueError if not JSON.
+    Only a line feed ends a line, because a text may contain other line ends, such as U+2028. Raises ValueError if a
+    line is not JSON.
     """
     *lines, _ = read_whole(path).split(b"\n")
     return [parse_json(line) for line in lines]
@@ -318,7 +321,7 @@ def _finite(value: object) -> object:
 
 @contextmanager
 def refusing_errors(path: Path) -> Iterator[None]:
-    """Raise errors of the system about an output as an `OutputError`, except a broken pipe."""
+    """Raise system errors about an output as an `OutputError`, except a broken pipe."""
     try:
         yield
     except BrokenPipeError:

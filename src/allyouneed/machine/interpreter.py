@@ -1,4 +1,4 @@
-"""The running Python: the libraries that it finds, its versions, and how it is started again for a module."""
+"""The running Python: its libraries and versions, and how to start it again for a module."""
 
 import ctypes
 import gc
@@ -20,9 +20,9 @@ def is_installed(library: str) -> bool:
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """Return the words that run a module with this Python and its options.
+    """Return the words of a command that runs a module with this Python and its options.
 
-    `python -m` looks for every module in the current folder first; the new process does so only if this process does.
+    `python -m` looks for every module in the current folder first. The new process does so only if this process does.
     """
     finds_here = not {"", os.getcwd()}.isdisjoint(sys.path)
     warnings = [f"-W{option}" for option in sys.warnoptions]
@@ -31,9 +31,9 @@ def python_command(module: str, *arguments: str) -> list[str]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Look for no garbage inside this block, and never again in the objects there at its end.
+    """Collect no garbage inside this `with` block, and never examine the objects made in it again.
 
-    A program keeps what it imports and loads. Looking through it takes an eighth of the time in which a server starts.
+    A program keeps what it imports and loads. Examining it takes an eighth of the time in which a server starts.
     """
     gc.disable()
     try:
@@ -44,7 +44,7 @@ def uncollected() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Let Linux kill this process when its parent has ended; even while it is stopped, as by SIGSTOP."""
+    """Let Linux kill this process when its parent has ended, even while this process is stopped, as by SIGSTOP."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -53,12 +53,12 @@ _PR_SET_PDEATHSIG = 1  # sys/prctl.h
 
 
 def versions() -> str:
-    """Name the versions of allyouneed, torch and Python in a line; import none of them."""
+    """Return the versions of allyouneed, torch and Python in one line. Imports none of them."""
     return f"allyouneed {installed('allyouneed')}, torch {installed('torch')}, Python {platform.python_version()}"
 
 
 def environment() -> dict[str, str]:
-    """Return the command of this process, the program versions, the system and its processor."""
+    """Return the command of this process, program versions, the system and its processor."""
     return {
         "command": _command(),
         "versions": versions(),
@@ -70,7 +70,7 @@ def environment() -> dict[str, str]:
 def _command() -> str:
     program = Path(sys.argv[0])
     words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
-    # Python keeps bytes of a name that are not UTF-8 as characters that cannot be written.
+    # Python represents bytes of a name that are not UTF-8 as characters that cannot be written.
     return shlex.join([*words, *sys.argv[1:]]).encode(errors="backslashreplace").decode()
 
 

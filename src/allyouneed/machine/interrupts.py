@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM, held back until the work at hand may be left.
+"""Hold back Ctrl-C and SIGTERM until the work in progress may be left.
 
-A run looks for a request between two updates; rows of a result and the note that describes them are written together.
+A run looks for a request between two updates. Rows of a result and the note that describes them are written together.
 """
 
 import signal
@@ -20,9 +20,9 @@ class InterruptRequest:
 
 @contextmanager
 def catch_interrupts() -> Iterator[InterruptRequest]:
-    """Record the first signal inside this block without acting on it; a second one has its usual effect.
+    """Record the first signal inside this `with` block without acting on it. A second signal has its usual effect.
 
-    Python delivers signals to the main thread only; in another thread the block changes nothing.
+    Python delivers signals to the main thread only; in other threads the block changes nothing.
     """
     request = InterruptRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -48,7 +48,7 @@ def catch_interrupts() -> Iterator[InterruptRequest]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let the first signal that comes inside this block have its usual effect once the block has ended."""
+    """Delay the first signal that comes inside this `with` block until the block has ended."""
     with catch_interrupts() as request:
         yield
     if request.signal:

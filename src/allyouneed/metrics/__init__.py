@@ -1,4 +1,4 @@
-"""Scores of translations, and how certain they are."""
+"""Scores of translations, and how certain the scores are."""
 
 from .bootstrap import (
     FEWEST,

@@ -1,7 +1,7 @@
-"""How certain scores are: bootstrap samples of the sentences (Koehn, 2004), as sacrebleu draws them.
+"""How certain scores are: bootstrap samples of the sentences (Koehn, 2004), drawn as in sacrebleu.
 
-The samples, the intervals and the p-values equal those of sacrebleu's `PairedTest`, but its arrays grow with
-1,000 times the number of sentences. Here a sample is a weight for each sentence, so that any test set fits.
+The samples, intervals and p-values equal those of sacrebleu's `PairedTest`, whose arrays however grow with 1,000 times
+the number of sentences. Here a sample is a weight for each sentence, so any test set fits into memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,15 @@ import numpy as np
 
 from .corpus_metrics import FloatArray, Metric, References, SentenceCounts, count_sentences, make_metrics
 
-SAMPLES, SEED = 1_000, 12_345  # sacrebleu's
+SAMPLES, SEED = 1_000, 12_345  # as in sacrebleu
 CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
-FEWEST = 30  # sentences; samples of fewer vary too little, and samples of one sentence are all equal
+FEWEST = 30  # sentences; samples of fewer vary too little, and all samples of a single sentence are equal
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A corpus score between the ends of its 95 % interval."""
+    """A corpus score with the ends of its 95 % interval."""
 
     name: str
     value: float
@@ -31,7 +31,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PairedScore:
-    """A corpus score of two models on the same `sentences`, a number, and the p-value of their difference."""
+    """The corpus scores of two models on the same `sentences` (a number), and the p-value of their difference."""
 
     name: str
     first: float
@@ -43,14 +43,14 @@ class PairedScore:
 
     @property
     def better(self) -> int | None:
-        """The significantly better model, 0 the first, 1 the second; None: neither, or too few sentences."""
+        """The significantly better model, 0 or 1; None if the difference is not significant or sentences are few."""
         if self.first == self.second or self.p_value >= SIGNIFICANT or self.sentences < FEWEST:
             return None
         return int((self.second > self.first) == self.higher_is_better)
 
 
 def resampled_scores(counts: SentenceCounts) -> FloatArray:
-    """Score each bootstrap sample: as many sentences, drawn with replacement. Shape (samples,)."""
+    """Score each bootstrap sample: the same number of sentences, drawn with replacement. Shape (samples,)."""
     rng, sentences = np.random.default_rng(SEED), len(counts.rows)
     samples = (rng.integers(sentences, size=sentences) for _ in range(SAMPLES))
     return np.array([counts.compute(np.bincount(drawn, minlength=sentences) @ counts.rows) for drawn in samples])
@@ -68,7 +68,7 @@ def paired_bootstrap(
     references: References,
     metrics: Mapping[str, Metric] | None = None,
 ) -> list[PairedScore]:
-    """Score two models, by BLEU and chrF2 unless others are named, with sacrebleu's paired bootstrap.
+    """Score two models with sacrebleu's paired bootstrap, by default by BLEU and chrF2.
 
     Refuses texts that do not pair, and an empty set.
     """
@@ -82,8 +82,8 @@ def paired_bootstrap(
 def compare_counts(metric: Metric, first: SentenceCounts, second: SentenceCounts) -> PairedScore:
     """Compute the scores of two models and the p-value of their difference.
 
-    The p-value is the share of bootstrap samples whose difference is at least as far from the mean of all samples
-    as the difference found is from 0.
+    The p-value is the share of bootstrap samples whose difference is at least as far from the mean of all samples as
+    the measured difference is from 0.
     """
     difference = abs(second.score - first.score)
     differences = np.abs(resampled_scores(second) - resampled_scores(first))

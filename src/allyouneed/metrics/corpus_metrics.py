@@ -1,4 +1,4 @@
-"""The scores of a corpus of translations: sacrebleu's (Post, 2018), error rates, and exact match."""
+"""Scores of a corpus of translations: sacrebleu's metrics (Post, 2018), error rates, and exact match."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ from sacrebleu.metrics.ter import TER
 
 from ..errors import ConfigError, DataError
 
-# Each translation has one reference, or several.
+# One reference for each translation, or several.
 References = Sequence[str] | Sequence[Sequence[str]]
 
 FloatArray = NDArray[np.float64]
@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 class SentenceCounts:
     """The counts behind a corpus score: a row of numbers for each sentence, such as its matching n-grams.
 
-    `compute` makes the score from the sums of the rows of any sentences. `rows` has shape (sentences, numbers).
+    `compute` makes a score from the sum of the rows of any sentences. `rows` has the shape (sentences, numbers).
     """
 
     rows: FloatArray
@@ -41,7 +41,7 @@ class SentenceCounts:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A corpus score: its title in a table, how its sentences are counted, and which of two scores is the better."""
+    """A corpus score: its title in tables, how its sentences are counted, and whether lower is better."""
 
     title: str
     count: Callable[[Sequence[str], Sequence[Sequence[str]]], SentenceCounts]
@@ -50,20 +50,20 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A number in percent and the signature that says how it was computed."""
+    """A number in percent, and the signature that says how it was computed."""
 
     name: str
     value: float
     signature: str
 
 
-AUTO = "auto"  # the tokenizer of BLEU that suits the script of the references
+AUTO = "auto"  # chooses the BLEU tokenizer that suits the script of the references
 
 
 def make_metrics(names: Iterable[str], *, tokenize: str = AUTO) -> dict[str, Metric]:
-    """Make some of the metrics by name. Refuses an unknown name.
+    """Make metrics by name. Refuses an unknown name.
 
-    `tokenize` is sacrebleu's tokenizer for BLEU; "auto" suits the references' script (`pick_tokenizer`).
+    `tokenize` is sacrebleu's tokenizer for BLEU. "auto" suits the references' script (`pick_tokenizer`).
     """
 
     def count_bleu(translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
@@ -71,7 +71,7 @@ def make_metrics(names: Iterable[str], *, tokenize: str = AUTO) -> dict[str, Met
         return _count(partial(BLEU, tokenize=chosen, force=True), translations, references)
 
     def count_ter(translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
-        by_character = pick_tokenizer(references) != "13a"  # TER parts other scripts than Latin if it is normalized
+        by_character = pick_tokenizer(references) != "13a"  # normalized TER also splits scripts other than Latin
         return _count(partial(TER, normalized=by_character, asian_support=by_character), translations, references)
 
     known = {
@@ -90,7 +90,7 @@ def make_metrics(names: Iterable[str], *, tokenize: str = AUTO) -> dict[str, Met
     return {name: known[name] for name in names}
 
 
-# The metrics that are counted unless others are named.
+# The metrics that are counted by default.
 METRICS = ("bleu", "chrf", "chrf++", "ter", "cer", "exact")
 QUICK_METRICS = ("bleu", "chrf", "exact")
 
@@ -105,50 +105,53 @@ def count_sentences(metric: Metric, translations: Sequence[str], references: Ref
 
 
 def can_rise(metric: Metric, references: References) -> bool:
-    """Return True if the references themselves score above 0, or `metric` counts errors: BLEU needs four words."""
+    """Return True if `metric` counts errors, or the references themselves score above 0.
+
+    BLEU needs four words for that.
+    """
     longest = [max(_all(some), key=lambda text: len(text.split())) for some in references]
     return not metric.higher_is_better or count_sentences(metric, longest, references).score > 0
 
 
 def looks_tokenized(references: References) -> bool:
-    """Return True if a space precedes most of the full stops that end a text."""
+    """Return True if most of the full stops that end a text have a space before them."""
     ends = [text[-2:] for some in references for text in _all(some) if text.endswith(".")]
     return 2 * ends.count(" .") > len(ends)
 
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# Kana, Hangul, Thai, Lao, Tibetan, Burmese, Khmer: blanks do not part their words.
+# Kana, Hangul, Thai, Lao, Tibetan, Burmese, Khmer: scripts whose words are not separated by blanks.
 _BY_CHARACTER = "\u3040-\u30ff\u1100-\u11ff\u3130-\u318f\uac00-\ud7af\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
-_SAMPLE = 1_000  # references to count letters in
+_SAMPLE = 1_000  # references whose letters are counted
 _COUNTED = re.compile(rf"([{_BY_CHARACTER}])|([{_HAN}])|[^\W\d_{_BY_CHARACTER}{_HAN}]+")
 
 
 def pick_tokenizer(references: References) -> str:
-    """Return the tokenizer of BLEU for the script of most words: "zh" for Chinese, "13a" where blanks part words.
+    """Return the BLEU tokenizer for the script of most words: "zh" for Chinese, "13a" if blanks separate words.
 
-    Japanese, Korean, Thai and others are scored by characters ("char"): sacrebleu's tokenizers for their words need
-    programs that are not installed with it.
+    Japanese, Korean, Thai and others are scored by characters ("char"), because sacrebleu's tokenizers for their words
+    need programs that are not installed with it.
     """
     texts = (text for some in references[:_SAMPLE] for text in _all(some))
     scripts = Counter(match.lastindex for text in texts for match in _COUNTED.finditer(text))
     by_character, han, spaced = scripts[1], scripts[2], scripts[None]
     if by_character + han <= spaced:
         return "13a"
-    # A Japanese text has both; a Chinese text may quote a few kana.
+    # Japanese text has both kinds of characters; Chinese text may quote a few kana.
     return "zh" if han > 10 * by_character else "char"
 
 
 def bleu(translations: Sequence[str], references: References, *, tokenize: str = AUTO) -> Score:
     """Compute corpus BLEU (Papineni et al., 2002), cased.
 
-    `tokenize` is a tokenizer of sacrebleu, or "auto", which asks `pick_tokenizer`; "none" is for text that is already
-    tokenized, whose score is not comparable with the score of plain text.
+    `tokenize` is a tokenizer of sacrebleu, or "auto" to use `pick_tokenizer`. "none" is for text that is already
+    tokenized; its score cannot be compared with that of plain text.
     """
     return _corpus_score("bleu", translations, references, tokenize=tokenize)
 
 
 def chrf(translations: Sequence[str], references: References) -> Score:
-    """Compute corpus chrF2 (Popović, 2015): characters instead of words."""
+    """Compute corpus chrF2 (Popović, 2015), which compares characters instead of words."""
     return _corpus_score("chrf", translations, references)
 
 
@@ -158,13 +161,13 @@ def exact_match(translations: Sequence[str], references: References) -> Score:
 
 
 def sentence_chrf(translations: Sequence[str], references: References) -> list[float]:
-    """Compute chrF2 of each sentence, from 0 to 100."""
+    """Compute chrF2 for each sentence, from 0 to 100."""
     counts = count_sentences(make_metrics(["chrf"])["chrf"], translations, references)
     return [counts.compute(row) for row in counts.rows]
 
 
 def refuse_unknown_tokenizer(name: str) -> None:
-    """Refuse an unknown tokenizer of sacrebleu, with the names it has."""
+    """Refuse an unknown tokenizer of sacrebleu. The message lists the known names."""
     if name not in (AUTO, *BLEU.TOKENIZERS):
         raise ConfigError(f'sacrebleu has no tokenizer "{name}"; it has {", ".join(sorted(BLEU.TOKENIZERS))}')
 
@@ -176,9 +179,10 @@ def _corpus_score(name: str, translations: Sequence[str], references: References
 
 
 def _count(make: Callable[[], Any], translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
-    """Count a metric of sacrebleu, by the methods that its own significance tests use."""
+    """Count a metric of sacrebleu with the methods that sacrebleu's own significance tests use."""
     metric = make()
-    # sacrebleu expects all first references, then all second references; None if a sentence has no more.
+    # sacrebleu expects all first references, then all second references and so on, with None where a sentence has no
+    # more.
     streams = [list(stream) for stream in zip_longest(*references)]
     rows = np.array(metric._extract_corpus_statistics(list(translations), streams), dtype=np.float64)
     return SentenceCounts(
@@ -189,7 +193,7 @@ def _count(make: Callable[[], Any], translations: Sequence[str], references: Seq
 def _count_errors(
     cut: Callable[[str], Sequence[str]], unit: str, translations: Sequence[str], references: Sequence[Sequence[str]]
 ) -> SentenceCounts:
-    """Count the edits to the nearest reference and average the references' lengths, as TER does, in units of `cut`."""
+    """Count the edits to the nearest reference, in units of `cut`, and average the references' lengths, as TER does."""
     rows = []
     for output, some in zip(translations, references, strict=True):
         written, expected = cut(output), list(map(cut, some))
@@ -221,12 +225,12 @@ def _all(references: str | Sequence[str]) -> Sequence[str]:
 
 
 def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
-    """Count how many items to insert, delete or replace to turn one sequence into the other (Levenshtein, 1966).
+    """Count the items to insert, delete or replace to turn one sequence into the other (Levenshtein, 1966).
 
-    The items of a string are its characters; of a list of words, the words.
+    The items of a string are its characters; the items of a list of words are the words.
 
-    A column of the table of distances is two whole numbers, whose bits say where the distance rises or falls by one
-    from row to row (Myers, 1999; Hyyrö, 2003). So a column takes a few operations, however long the sequence is.
+    A column of the table of distances is stored in two whole numbers, whose bits say where the distance rises or falls
+    by one from row to row (Myers, 1999; Hyyrö, 2003). So each column takes only a few operations, however long it is.
     """
     if not first:
         return len(second)

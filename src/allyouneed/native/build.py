@@ -1,6 +1,6 @@
-"""Compile the C files to one library that knows every instruction set of a processor. Needs nothing but a compiler.
+"""Compile the C files to one library with code for every instruction set. Only a compiler is needed.
 
-It is a program of its own, so that the installation can run it before the package exists: `python build.py`.
+This is a program of its own, so that the installation can run it before the package exists: `python build.py`.
 """
 
 import os
@@ -17,10 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-LIBRARY = FOLDER / "libengine.bin"  # on every system; Python would take a .so for a module of its own
-MODULE = FOLDER / "engine.wasm"  # the same for browsers
+LIBRARY = FOLDER / "libengine.bin"  # on every system, because Python would take a .so for an extension module
+MODULE = FOLDER / "engine.wasm"  # the engine for browsers
 
-# Contraction would fuse a product with a sum, and its rounding depends on the processor.
+# Contraction would fuse products with sums, and rounding would depend on the processor.
 FLAGS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-g0"]
 AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
 DOT = ["-march=armv8.2-a+dotprod"]
@@ -29,10 +29,11 @@ KERNELS = {
     "aarch64": {"neon": [], "neon_dot": DOT},
     "wasm32": {"wasm": ["-msimd128"]},
 }
-ZIG = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]  # it would take all that this processor has
-ZIG_FLAGS = {DOT[0]: "-mcpu=generic+dotprod"}  # zig's names for them
-MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names of them
-PLATFORMS = {  # the wheels of a release, and zig's names of their systems
+# By default zig would use every instruction of this processor.
+ZIG = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
+ZIG_FLAGS = {DOT[0]: "-mcpu=generic+dotprod"}  # zig's names for instruction sets
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names for machines
+PLATFORMS = {  # the wheels of a release, and zig's names for their systems
     "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
     "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
     "macosx_11_0_x86_64": "x86_64-macos.11.0",
@@ -41,11 +42,11 @@ PLATFORMS = {  # the wheels of a release, and zig's names of their systems
 
 
 class CompilerError(Exception):
-    """The compiler failed; the message is its own."""
+    """The compiler failed. The message is the compiler's own."""
 
 
 def find_compiler() -> list[str] | None:
-    """Return the command of a C compiler: `$CC`, cc, or the ziglang wheel's. None if there is none."""
+    """Return the command of a C compiler (`$CC`, cc, or the ziglang wheel's), or None if there is none."""
     named = shlex.split(os.environ.get("CC", ""))
     for command in (named, ["cc"], ["gcc"], ["clang"]):
         if command and shutil.which(command[0]):
@@ -62,10 +63,10 @@ def build(
     flags: Sequence[str] = (),
     link_flags: Sequence[str] = ("-shared",),
 ) -> list[str]:
-    """Compile the library for a machine, by default this one. Returns the instruction sets that it knows.
+    """Compile the library for a machine, by default this one. Returns the instruction sets that the library supports.
 
-    `sources` are compiled with the files of this folder. A set that the compiler does not know is left out. The file
-    appears whole or not at all.
+    `sources` are compiled in addition to the files of this folder. Instruction sets unknown to the compiler are left
+    out. The file is written completely or not at all.
     """
     command = list(compiler or find_compiler() or ["cc"])
     machine = machine or platform.machine().lower()
@@ -87,7 +88,7 @@ def build(
         }
         known = [name for name, compiled in sets.items() if not isinstance(compiled.exception(), CompilerError)]
         defined = [f"-DHAVE_{name.upper()}" for name in known]
-        if machine != "wasm32":  # the module's bytes would change with every comment
+        if machine != "wasm32":  # otherwise the module's bytes would change with every comment
             defined.append(f"-DSOURCES={sources_digest()}")
         others = [
             *sorted(set(FOLDER.glob("*.c")) - set(FOLDER.glob("kernels_*.c"))),
@@ -107,7 +108,7 @@ def build(
 
 
 def sources_digest() -> str:
-    """Return a digest of the C files. A library that was compiled from others may take other arguments."""
+    """Return a digest of the C files. A library compiled from other files may expect other arguments."""
     digest = sha256()
     for file in sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")]):
         digest.update(file.read_bytes())
@@ -115,7 +116,7 @@ def sources_digest() -> str:
 
 
 def build_for(platform: str, output: Path, *, flags: Sequence[str] = ()) -> list[str]:
-    """Compile the library of the wheel for a platform, by zig on whatever machine. Returns its instruction sets."""
+    """Compile the library for a platform's wheel, with zig on any machine. Returns its instruction sets."""
     if platform not in PLATFORMS:
         raise CompilerError(f"WHEEL_PLATFORM is {platform}; expected one of {', '.join(PLATFORMS)}")
     target = PLATFORMS[platform]
@@ -123,8 +124,11 @@ def build_for(platform: str, output: Path, *, flags: Sequence[str] = ()) -> list
 
 
 def build_module(output: Path = MODULE) -> None:
-    """Compile the module for browsers, which imports nothing. The same version of zig gives the same bytes anywhere."""
-    # A stack of 16 MB, as zig would give it, is memory that a page never uses.
+    """Compile the module for browsers, which imports nothing.
+
+    The same version of zig gives the same bytes everywhere.
+    """
+    # zig's default stack of 16 MB is memory that a page would never use.
     options = ["--export-dynamic", "--export=malloc", "--export=free", "--strip-all", "-z,stack-size=262144"]
     build(
         output,

@@ -1,8 +1,8 @@
-"""A check that nobody has edited the definition, `nn/`, since the engine was compared with it.
+"""Check that nobody has edited the definition, `nn/`, since the engine was compared with it.
 
-The tests compare the engine with every part of `nn/` and `younger/`, and note the digest of these files. As long as
-these have it, a process that only translates need not import PyTorch to compare again. After the tests of tests/native
-have passed, `python -m allyouneed.native.definition` notes the new digest.
+The tests compare the engine with every part of `nn/` and `younger/`; a digest of these files is recorded here. As long
+as the digest matches, a process that only translates need not import PyTorch for another comparison. After the tests in
+tests/native have passed, `python -m allyouneed.native.definition` records the new digest.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ PARTS = ("nn/*.py", "younger/*.py")
 
 
 def definition_digest() -> str:
-    """Compute the digest of the code of the files that define the model."""
+    """Compute a digest of the code in the files that define the model."""
     return code_digest(path for part in PARTS for path in PACKAGE.glob(part))
 
 

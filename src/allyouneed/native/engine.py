@@ -17,7 +17,7 @@ from .library import POSITION_FIELDS, Config, address_of, chosen_instruction_set
 Precision = Literal["float32", "int8"]
 
 ACTIVATIONS = ("relu", "gelu", "silu")
-LARGEST_INT8_INPUT = 2**31 // 128**2 - 1  # numbers of an input, so that the sum of products fits 32 bits
+LARGEST_INT8_INPUT = 2**31 // 128**2 - 1  # numbers in an input, so that the sum of products fits into 32 bits
 ERRORS = {
     1: "not enough memory",
     2: "an id is outside the vocabulary",
@@ -35,7 +35,7 @@ class Weight(NamedTuple):
 
 
 def list_weights(config: ModelConfig) -> list[Weight | None]:
-    """List the weights in the order in which model.c takes them, None for a weight that this model does not have."""
+    """List the weights in the order in which model.c expects them, with None for a weight that this model lacks."""
     d_model = config.d_model
     d_k = config.d_k or d_model // config.heads
     d_v = config.d_v or d_model // config.heads
@@ -91,7 +91,7 @@ def list_weights(config: ModelConfig) -> list[Weight | None]:
 
 
 def fits_int8(config: ModelConfig) -> bool:
-    """Return True if sums of products of int8 fit 32 bits, however wide the inputs of its linear maps."""
+    """Return True if sums of int8 products fit into 32 bits in all linear maps of a model."""
     d_v = config.d_v or config.d_model // config.heads
     return max(config.d_model, config.d_ff, config.heads * d_v) <= LARGEST_INT8_INPUT
 
@@ -119,18 +119,18 @@ class NativeEngine:
 
     @property
     def workers(self) -> int:
-        """As in `Engine`: each search keeps one core busy."""
+        """The number of searches to run at once; see `Engine.workers`. Each search keeps one core busy."""
         return available_cores()
 
     def start(
         self, sources: Sequence[Sequence[int]], *, banned_ids: Sequence[int] = (), renormalize: bool = True
     ) -> NativeStep:
-        """Encode the sources. Returns the step of one search; refuses ids outside the vocabulary, and long sources."""
+        """Encode sources and start a search. Refuses ids outside the vocabulary, and sources that are too long."""
         return NativeStep(self, self._library, self._model, sources, banned_ids, renormalize)
 
 
 class NativeStep:
-    """One search of a `NativeEngine`, as `decode.step.Step` describes it."""
+    """One search of a `NativeEngine`; an `EngineStep`."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class NativeStep:
         banned_ids: Sequence[int],
         renormalize: bool,
     ) -> None:
-        self._engine = engine  # it must outlive the search
+        self._engine = engine  # must outlive the search
         self._library = library
         self._rows = len(sources)
         self._vocab_size = engine.config.effective_target_vocab_size
@@ -156,13 +156,13 @@ class NativeStep:
         weakref.finalize(self, library.search_free, search)
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
-        """Continue hypotheses, and compute the probabilities of the next token."""
+        """Extend hypotheses, and compute the probabilities of their next tokens; see `Step.__call__`."""
         rows = len(tokens)
         _require_ok(self._library.search_step(self._search, _ids(hypotheses), _ids(tokens), rows))
         self._rows = rows
 
     def restrict(self, hypothesis: int, restriction: Restriction) -> None:
-        """Restrict the next token of one hypothesis."""
+        """Restrict the next token of one hypothesis; see `Step.restrict`."""
         banned, forced, penalized, penalty = restriction
         _require_ok(
             self._library.search_restrict(
@@ -172,7 +172,7 @@ class NativeStep:
         )  # fmt: skip
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
-        """Find the `count` most likely continuations of each sentence left."""
+        """Find the `count` most likely continuations of each remaining sentence; see `Step.best`."""
         rows = self._rows
         count = min(count, rows * self._vocab_size)
         found = (c_int32 * rows)()
@@ -190,13 +190,13 @@ class NativeStep:
         return [list(islice(continuations, size)) for size in counts]
 
     def log_probability(self, hypothesis: int, token: int) -> float:
-        """Return the log-probability of one continuation."""
+        """Return the log-probability of a next token; see `Step.log_probability`."""
         stride = c_int()
         first = self._library.search_log_probabilities(self._search, byref(stride))
         return float(first[hypothesis * stride.value + token])
 
     def log_probabilities(self) -> Any:
-        """Return the log-probabilities of all continuations, (N, V), in an array that the next step overwrites."""
+        """Return the log-probabilities of the next token, (N, V), in an array that the next step overwrites."""
         import numpy as np
 
         stride = c_int()
@@ -205,7 +205,7 @@ class NativeStep:
 
 
 def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memoryview[Any]]) -> None:
-    """Refuse weights that are not exactly the ones in the list, in float32."""
+    """Refuse weights that are not exactly those in the list, in float32."""
     expected = {weight.name: weight.shape for weight in listed if weight}
     if expected.keys() != weights.keys():
         different = sorted(expected.keys() ^ weights.keys())
@@ -218,7 +218,7 @@ def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memor
 
 
 def as_structure(config: ModelConfig, precision: Precision) -> Config:
-    """Write a config as C has it. Refuses int8 for inputs whose sums would not fit."""
+    """Write a config in the form that C expects. Refuses int8 for inputs whose sums would not fit."""
     if precision == "int8" and not fits_int8(config):
         raise ConfigError(f"int8 is for inputs of at most {LARGEST_INT8_INPUT} numbers; use float32")
     d_k = config.d_k or config.d_model // config.heads

@@ -30,7 +30,7 @@ FIELDS = (
     "max_length", "activation", "norm_first", "sinusoidal", "rotary", "query_key_norm", "int8",
     "acausal", "watched",
 )  # fmt: skip
-POSITION_FIELDS = {  # the fields that each scheme of positions sets; learned positions are weights
+POSITION_FIELDS = {  # the fields that each kind of positions sets; learned positions are weights
     "sinusoidal": ("sinusoidal",), "learned": (), "rotary": ("rotary",), "sinusoidal-rotary": ("sinusoidal", "rotary"),
 }  # fmt: skip
 
@@ -39,7 +39,7 @@ DOUBLES = POINTER(c_double)
 
 
 class Buffer(Structure):
-    """Py_buffer, by which Python tells where the bytes of an object are."""
+    """Py_buffer, in which Python says where the bytes of an object are."""
 
     _fields_ = [
         ("address", c_void_p), ("owner", c_void_p), ("size", c_ssize_t), ("rest", c_void_p * 8),
@@ -47,25 +47,27 @@ class Buffer(Structure):
 
 
 def address_of(view: memoryview[Any]) -> int:
-    """Return where the numbers of a view begin, which may be read only; they stay there as long as the view lives."""
+    """Return the address of a view's numbers. The address stays valid as long as the view exists."""
     buffer = Buffer()
-    pythonapi.PyObject_GetBuffer(py_object(view), byref(buffer), 0)  # raises BufferError unless they are contiguous
+    # Raises BufferError unless the numbers are contiguous.
+    pythonapi.PyObject_GetBuffer(py_object(view), byref(buffer), 0)
     address = int(buffer.address or 0)
     pythonapi.PyBuffer_Release(byref(buffer))
     return address
 
 
 class Config(Structure):
-    """The sizes of a model, as engine.h has them."""
+    """The sizes of a model, as declared in engine.h."""
 
     _fields_ = [(name, c_int32) for name in FIELDS]
 
 
 @cache
 def load_library() -> CDLL | None:
-    """Load the compiled library. Returns None if it was not compiled, or if `ALLYOUNEED_ISA` is "none".
+    """Load the compiled library, or return None if there is none or `ALLYOUNEED_ISA` is "none".
 
-    Warns of a library that was compiled from other files, whose functions may take other arguments, and returns None.
+    Warns of a library that was compiled from other files and returns None, because its functions may take other
+    arguments.
     """
     if os.environ.get("ALLYOUNEED_ISA") == "none" or not LIBRARY.exists():
         return None
@@ -98,14 +100,14 @@ def load_library() -> CDLL | None:
 def _is_compiled_from_these_files(library: CDLL) -> bool:
     try:
         sources = library.sources
-    except AttributeError:  # of a version that did not say so
+    except AttributeError:  # an older version, which did not say so
         return False
     sources.restype = c_char_p
     return bool(sources() == sources_digest().encode())
 
 
 def instruction_sets() -> list[str]:
-    """List the instruction sets of this processor that the library knows, the fastest first."""
+    """List the instruction sets of this processor that the library supports, the fastest first."""
     library = load_library()
     names: list[str] = []
     while library is not None and (name := library.instruction_set(len(names))):
@@ -114,7 +116,10 @@ def instruction_sets() -> list[str]:
 
 
 def chosen_instruction_set() -> int:
-    """Return the number of the set that `ALLYOUNEED_ISA` names, or of the fastest. Refuses a set that is not there."""
+    """Return the index of the instruction set that `ALLYOUNEED_ISA` names, by default the fastest.
+
+    Refuses unknown ones.
+    """
     known = instruction_sets()
     asked = os.environ.get("ALLYOUNEED_ISA", known[0])
     if asked not in known:

@@ -1,4 +1,4 @@
-"""Parts that the paper does not have: subclasses of the parts in `nn/`, handed to `Transformer`.
+"""Parts that the paper does not have: subclasses of parts in `nn/`, which are handed to `Transformer`.
 
 `docs/since-2017.md` has their equations and what each of them gained.
 """
@@ -23,9 +23,9 @@ POSITIONS = {"rotary": NoPositions, "sinusoidal-rotary": PositionalEncoding}
 
 
 def build_model(config: ModelConfig) -> Transformer:
-    """Make the Transformer of `config`, with the parts younger than the paper that the config names.
+    """Make the Transformer of `config`, with the parts younger than the paper that `config` names.
 
-    Refuses a model whose weights do not fit in this machine's memory.
+    Refuses a model whose weights do not fit into this machine's memory.
     """
     require_memory("the weights of this model", config.weight_bytes)
     if config.query_key_norm:

@@ -17,7 +17,7 @@ from ..train.optimizer import BETAS, EPS, make_optimizer
 
 
 def build_optimizer(model: Transformer, config: TrainConfig) -> Optimizer:
-    """Make the optimizer that `config.optimizer` names, over the parameters of `model`."""
+    """Make the optimizer that `config.optimizer` names, for the parameters of `model`."""
     if config.optimizer == "muon":
         return Muon(model, weight_decay=config.weight_decay)
     return make_optimizer(model, config)
@@ -26,10 +26,11 @@ def build_optimizer(model: Transformer, config: TrainConfig) -> Optimizer:
 class Muon(Optimizer):
     """Muon (Jordan et al., 2024) for the matrices inside the layers, Adam for tables, gains and biases.
 
-    A matrix moves along the momentum of its gradient, with all singular values made about equal, so that no direction
-    is learned much faster than another. Updates are scaled as by Liu et al. (2025, arXiv 2502.16982), so that both
-    kinds of parameters share one learning rate. Matrices of one shape are orthogonalized together, in bfloat16 where
-    the device has fast instructions for it: singular values only come near 1, for which three digits are enough.
+    A matrix moves along the momentum of its gradient, after all singular values of the momentum are made about equal;
+    so no direction is learned much faster than another. Updates are scaled as in Liu et al. (2025, arXiv 2502.16982),
+    so that both kinds of parameters share one learning rate. Matrices of the same shape are orthogonalized together, in
+    bfloat16 if the device has fast instructions for it: three digits suffice, because singular values only come close
+    to 1.
     """
 
     def __init__(self, model: Transformer, *, weight_decay: float = 0.0, momentum: float = 0.95) -> None:
@@ -43,7 +44,7 @@ class Muon(Optimizer):
         ]
         super().__init__(groups, {"lr": 0.0})
         self.orthogonalize: Callable[[list[Tensor]], list[Tensor]] = orthogonalize
-        # As with fused Adam, a `found_inf` of 1, on the device, makes a step change nothing.
+        # As in fused Adam, a `found_inf` of 1 on the device makes a step change nothing.
         self._step_supports_amp_scaling = True
         self.found_inf: Tensor | None = None
 
@@ -78,7 +79,7 @@ class Muon(Optimizer):
         torch._foreach_mul_(steps, [0.2 * math.sqrt(max(weight.shape)) for weight in weights])
         torch._foreach_add_(weights, steps, alpha=-group["lr"])
         if self.found_inf is not None:
-            for tensors, old in zip(changed, before, strict=True):  # few kernels, however many matrices
+            for tensors, old in zip(changed, before, strict=True):  # few kernels, however many matrices there are
                 torch._foreach_copy_(tensors, list(torch.where(self.found_inf.bool(), old, torch.stack(tensors))))
 
     def _adam(self, parameters: list[nn.Parameter], group: dict[str, Any]) -> None:
@@ -110,7 +111,7 @@ class Muon(Optimizer):
 
 
 def orthogonalize(matrices: list[Tensor]) -> list[Tensor]:
-    """Make all singular values of each matrix about equal; matrices of one shape, tall or wide, go together."""
+    """Make all singular values of each matrix about equal. Matrices of the same shape, tall or wide, go together."""
     wide = [matrix if matrix.size(0) <= matrix.size(1) else matrix.mT for matrix in matrices]
     fast = torch.bfloat16 if has_fast_bfloat16(matrices[0].device) else matrices[0].dtype
     made: dict[int, Tensor] = {}
@@ -129,10 +130,10 @@ def _by_shape(matrices: list[Tensor]) -> list[list[Tensor]]:
 
 
 def newton_schulz(matrices: Tensor, *, rounds: int = 5) -> Tensor:
-    """Keep the singular vectors of matrices, and bring all singular values near 1, roughly 0.7 to 1.2.
+    """Bring all singular values of matrices near 1, roughly 0.7 to 1.2, and keep the singular vectors.
 
-    A Newton–Schulz iteration x ← ax + b(xxᵀ)x + c(xxᵀ)²x, with Jordan's coefficients, which changes only the
-    singular values: s ← as + bs³ + cs⁵. Shapes: (N, I, J) → (N, I, J).
+    Each round of the Newton–Schulz iteration is x ← ax + b(xxᵀ)x + c(xxᵀ)²x with Jordan's coefficients. It changes only
+    the singular values: s ← as + bs³ + cs⁵. Shapes: (N, I, J) → (N, I, J).
     """
     if matrices.size(-2) > matrices.size(-1):
         return newton_schulz(matrices.mT, rounds=rounds).mT

@@ -1,9 +1,9 @@
-"""Query-key norm (Henry et al., 2020), an option: in self-attention queries and keys are normalized in each head.
+"""Query-key norm (Henry et al., 2020), an option: self-attention normalizes queries and keys in each head.
 
     q → g ⊙ q / √(mean of q² + ε),    k → h ⊙ k / √(mean of k² + ε)
 
-g and h are learned. The scores are then bounded, whatever the weights of the linear maps. The paper's model does not
-use it.
+The gains g and h are learned. The scores are then bounded, whatever the weights of the linear maps. The paper's model
+does not use query-key norm.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ EPS = 1e-5
 
 
 class QueryKeyNormAttention(MultiHeadAttention):
-    """Self-attention with query-key norm, whose gains all heads share; otherwise the same as `MultiHeadAttention`."""
+    """Self-attention with query-key norm, whose gains all heads share. The rest is as in `MultiHeadAttention`."""
 
     def __init__(self, *, heads: int, **sizes: Any) -> None:
         super().__init__(heads=heads, **sizes)
@@ -30,13 +30,13 @@ class QueryKeyNormAttention(MultiHeadAttention):
     def project(
         self, query: Tensor, key: Tensor, value: Tensor, cache: KVCache | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As in `MultiHeadAttention`, then normalized; a cache keeps keys that are not."""
+        """Project as `MultiHeadAttention` does, then normalize. A cache keeps the keys before normalization."""
         queries, keys, values = super().project(query, key, value, cache)
         return _normalize(queries, self.query_gain), _normalize(keys, self.key_gain), values
 
 
 class RotaryQueryKeyNormAttention(RotaryAttention, QueryKeyNormAttention):
-    """Self-attention with query-key norm, then rotary positions."""
+    """Self-attention with query-key norm, followed by rotary positions."""
 
 
 def _normalize(x: Tensor, gain: Tensor) -> Tensor:
