@@ -87,8 +87,8 @@ def adapt_bundle(
 ) -> Adaptation:
     """Continue training the bundle in `folder` on `corrections`, pairs of texts, and write the result to `output`.
 
-    An epoch has `mix` known pairs for every correction. These are the training pairs of the bundle's run, if they are
-    in its folder, or else its own translations of `sources` or, without these, of the sample sources in the bundle.
+    An epoch has `mix` known pairs for every correction: the bundle's own translations of `sources`; without these, the
+    training pairs of its run, if they are in its folder; else its translations of the probes in the bundle.
     `settings` are tables of a recipe that replace settings chosen here. With `resume`, an interrupted adaptation is
     continued.
 
