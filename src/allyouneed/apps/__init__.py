@@ -1,1 +1,1 @@
-"""The apps: what people use. An app meets the core in `Bundle` and `Translator`; the core never imports one."""
+"""The apps: what people use. An app uses the core through `Bundle` and `Translator`; the core never imports an app."""

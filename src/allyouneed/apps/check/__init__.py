@@ -1,4 +1,4 @@
-"""Is a model sound? Each check tries a property of a right Transformer on this one and explains the result."""
+"""Check that a model is sound: each check tries a property of a correct Transformer on the model, and explains."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -35,7 +35,8 @@ __all__ = ["CheckResult", "check_bundle", "check_recipe", "save_baseline"]
 
 LARGE = 10_000_000  # weights of linear maps; checks of a larger model use shorter and fewer sentences
 SENTENCES, MEMORIZED_VOCABULARY = 100, 40
-# Tokens of the longest; sentences to find dead units with; sentences to memorize, and the tokens of the first two.
+# Tokens of the longest sentences; how many sentences to find dead units with; and for memorizing, the number of
+# sentences and of tokens.
 FOR_SMALL, FOR_LARGE = (LONG, SENTENCES, (4, 8)), (24, 20, (2, 6))
 
 
@@ -78,7 +79,10 @@ def _check_bundle(bundle: Bundle, folder: Path) -> Iterator[CheckResult]:
 
 
 def _check_model(model: Transformer, make_ids: Callable[..., Ids], sample: Ids | None = None) -> Iterator[CheckResult]:
-    """Make every check that needs only a model. `sample` are sentences to find dead units with, or random."""
+    """Make every check that needs only a model.
+
+    `sample` are sentences to find dead units with; by default, random ones.
+    """
     weights = sum(part.weight.numel() for part in model.modules() if isinstance(part, nn.Linear))
     long, sentences, memorized = FOR_LARGE if weights > LARGE else FOR_SMALL
     ids = make_ids(long=long)
@@ -106,14 +110,14 @@ def _check_model(model: Transformer, make_ids: Callable[..., Ids], sample: Ids |
         return build_model(config)
 
     yield initial_loss_is_log_vocabulary(new(model.config), ids)
-    # A vocabulary of a few tokens: embeddings of unused tokens would only cost time.
+    # With a small vocabulary, because embeddings of unused tokens would only cost time.
     small = replace(model.config, vocab_size=MEMORIZED_VOCABULARY, target_vocab_size=None, pad_id=0, target_pad_id=None)
     count, long = memorized
     yield from memorizes_a_batch(new(small), random_ids(small, sos_id=1, eos_id=2, count=count, long=long))
 
 
 def _on_one_thread(results: Iterator[CheckResult]) -> Iterator[CheckResult]:
-    """Compute the results on one thread: for products of so few rows, more threads mostly wait."""
+    """Compute the results on one thread, because more threads mostly wait in products of so few rows."""
     while True:
         with using_threads(1):
             result = next(results, None)

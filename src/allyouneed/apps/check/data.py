@@ -25,7 +25,7 @@ MAX_TEXTS = 100
 
 
 def save_baseline(bundle: Bundle, folder: Path, texts: Sequence[str]) -> int:
-    """Write the translations of some texts, 100 at most, into the bundle for `matches_baseline`; returns how many."""
+    """Store the translations of at most 100 texts in the bundle, for `matches_baseline`. Returns their number."""
     texts = [text for text in dict.fromkeys(texts) if text][:MAX_TEXTS]
     if not texts:
         raise InputError("the baseline needs a text to translate: every line is empty")
@@ -58,7 +58,7 @@ def matches_baseline(bundle: Bundle, folder: Path) -> str:
 def text_round_trips(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> str:
     """Check that text → ids → text gives the same text, for sentences of the data and for random tokens.
 
-    A text with a part that the vocabulary does not have is left out, and counted.
+    A text with a part that is not in the vocabulary is skipped and counted.
     """
     rng = torch.Generator().manual_seed(1)
     count = unknown = 0
@@ -81,7 +81,7 @@ def text_round_trips(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> str:
 
 
 def _known_ids(tokenizer: Tokenizer, text: str) -> list[int] | None:
-    """Encode a text; return None if the vocabulary does not have all of it."""
+    """Encode a text; return None if a part of it is not in the vocabulary."""
     try:
         ids = tokenizer.encode(text)
     except InputError:
@@ -89,11 +89,11 @@ def _known_ids(tokenizer: Tokenizer, text: str) -> list[int] | None:
     return None if tokenizer.unk_id in ids else ids
 
 
-MAX_OVERLAP = 0.01  # of the held-out pairs
+MAX_OVERLAP = 0.01  # share of the held-out pairs
 
 
 def load_pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
-    """Load the training pairs and the held-out pairs of a recipe, as training selects them; none if a file is missing.
+    """Load the training and held-out pairs of a recipe, as training selects them; [] if a file is missing.
 
     All corpora are read, and held-out shares are drawn as in training. Nothing is downloaded.
     """
@@ -122,7 +122,7 @@ def no_overlap(train: Sequence[Pair], held_out: Sequence[Pair]) -> str:
 
 
 def _tests_of_tasks(data: DataConfig) -> Iterator[Pair]:
-    """Test pairs of generated tasks, which training does not read."""
+    """Yield the test pairs of generated tasks, which training does not read."""
     for corpus in data.corpora():
         if is_task(corpus.test):
             yield from read_pairs(corpus.test, limit=data.max_valid_samples, seed=data.seed)

@@ -1,4 +1,4 @@
-"""Do all engines, losses and searches agree with their definitions?"""
+"""Check that all engines, losses and searches agree with their definitions."""
 
 import math
 import warnings
@@ -20,17 +20,17 @@ from ...translator.engine import Engine, make_engine
 from ..explain.search_trace import as_tensor
 from .model import MAX_LOGIT_DIFFERENCE, CheckError, CheckResult, Ids, named_check, outcome
 
-MAX_INT8_GAIN_ERROR = 0.06  # how far int8 results may be from float32 in size, as a share
-MAX_INT8_DISTANCE = 0.25  # how far int8 results may be from float32, in shares of their standard deviation
+MAX_INT8_GAIN_ERROR = 0.06  # largest relative error in the size of int8 results
+MAX_INT8_DISTANCE = 0.25  # largest distance of int8 results from float32, in standard deviations
 BEAM = 3
 STEPS = 20  # tokens of each hypothesis
-MOST_ROWS = 256  # of attention weights, which are this number squared
+MOST_ROWS = 256  # positions in a matrix of attention weights
 
 
 class ForkedSearch(NamedTuple):
-    """A search with randomly forking hypotheses, recorded as its T steps and what is expected of each.
+    """A search whose hypotheses fork at random, recorded as T steps and the results that are expected of each.
 
-    `steps` are the arguments of `Step`; `expected` are the log-probabilities of `Transformer.forward`, (N, V) each.
+    `steps` are the arguments of `Step`. `expected` are the log-probabilities of `Transformer.forward`, (N, V) each.
     """
 
     sources: list[list[int]]
@@ -40,7 +40,7 @@ class ForkedSearch(NamedTuple):
 
 @torch.inference_mode()
 def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
-    """Check that every engine, through beams that fork, gives the log-probabilities of one pass over the sentence."""
+    """Check that every engine gives the log-probabilities of a full pass over the sentence, even when beams fork."""
     searches = [fork(model, ids.sources[:count], ids) for count in sorted({1, min(3, len(ids.sources))})]
     definition = DefinitionEngine(model)
     yield outcome("steps", _compare, definition, searches, "the model, step by step,")
@@ -48,7 +48,7 @@ def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             engine = make_engine([model], precision)
-        if warned:  # such as a user's own part: then the model itself computes, which has been tried
+        if warned:  # for example because of a user's own part: then the model itself computes, which has been checked
             yield CheckResult(precision, None, str(warned[-1].message))
         elif isinstance(engine, DefinitionEngine):
             yield CheckResult(precision, None, f"the model itself translates on {model.projection.table.device}")
@@ -58,10 +58,10 @@ def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
 
 
 def fork(model: Transformer, sources: list[list[int]], ids: Ids) -> ForkedSearch:
-    """Search with `BEAM` hypotheses a sentence that are written in random tokens of `ids`, and fork at every step."""
+    """Search with `BEAM` hypotheses per sentence, which write random tokens of `ids` and fork at every step."""
     rng, sentences = Random(1), len(sources)
     vocabulary = sorted({token for target in ids.targets for token in target[1:-1]})
-    parents = [b for b in range(sentences) for _ in range(BEAM)]  # the first step has one for each sentence
+    parents = [b for b in range(sentences) for _ in range(BEAM)]  # the first step has one row per sentence
     memory = pad([sources[b] for b in parents], model.config.pad_id)
     written: list[list[int]] = [[] for _ in range(sentences)]
     steps, expected = [], []
@@ -107,10 +107,10 @@ def _compare(engine: Engine, searches: list[ForkedSearch], name: str) -> str:
 @named_check("positions")
 @torch.inference_mode()
 def positions_differ(model: Transformer) -> str:
-    """Check that no two positions are alike to the model, and that a decoding step adds its position's vector.
+    """Check that the model can distinguish all positions, and that a decoding step adds its position's vector.
 
-    All positions get the same random vector. If nothing is added to it, as by rotary positions, self-attention must
-    tell them apart: then no two of the first `MOST_ROWS` positions attend alike.
+    All positions get the same random vector. If nothing is added to it, as with rotary positions, self-attention must
+    distinguish the positions: no two of the first `MOST_ROWS` may attend alike.
     """
     length, rng = model.config.max_length, torch.Generator().manual_seed(0)
     same = torch.randn(1, 1, model.config.d_model, generator=rng).expand(1, length, -1)
@@ -134,7 +134,7 @@ def positions_differ(model: Transformer) -> str:
 
 @named_check("loss")
 def losses_match_definition(model: Transformer, ids: Ids) -> str:
-    """Check that training and validation use cross entropy over all tokens but padding, and its gradients."""
+    """Check that training and validation use cross entropy over all tokens except padding, with its gradients."""
     batch, pad_id, smoothing = ids.batch(model.config), model.config.effective_target_pad_id, 0.1
     labels = batch.target_out
     with torch.no_grad():
@@ -173,7 +173,7 @@ def losses_match_definition(model: Transformer, ids: Ids) -> str:
 
 @named_check("penalty")
 def beam_search_is_exhaustive() -> str:
-    """Check that a beam that holds all sentences of three tokens finds the best by log P / ((5 + |Y|) / 6)^α."""
+    """Check that a beam with room for all sentences of three tokens finds the best by log P / ((5 + |Y|) / 6)^α."""
     alpha, longest, eos_id = 0.6, 3, 2
     for seed in range(5):
         table = torch.randn(longest, 4, 4, generator=torch.Generator().manual_seed(seed)).log_softmax(-1)
@@ -202,7 +202,7 @@ def beam_search_is_exhaustive() -> str:
 
 
 class _TableStep:
-    """A model of one sentence that is a table: log-probabilities by position, last token and next token."""
+    """A model of one sentence in the form of a table: log-probabilities by position, last token and next token."""
 
     def __init__(self, table: list[list[list[float]]]) -> None:
         self._table, self._rows = iter(table), list[list[float]]()
@@ -218,7 +218,6 @@ class _TableStep:
         return self._rows[hypothesis][token]
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
-        """As in `Step`."""
         continuations = [
             Continuation(total + gain, n, token)
             for n, (total, row) in enumerate(zip(totals, self._rows, strict=True))

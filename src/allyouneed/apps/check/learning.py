@@ -1,4 +1,4 @@
-"""Can a model of these sizes learn at all? Tried on a new model, with new weights."""
+"""Check that a model of these sizes can learn at all, with new weights."""
 
 import math
 
@@ -21,7 +21,7 @@ NO_PROGRESS_AFTER = 100  # updates; a model that has not lost a third of its fir
 
 @named_check("start")
 def initial_loss_is_log_vocabulary(model: Transformer, ids: Ids) -> str:
-    """Check that an untrained model gives every token about the same probability: its loss is near ln V."""
+    """Check that an untrained model gives all tokens about the same probability, so that its loss is near ln V."""
     with torch.inference_mode():
         loss = _loss(model.eval(), ids).item()
     vocabulary = model.config.effective_target_vocab_size
@@ -37,8 +37,8 @@ def initial_loss_is_log_vocabulary(model: Transformer, ids: Ids) -> str:
 def memorizes_a_batch(model: Transformer, ids: Ids) -> list[CheckResult]:
     """Check that a new model can memorize a few sentences, and that greedy search then writes them.
 
-    The second result shows shifted labels: a model trained to repeat its input token also has a small loss,
-    but its translations are wrong. `model` is trained in place.
+    The second result reveals shifted labels: a model trained to repeat its input token has a small loss too, but its
+    translations are wrong. `model` is trained in place.
     """
     memorized = outcome("memorize", _memorize, model, ids)
     if memorized.passed:
@@ -48,7 +48,7 @@ def memorizes_a_batch(model: Transformer, ids: Ids) -> list[CheckResult]:
 
 def _memorize(model: Transformer, ids: Ids) -> str:
     loss, updates = _train(model.eval(), ids)  # no dropout
-    if not loss <= LEARNED:  # it may be NaN
+    if not loss <= LEARNED:  # the loss may be NaN
         raise CheckError(
             f"after {updates} updates on {len(ids.sources)} sentences the loss is still {loss:.2f} nats per token: "
             "gradients do not reach the weights, or training diverges."
@@ -73,9 +73,9 @@ def _write_memorized(model: Transformer, ids: Ids) -> str:
 
 
 def memorizing_learning_rate(config: ModelConfig) -> float:
-    """Return the learning rate that memorizes fastest, of those tried with 2 + 2, 6 + 6 and 8 + 8 layers.
+    """Return the learning rate that memorizes fastest, as measured with 2 + 2, 6 + 6 and 8 + 8 layers.
 
-    It falls with 1/√d_model, and with the square of the depth for deep stacks with norm "post".
+    It falls with 1/√d_model, and for deep stacks with norm "post" also with the square of the depth.
     """
     depth = config.encoder_layers + config.decoder_layers
     factor = min(0.01, 0.7 / depth**2) if config.norm == "post" else 0.01
@@ -83,7 +83,7 @@ def memorizing_learning_rate(config: ModelConfig) -> float:
 
 
 def _train(model: Transformer, ids: Ids) -> tuple[float, int]:
-    """Train until the batch is memorized or learning has stopped; return the last loss and the number of updates."""
+    """Train until the batch is memorized or learning has stopped. Returns the last loss and the number of updates."""
     peak = memorizing_learning_rate(model.config)
     optimizer = Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), fused=True)
     first = math.inf
@@ -93,7 +93,7 @@ def _train(model: Transformer, ids: Ids) -> tuple[float, int]:
         loss = _loss(model, ids)
         value = loss.item()
         first = value if update == 1 else first
-        diverges = not value < 4 * first  # NaN too
+        diverges = not value < 4 * first  # NaN counts as well
         stuck = update == NO_PROGRESS_AFTER and value > first * 2 / 3
         if value < LEARNED or not loss.requires_grad or diverges or stuck:
             break

@@ -1,4 +1,4 @@
-"""Properties of every right Transformer, whatever it has learned; each is tried on a few sentences."""
+"""Checks of properties that every correct Transformer has, whatever it has learned, on a few sentences."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,9 +19,9 @@ from ...translator.definition import DefinitionEngine
 
 Inputs = ParamSpec("Inputs")
 
-MIN_ACTIVE_UNITS = 0.1  # share of a feed-forward network's units; trained models keep many for rare tokens
-MAX_LOGIT_DIFFERENCE = 1e-3  # of logits: far above rounding in float32, far below any fault
-LONG = 40  # tokens of the longest sentences: faults that begin at token 20 or 30 show
+MIN_ACTIVE_UNITS = 0.1  # share of a feed-forward network's units; trained models keep many units for rare tokens
+MAX_LOGIT_DIFFERENCE = 1e-3  # far above rounding in float32, far below any fault
+LONG = 40  # tokens of the longest sentences, which show faults that begin at token 20 or 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Ids:
     eos_id: int
 
     def batch(self, config: ModelConfig) -> Batch:
-        """Put all of them into one batch, padded."""
+        """Put all sentences into one batch, padded."""
         return Batch(pad(self.sources, config.pad_id), pad(self.targets, config.effective_target_pad_id))
 
 
@@ -56,7 +56,7 @@ class CheckError(Exception):
 
 
 def outcome(name: str, check: Callable[..., str], *inputs: Any, **settings: Any) -> CheckResult:
-    """Return the result of a function that returns its finding, or raises a `CheckError`."""
+    """Make a result from a function that returns its finding or raises a `CheckError`."""
     try:
         return CheckResult(name, True, check(*inputs, **settings))
     except CheckError as error:
@@ -64,7 +64,7 @@ def outcome(name: str, check: Callable[..., str], *inputs: Any, **settings: Any)
 
 
 def named_check(name: str) -> Callable[[Callable[Inputs, str]], Callable[Inputs, CheckResult]]:
-    """Make a check `name` of such a function."""
+    """Make a decorator that turns such a function into the check `name`."""
 
     def decorate(check: Callable[Inputs, str]) -> Callable[Inputs, CheckResult]:
         return wraps(check)(partial(outcome, name, check))
@@ -81,7 +81,7 @@ def random_ids(
     count: int = 6,
     long: int = LONG,
 ) -> Ids:
-    """Draw `count` pairs of random sentences; the source may have other ids for `<sos>` and `<eos>`.
+    """Draw `count` pairs of random sentences. The source may have its own ids for `<sos>` and `<eos>`.
 
     The first two have about `long` tokens, the others at most 12.
     """
@@ -105,10 +105,10 @@ def random_ids(
 
 @named_check("future")
 def no_leak_from_the_future(model: Transformer, ids: Ids) -> str:
-    """Check that another token at position t changes no logits before t, and with even attention all from t on.
+    """Check that changing the token at position t changes no logits before t and, with even attention, all from t on.
 
-    A model that is very certain can give an earlier token an attention weight of 0, so the second is asked of a copy
-    that attends to all tokens alike.
+    A very certain model can give an earlier token an attention weight of 0, so the second part is checked on a copy
+    that attends to all tokens equally.
     """
     longest = max(range(len(ids.targets)), key=lambda i: len(ids.targets[i]))
     source, target = torch.tensor([ids.sources[longest]]), torch.tensor([ids.targets[longest][:-1]])
@@ -125,7 +125,7 @@ def no_leak_from_the_future(model: Transformer, ids: Ids) -> str:
 
 
 def _changes(model: Transformer, source: Tensor, target: Tensor) -> Iterator[tuple[int, Tensor]]:
-    """Compute for each position t from 1 how much the logits at all positions (T,) change with another token at t."""
+    """For each position t from 1, yield how much the logits at all positions (T,) change with another token at t."""
     memory = model.encode(source)
     before = model.decode(target, memory)
     for t in range(1, target.size(1)):
@@ -145,7 +145,7 @@ def _with_even_attention(model: Transformer) -> Transformer:
 
 @named_check("padding")
 def padding_changes_nothing(model: Transformer, ids: Ids) -> str:
-    """Check that a sentence gets the same logits with padding after it as without."""
+    """Check that a sentence gets the same logits with and without padding after it."""
     pad_ids = model.config.pad_id, model.config.effective_target_pad_id
     short = min(range(len(ids.sources)), key=lambda i: len(ids.sources[i]))
     source, target = torch.tensor([ids.sources[short]]), torch.tensor([ids.targets[short][:-1]])
@@ -167,7 +167,7 @@ def padding_changes_nothing(model: Transformer, ids: Ids) -> str:
 
 @named_check("batch")
 def batch_changes_nothing(model: Transformer, ids: Ids) -> str:
-    """Check that a sentence gets the same logits in a batch as by itself."""
+    """Check that a sentence gets the same logits in a batch and by itself."""
     batch = ids.batch(model.config)
     together = model(batch.source, batch.target_in)
     for i in range(len(ids.sources)):
@@ -183,7 +183,7 @@ def batch_changes_nothing(model: Transformer, ids: Ids) -> str:
 
 @named_check("cache")
 def cache_matches_full_pass(model: Transformer, ids: Ids) -> str:
-    """Check that decoding token by token, with the KV cache, gives the logits of one pass over the whole sentence."""
+    """Check that decoding token by token with the KV cache gives the logits of one pass over the whole sentence."""
     source, target = torch.tensor([ids.sources[0]]), torch.tensor([ids.targets[0][:-1]])
     expected = model(source, target)[0]
     memory, cache = model.encode(source), model.new_cache()
@@ -200,7 +200,7 @@ def cache_matches_full_pass(model: Transformer, ids: Ids) -> str:
 
 @named_check("beam")
 def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> str:
-    """Check that beam search with one hypothesis finds the same as greedy search."""
+    """Check that beam search with one hypothesis finds the same sentence as greedy search."""
     engine, banned = DefinitionEngine(model), (model.config.effective_target_pad_id, ids.sos_id)
     longest = [min(20, model.config.max_length)] * len(ids.sources)
     limits = SearchLimits(sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest)
@@ -216,7 +216,7 @@ def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> str:
 
 @named_check("alive")
 def heads_and_units_are_alive(model: Transformer, ids: Ids) -> str:
-    """Check that every head has weights, and that a tenth of each feed-forward network's units are active."""
+    """Check that every head has weights, and that a tenth of the units in each feed-forward network are active."""
     dead = [f"{name}, head {head}" for name, head in _dead_heads(model)]
     inactive = units = 0
     for name, fires in _firing(model, ids).items():
@@ -232,7 +232,7 @@ def heads_and_units_are_alive(model: Transformer, ids: Ids) -> str:
 
 
 def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:
-    """Find, for each feed-forward network, which of its units are not zero for some token, (F,)."""
+    """Find, for each feed-forward network, which of its units are not zero for some token. Shape of each: (F,)."""
     batch = ids.batch(model.config)
     fire: dict[str, Tensor] = {}
 
@@ -267,6 +267,6 @@ def _dead_heads(model: Transformer) -> list[tuple[str, int]]:
 
 
 def _another(token: int, config: ModelConfig) -> int:
-    """Return another token of the target vocabulary that is not padding."""
+    """Return a different token of the target vocabulary that is not padding."""
     others = (i for i in range(config.effective_target_vocab_size) if i not in (token, config.effective_target_pad_id))
     return next(others)

@@ -1,4 +1,4 @@
-"""The commands. A call imports only the module of its own command, and PyTorch only if that computes with it."""
+"""The commands. A call imports only the module of its own command, and PyTorch only if the command computes with it."""
 
 import atexit
 import errno
@@ -20,7 +20,7 @@ from .command import Command, CommandGroup, CommonOptions, Debug, Version, help_
 from .program import mended_command, shell_command
 from .standard import drop_output, open_closed_streams, set_encodings
 
-# Each command's module and function, in the order of the help.
+# Each command's module and function, in the order of the help page.
 COMMANDS = {
     "demo": ("demo", "demo"), "train": ("train", "train"), "prepare": ("prepare", "prepare_command"),
     "adapt": ("adapt", "adapt"), "translate": ("translate", "translate"), "serve": ("serve", "serve"),
@@ -34,7 +34,7 @@ GROUPS = {"keys": ("serve", "keys"), "suggestions": ("serve", "suggestions")}
 
 
 def make_app(words: Sequence[str] = ()) -> typer.Typer:
-    """Make the program: with all commands, or only with the command that a call of these `words` runs."""
+    """Make the program with all commands, or only with the command that the `words` of a call run."""
     app = typer.Typer(
         name="allyouneed",
         cls=CommandGroup,
@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
 
 
 _show_anywhere = warnings.showwarning
-_MISUSE: Any = typer.BadParameter.__base__  # click's UsageError, which typer does not name
+_MISUSE: Any = typer.BadParameter.__base__  # click's UsageError, which typer does not export
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def main() -> None:
     (--skip-refused), 130 stopped by Ctrl-C, 143 stopped by SIGTERM, 141 the reader of the output closed it.
     """
     _let_waiting_threads_sleep()
-    atexit.register(gc.freeze)  # else the end of the process takes 0.4 s to collect PyTorch's objects
+    atexit.register(gc.freeze)  # otherwise collecting PyTorch's objects at exit takes 0.4 s
     CommonOptions.debug = False
     open_closed_streams()
     set_encodings()
@@ -86,8 +86,8 @@ def main() -> None:
     try:
         with uncollected():
             app = make_app(sys.argv[1:])
-        code = app(standalone_mode=False)  # raises errors of the call instead of printing them
-        sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so
+        code = app(standalone_mode=False)  # raises errors instead of printing them
+        sys.stdout.flush()  # a full disk or a closed pipe shows here, while the exit code can still report it
     except _MISUSE as error:
         _leave_misused(error)
     except AllYouNeedError as error:
@@ -96,7 +96,7 @@ def main() -> None:
     except BrokenPipeError:
         _leave_unread()
     except SystemExit as left:
-        if isinstance(left.__context__, BrokenPipeError):  # Rich and Typer turn it into SystemExit
+        if isinstance(left.__context__, BrokenPipeError):  # Rich and Typer turn a broken pipe into SystemExit
             _leave_unread()
         raise
     except OSError as error:
@@ -113,14 +113,14 @@ def main() -> None:
 
 
 def _let_waiting_threads_sleep() -> None:
-    # A waiting OpenMP thread keeps its core busy by default. If other programs use that core too, all
-    # threads wait for each other; so let a thread spin briefly, then sleep. OpenMP reads this once.
+    # By default, a waiting OpenMP thread keeps its core busy. If other programs use that core too, all threads wait for
+    # each other. So let a thread spin briefly and then sleep. OpenMP reads this variable once.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 
 def _leave_misused(error: Any) -> None:
-    """Exit because of a call that the parser refuses, with the setting or the models that may have been meant."""
+    """Exit because the parser refuses a call, and suggest the setting or the models that may have been meant."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())
         sys.exit(2)
@@ -134,7 +134,7 @@ def _leave_misused(error: Any) -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    """Show a warning for the user in one line, without the place in the program, and once."""
+    """Show a warning in one line, without the place in the code, and only once."""
     if issubclass(category, UserWarning):
         _show_once(f"allyouneed: {message}")
     else:
@@ -143,7 +143,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
 
 @cache
 def _show_once(line: str) -> None:
-    """Print a line to standard error, the first time. Python shows a warning again after any `catch_warnings`."""
+    """Print a line to standard error, only the first time. Python repeats a warning after any `catch_warnings`."""
     print(line, file=sys.stderr)
 
 
@@ -153,7 +153,7 @@ def _command_words(context: Any) -> list[str]:
 
 
 def _setting_meant(error: Any) -> str:
-    """Suggest the setting that an unknown option probably means, if the command takes settings among its arguments."""
+    """Suggest the setting that an unknown option probably means, if the command takes settings as arguments."""
     from ...config import DecodeConfig, full_names
     from ...config.suggest import suggestion
 
@@ -179,7 +179,7 @@ def _models_here(words: list[str]) -> str:
 
 
 def _leave_unread() -> None:
-    """Exit as a program that SIGPIPE stops: the reader of the output has closed it."""
+    """Exit like a program that SIGPIPE stops, because the reader of the output has closed it."""
     drop_output()
     sys.exit(141)
 

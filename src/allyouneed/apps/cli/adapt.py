@@ -147,7 +147,7 @@ def _changed(pairs: "Sequence[Pair]", folder: Path) -> "Sequence[Pair]":
     translators = greedy_translator(Bundle.load(folder)), Translator.load(folder)
     try:
         outputs = [translator.translate([pair.source for pair in pairs]) for translator in translators]
-    except InputError:  # as is told later
+    except InputError:  # this is reported later
         return pairs
     return [pair for pair, *said in zip(pairs, *outputs, strict=True) if pair.target.strip() not in said]
 

@@ -51,7 +51,7 @@ def check(
 
 
 def _save_baseline(bundle: Path, texts: Path) -> None:
-    """Store the translations of the lines of a file, which later checks compare with."""
+    """Store the translations of a file's lines, with which later checks compare."""
     from ...bundle import Bundle
     from ...errors import InputError
     from ...machine.files import is_same_file
@@ -82,7 +82,7 @@ def _results(bundle: Path | None, config: str | None) -> "Iterable[CheckResult]"
 
 
 def _print_results(results: "Iterable[CheckResult]", *, as_json: bool) -> list[str]:
-    """Print each result as soon as it is there, or all as JSON; returns the checks that have failed."""
+    """Print each result as soon as it is known, or all as JSON. Returns the names of the failed checks."""
     from ...machine.files import to_json
 
     printed = []

@@ -1,4 +1,4 @@
-"""Input of any size, read in chunks of lines, which become rows of the output: text with tabs, or JSON."""
+"""Input of any size, read in chunks of lines. Each line becomes a row of the output: text with tabs, or JSON."""
 
 import os
 import re
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Chunk:
-    """Consecutive lines without surrounding spaces; the first one is line number `first` of the input.
+    """Consecutive lines without surrounding spaces. The first one is line number `first` of the input.
 
-    `refused` maps line numbers to the reason of the refusal; a line that cannot be decoded is an empty string.
-    `rows` are the rows of the output; `error` ends the input, and the line that caused it and later lines have no rows.
+    `refused` maps line numbers to the reasons why lines were refused. A line that cannot be decoded is "". `rows` are
+    the rows of the output. `error` ends the input: the line that caused it and later lines have no rows.
     """
 
     first: int
@@ -34,7 +34,7 @@ class Chunk:
 
 
 def is_typed_text(file: str) -> bool:
-    """Return True if an argument is a text: no file has this name, and it does not look like a name."""
+    """Return True if an argument is a text: no file has this name, and it does not look like the name of a file."""
     looks_like_one = re.fullmatch(r"\S*(/\S*|\.[A-Za-z]\w{0,9})", file)
     return file != "-" and not looks_like_one and not os.path.lexists(file)
 
@@ -44,10 +44,9 @@ def read_chunks(
 ) -> Iterator[Chunk]:
     """Yield the lines of a file, plain or compressed, or of standard input ("-"), `size` at a time.
 
-    If a `text` is given, it is read instead, and all its lines are one chunk.
-    With `live`, the lines of standard input and of a pipe are yielded as they arrive, in chunks of any size.
-    Only a line feed (or CR LF) ends a line. A line that is not UTF-8, has zero bytes or is too long is the error of the
-    last chunk; with `skip_refused` its chunk records it instead.
+    If `text` is given, it is read instead, as one chunk. With `live`, lines of standard input and of a pipe are yielded
+    as they arrive, in chunks of any size. Only a line feed (or CR LF) ends a line. A line that is not UTF-8, has zero
+    bytes or is too long becomes the error of the last chunk; with `skip_refused`, its chunk records it instead.
     """
     if text is not None:
         yield Chunk(1, [line.strip() for line in text.split("\n")])
@@ -71,10 +70,10 @@ def read_chunks(
 
 
 def _raw_chunks(file: str, size: int, live: bool, *, endless: bool) -> Iterator[list[bytes]]:
-    """Yield lines as bytes, of a line that is too long only the beginning; without `endless`, that ends them."""
+    """Yield lines as bytes. A line that is too long is cut off and, without `endless`, is the last."""
     lines, rest, is_first = list[bytes](), b"", True
     with _standard_input() if file == "-" else opened(Path(file)) as stream:
-        # read1 returns the bytes that are available, so that a slow writer gets its answers at once.
+        # read1 returns the bytes that are available, so that a slow writer gets answers at once.
         while (endless or len(rest) <= LONGEST_LINE) and (read := cast(BufferedReader, stream).read1(1 << 16)):
             *whole, rest = (rest[: LONGEST_LINE + 1] + read).split(b"\n")
             lines += whole
@@ -110,7 +109,7 @@ def _decoded(line: bytes, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """The contents of a row, as the options of `translate` say."""
+    """The contents of a row, as set by the options of `translate`."""
 
     prefix: str
     alternatives: int
@@ -121,9 +120,9 @@ class RowOptions:
 
 
 def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable[[Chunk], Chunk]:
-    """Make a function that adds rows for the lines of a chunk, in any process, with the translator of `load`.
+    """Make a function that adds rows to a chunk, in any process, with the translator that `load` returns.
 
-    A line that is refused is recorded with `skip_refused`; otherwise the rows end before it, and the chunk has its
+    With `skip_refused`, a refused line is recorded. Otherwise the rows end before that line, and the chunk has its
     error.
     """
     translator = load()
@@ -145,7 +144,7 @@ def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable
                 chunk.rows.append(f"{row}\n")
         except InputError as error:
             chunk.error = error
-            if error.line and not chunk.rows:  # the line was found before any was translated
+            if error.line and not chunk.rows:  # the line was found before any line was translated
                 make_rows(chunk, error.line - chunk.first)
         return chunk
 
@@ -171,7 +170,7 @@ def as_text(translation: "Translation", *, scores: bool = False) -> str:
 
 
 def as_json(translation: "Translation", *, error: str | None = None) -> str:
-    """Write a translation as a JSON object, with the units that its alignment counts, or the `error` of a refusal."""
+    """Write a translation as a JSON object, with the units of its alignment, or with the `error` of a refused text."""
     row: dict[str, object] = {
         "source": translation.source,
         "text": translation.text,

@@ -1,4 +1,4 @@
-"""The class of every command, with its page of help in groups, and the options that several commands have."""
+"""The class of all commands, with a help page in groups, and the options that several commands share."""
 
 import inspect
 import re
@@ -19,16 +19,16 @@ from ...machine.interpreter import versions
 
 
 class PlainValues:
-    """Typer's conversion of parameter values, skipped for texts, paths and defaults.
+    """Converts parameter values as Typer does, but skips the conversion of texts, paths and defaults.
 
-    The conversion imports Pydantic, which takes half as long as a short translation.
+    Typer's conversion imports Pydantic, which takes half as long as a short translation.
     """
 
     def __init__(self, make_conversion: Callable[[], Any]) -> None:
         self._make_conversion = make_conversion
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """As in the conversion of Typer."""
+        """Convert a value if necessary; see Typer's method of the same name."""
         is_one = param.nargs == 1 and not param.multiple
         kind = param.type_descriptor.annotation
         if value is None or value is param.default:
@@ -41,33 +41,33 @@ class PlainValues:
 
 
 def skip_plain_conversions(parameters: Iterable[Any]) -> None:
-    """Let each parameter convert by `PlainValues`; a version of Typer without this method imports no Pydantic."""
+    """Make each parameter use `PlainValues`. A version of Typer without such a method imports no Pydantic."""
     for parameter in parameters:
         if make_conversion := getattr(parameter, "get_runtime_param", None):
             parameter.get_runtime_param = partial(PlainValues, make_conversion)
 
 
 class CommandGroup(TyperGroup):
-    """The program."""
+    """The program itself, as a group of commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As Typer's, with `skip_plain_conversions`."""
+        """Parse as Typer does, after `skip_plain_conversions`."""
         skip_plain_conversions(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 
 class Command(TyperCommand):
-    """A command whose options are listed in groups, and which may take `decode.KEY=VALUE` among its arguments.
+    """A command whose help lists options in groups, and which may take `decode.KEY=VALUE` among its arguments.
 
-    Typer's other layout draws a box around each group, which takes half of a screen.
+    Typer's own layout draws a box around each group, which takes half of a screen.
     """
 
     def takes_settings(self) -> bool:
-        """Return True if settings of the search can be among the arguments."""
+        """Return True if settings of the search may be among the arguments."""
         return any(parameter.name == "settings" for parameter in self.params)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Hand settings to their hidden option; an argument after `--` is a text or a file."""
+        """Pass settings on to their hidden option. An argument after `--` is always a text or a file."""
         skip_plain_conversions(self.get_params(ctx))
         if self.takes_settings():
             end = args.index("--") if "--" in args else len(args)
@@ -75,7 +75,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the line "Usage"."""
+        """Return the words of the "Usage" line."""
         return super().collect_usage_pieces(ctx) + ["[decode.KEY=VALUE]..."] * self.takes_settings()
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -91,14 +91,14 @@ class Command(TyperCommand):
 
 
 def help_text(docstring: str) -> str:
-    """Return a docstring with each paragraph on one line, and its examples as they are."""
+    """Return a docstring with each paragraph on one line, and its examples unchanged."""
     text, _, examples = inspect.cleandoc(docstring).partition("\nFor example:")
     text = re.sub(r"(?<=\S)\n(?=\S)", " ", text)
     return f"{text}\n\b\nFor example:{examples}" if examples else text
 
 
 class CommonOptions:
-    """The options of a call that hold for every command."""
+    """The options of a call that every command has."""
 
     debug = False
 
@@ -129,7 +129,7 @@ Version = Annotated[
 
 
 def with_debug(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the option --debug, which the help of the program names, to a command."""
+    """Add the option --debug to a command; only the help of the program mentions it."""
 
     @wraps(command)
     def wrapped(debug: bool, **arguments: Any) -> None:
@@ -142,7 +142,7 @@ def with_debug(command: Callable[..., None]) -> Callable[..., None]:
 def with_options(kind: type[Any], parameter: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command with an argument or an option for each field of the dataclass `kind`.
 
-    Fields are annotated as parameters are; the command gets their values as one, its parameter called `parameter`.
+    The fields are annotated like parameters. The command gets an object with all values as its parameter `parameter`.
     """
     hints = get_type_hints(kind, include_extras=True)
     defaults = {field.name: Parameter.empty if field.default is MISSING else field.default for field in fields(kind)}
@@ -160,7 +160,10 @@ def with_options(kind: type[Any], parameter: str) -> Callable[[Callable[..., Non
 
 
 def refuse_options(values: object, why: str, *, besides: Collection[str] = ()) -> None:
-    """Refuse options that are set (a mapping by name, or the values of `with_options`), except those in `besides`."""
+    """Refuse options that are set, except those in `besides`.
+
+    `values` maps names to values, or is the object that `with_options` passes.
+    """
     if isinstance(values, Mapping):
         names = [name for name, value in values.items() if value]
     else:
@@ -176,7 +179,7 @@ def refuse_options(values: object, why: str, *, besides: Collection[str] = ()) -
 
 
 def _option_name(option: Any, field: str) -> str:
-    """Return the name of an option; Typer reads the first argument as a default until it has seen the command."""
+    """Return the name of an option. Until Typer has seen the command, it takes the first argument for a default."""
     first = option.default if isinstance(option.default, str) else ""
     return first if first.startswith("--") else f"--{field.replace('_', '-')}"
 
@@ -184,7 +187,7 @@ def _option_name(option: Any, field: str) -> str:
 def _with_parameters(
     wrapped: Callable[..., None], command: Callable[..., None], added: Mapping[str, tuple[Any, Any]], without: str = ""
 ) -> Callable[..., None]:
-    """Give `wrapped` the parameters of `command`, and others, for Typer to see: the type and default of each."""
+    """Give `wrapped` the parameters of `command`, and others with the given types and defaults, for Typer to see."""
     before = [one for name, one in signature(command).parameters.items() if name != without]
     more = [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=one, default=value) for name, (one, value) in added.items()
@@ -219,10 +222,10 @@ def with_config_options(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command with an option for every field of `config`, or only for the fields in `only`.
 
-    The command gets the options that the call names as one dict, its parameter called `parameter`. `panels` groups the
-    options on the help page; the rest are among the command's own. With `variables`, a prefix, each option
-    can also be set by the environment variable of its name, and its help page tells the default. With `section`
-    every field can be set by SECTION.KEY=VALUE among the arguments, as in a recipe.
+    The command gets the options that the user has set as a dict, its parameter `parameter`. `panels` groups the options
+    on the help page; the others are listed with the command's own. With the prefix `variables`, each option can also be
+    set by an environment variable, and its help shows the default. With `section`, every field can be set by
+    SECTION.KEY=VALUE among the arguments, as in a recipe.
     """
     fields_by_name = {field.name: field for field in fields(config)}
     known = {name: field for name, field in fields_by_name.items() if only is None or name in only}
@@ -289,8 +292,8 @@ SearchSettings = dict[str, Any]  # fields of `DecodeConfig` by name
 
 
 def with_search(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command that gets the settings that the call names as its parameter `decode`.
+    """Decorate a command that takes search settings, which it gets as its parameter `decode`.
 
-    The bundle has the others. `options` are the settings that are also options.
+    The bundle provides the settings that the user leaves out. `options` are the settings that are also options.
     """
     return with_config_options(DecodeConfig, "decode", only=options, panels={"Search": options}, section="decode")

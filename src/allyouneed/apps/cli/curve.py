@@ -73,7 +73,7 @@ def curve(options: CurveOptions) -> None:
 
 
 def _report(points: "list[CurvePoint]", output: Path) -> None:
-    """Print the table and the sentence, and write the picture."""
+    """Print the table and the sentence, and save the picture."""
     from ..reports.learning_curve import TITLES, describe_curve, save_curve
 
     metric = points[-1].metric

@@ -42,7 +42,7 @@ def demo(
 
 
 def _train(recipe: "Recipe", output: Path, *, overwrite: bool) -> "Bundle":
-    """Train in the folder; an interruption names the command that goes on with it."""
+    """Train in the folder. The message after an interruption names the command that continues."""
     from ...errors import Interrupted
     from ...machine.device import configure_process
     from ...run import replaced
@@ -55,14 +55,14 @@ def _train(recipe: "Recipe", output: Path, *, overwrite: bool) -> "Bundle":
     try:
         with making as folder, ProgressBar(samples=False, details=output / "log.txt") as screen:
             return fit(recipe, folder, callback=screen)
-    except Interrupted as stopped:  # the demo itself starts anew
+    except Interrupted as stopped:  # the demo itself starts from the beginning
         again = ("--overwrite",) if overwrite and output.exists() else ()
         resume = shell_command("train", "dates", f"train.seed={recipe.train.seed}", "-o", output, "--resume", *again)
         raise Interrupted(f"{stopped}: {resume}", signal=stopped.signal) from None
 
 
 def _show(bundle: "Bundle", recipe: "Recipe", output: Path) -> None:
-    """Print how well unseen dates are translated, some examples, and what can follow; draw the cross-attention."""
+    """Print how well unseen dates are translated, examples, and next steps; draw the cross-attention."""
     from ...data.readers import read_pairs
     from ...metrics import exact_match
     from ...translator import Translator

@@ -1,4 +1,4 @@
-"""`allyouneed translate` for documents: read whole, translated, and written whole or not at all."""
+"""`allyouneed translate` for documents, which are read as a whole and written completely or not at all."""
 
 import sys
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from ..documents.document_translation import DocumentTranslation
 
 LINES = "lines"
-# Endings of files with a text a line, besides languages: other files may have a structure, which lines destroy.
+# Endings of files with one text per line, besides languages. Other files may have a structure that this would destroy.
 TEXT_ENDINGS = {
     "", "text", "source", "src", "target", "trg", "tgt", "ref", "hyp", "input", "in", "output", "out", "train",
     "valid", "dev", "test", "sent", "snt", "lines", "raw", "tok", "norm", "clean",
 }  # fmt: skip
-_SHOWN = 20  # units to review, on the screen
+_SHOWN = 20  # units to review that are shown on the screen
 
 
 def _option(name: str, text: str, metavar: str | None = None) -> Any:
@@ -34,7 +34,7 @@ def _option(name: str, text: str, metavar: str | None = None) -> Any:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DocumentSettings:
-    """The options that are for documents."""
+    """The options that apply to documents only."""
 
     form: Annotated[str | None, _option("--format", f"{LINES}, {', '.join(FORMATS)}.")] = None
     target_language: Annotated[str, _option("--target-language", "Such as pt-BR. Default: the bundle's.")] = ""
@@ -52,7 +52,7 @@ class DocumentSettings:
 
 
 def document_kind(file: str, form: str | None) -> str | None:
-    """Return the format of a document; None for plain text, a sentence a line. Refuses other kinds of documents."""
+    """Return the format of a document, or None for plain text with one sentence per line. Refuses other formats."""
     if form is not None:
         if form not in (LINES, *FORMATS):
             raise ConfigError(f"--format must be {LINES} or one of {', '.join(FORMATS)}; got {form!r}")
@@ -77,7 +77,7 @@ def document_kind(file: str, form: str | None) -> str | None:
 
 
 def has_text_ending(name: str) -> bool:
-    """Return True if the ending of a file's name stands for a text a line: no ending, a language, or a known ending."""
+    """Return True if a file's ending stands for one text per line: no ending, a language, or a known ending."""
     ending = Path(name).suffix.removeprefix(".")
     return ending.lower() in TEXT_ENDINGS or ending.isdecimal() or bool(find_language(ending))
 
@@ -98,7 +98,7 @@ def translate_file(
     *,
     skip_refused: bool,
 ) -> int:
-    """Translate a document into a file and list the units to review; return the exit code."""
+    """Translate a document into a file, and list the units to review. Returns the exit code."""
     from ..documents.document_translation import MIN_CONFIDENCE, finish_document, plan_document, translate_plan
 
     plan = plan_document(document, translator)

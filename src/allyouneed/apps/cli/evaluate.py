@@ -109,7 +109,7 @@ def _translate_with_all(
 
 
 def _split_arguments(bundle: str, more: Sequence[str], pairs: Path | None) -> tuple[list[str], Path | None]:
-    """Return the models, and the file of pairs that the arguments name."""
+    """Split the arguments into models and the file of pairs, if they name one."""
     models, files = [bundle], [pairs] if pairs else []
     for word in more:
         if all(folder.is_dir() for folder in named_folders(word)):
@@ -124,7 +124,7 @@ def _split_arguments(bundle: str, more: Sequence[str], pairs: Path | None) -> tu
 
 
 class EvaluationSet(NamedTuple):
-    """Texts with their reference translations; `name` is for messages."""
+    """Texts with their reference translations. `name` is for messages."""
 
     name: str
     sources: list[str]
@@ -138,10 +138,10 @@ def read_test_set(
     pairs: Path | None,
     columns: Sequence[str],
 ) -> EvaluationSet:
-    """Read the test set that options name; without options, the pairs that the models' runs held out.
+    """Read the test set that the options name; without options, the pairs that the models' runs held out.
 
-    A model is one bundle, or several that translate together. Their runs must have held out the same pairs, since a run
-    may have trained on another's. If two models are compared, the pairs are those that both held out.
+    Each model is one bundle, or several that form an ensemble. The runs must have held out the same pairs, because one
+    run may have trained on another's test pairs. If two models are compared, the pairs are those that both held out.
     """
     from ...data.readers import READERS, pair_lines, read_pairs
     from ...evaluation.held_out import NAME_A_TEST_SET, common_held_out_pairs, held_out_pairs
@@ -165,7 +165,7 @@ def read_test_set(
 
 
 def _with_all_references(file: Path) -> EvaluationSet:
-    """Read sources with one or several references, separated by tabs; a heading is followed."""
+    """Read sources with one or more references, separated by tabs. A heading names the columns."""
     from ...data.headings import heading_order
     from ...data.tabular import tsv_rows
     from ...text.lines import require_memory_for
@@ -191,5 +191,5 @@ def _with_all_references(file: Path) -> EvaluationSet:
 
 
 def as_test_set(name: str, pairs: "Sequence[Pair]") -> EvaluationSet:
-    """Make pairs a test set with one reference each."""
+    """Make a test set of pairs, with one reference each."""
     return EvaluationSet(name, [pair.source for pair in pairs], [[pair.target] for pair in pairs])

@@ -23,7 +23,7 @@ PICTURES = ("svg", "png")
 
 
 class Form(StrEnum):
-    """A page, a picture for each figure, or the numbers."""
+    """The form of the result: a page, a picture for each figure, or numbers."""
 
     html = "html"
     svg = "svg"
@@ -76,7 +76,7 @@ class ExplainOptions:
         return "svg" if self.theory() and self.form is Form.html else str(self.form)
 
     def destination(self) -> Path:
-        """Return the file or the folder to write."""
+        """Return the file or folder to write."""
         default = "explained" if self.suffix() in PICTURES else f"explained.{self.suffix()}"
         return self.output or Path("." if self.theory() else default)
 
@@ -134,7 +134,7 @@ def _refuse_combinations(options: ExplainOptions) -> None:
 
 
 def _model_folders(options: ExplainOptions) -> list[list[Path]]:
-    """Return the folders of each model: more than one for an ensemble."""
+    """Return the folders of each model; an ensemble has several."""
     from ...machine.files import named_folders
 
     return [named_folders(name) for name in (str(options.bundle), *options.others())]
@@ -228,12 +228,12 @@ def _save_pictures(figures: "Mapping[str, Figure]", options: ExplainOptions) -> 
 
 
 def _short_names(first: Path, second: Path) -> tuple[str, str]:
-    """Name two folders or files on a page: by their last names, or by their whole paths if these are equal."""
+    """Name two folders or files on a page: by their last names or, if these are equal, by their whole paths."""
     return (first.stem, second.stem) if first.stem != second.stem else (str(first), str(second))
 
 
 def _held_out(folder: Path) -> "Sequence[Pair]":
-    """Test pairs of a run, evenly spaced, by which its heads are judged; none of a bundle without a run."""
+    """Return evenly spaced test pairs of a run, by which its heads are judged; () for a bundle without a run."""
     from ...evaluation.held_out import find_held_out_pairs
     from ..explain.claims import MOST_INPUTS
 

@@ -1,4 +1,4 @@
-"""`allyouneed export`, `import` and `average`: bundles ↔ formats of other programs, and the mean of several bundles."""
+"""`allyouneed export`, `import` and `average`: convert bundles to and from other formats, and average bundles."""
 
 import signal
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """The formats; each has a file in `convert/`."""
+    """The formats. Each has a file in `convert/`."""
 
     CTRANSLATE2 = "ctranslate2"
     ONNX = "onnx"

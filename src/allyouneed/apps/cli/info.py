@@ -1,4 +1,4 @@
-"""`allyouneed info`: facts about a bundle: languages, sizes, parameters, files, and where it can be exported to."""
+"""`allyouneed info`: facts about a bundle: languages, sizes, parameters, files, and possible exports."""
 
 from math import prod
 from pathlib import Path
@@ -80,7 +80,7 @@ def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> di
 
 
 def _engine(bundle: "Bundle") -> str:
-    """Name the engine that `translate` uses on this machine, unless options say something else."""
+    """Name the engine that `translate` uses on this machine by default."""
     from ...native.library import chosen_instruction_set, instruction_sets
     from ...translator.engine import make_engine
 
@@ -91,7 +91,7 @@ def _engine(bundle: "Bundle") -> str:
 
 
 def _compare(checksums: "Checksums") -> str:
-    """Compare the files with SHA256SUMS, once the bundle is loaded: a changed file is refused, except the card."""
+    """Compare the files with SHA256SUMS after loading the bundle, which refuses every changed file except the card."""
     if not checksums.present:
         return "none; a change of the files would not be noticed. Saving the bundle again adds them"
     if not checksums.matches("README.md"):

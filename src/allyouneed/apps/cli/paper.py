@@ -1,4 +1,4 @@
-"""`allyouneed paper`: Table 3, counted or trained again on other data, and figures 3 to 5 of a trained model."""
+"""`allyouneed paper`: count the parameters of Table 3, train its rows on other data, or draw figures 3 to 5."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +78,7 @@ def _refuse_combinations(options: PaperOptions) -> None:
 
 
 def _new_folder(path: Path) -> Path:
-    """Return a folder that is not there yet, or refuse it."""
+    """Return a folder that does not exist yet. Refuses one that does."""
     from ...errors import OutputError
 
     if path.exists():

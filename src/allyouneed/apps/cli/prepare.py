@@ -103,12 +103,12 @@ def _run_folder(options: PrepareOptions, cache: str) -> Path:
 
 
 def _prepare(recipe: "Recipe | Draft", path: Path, ray: str) -> "tuple[RunPairs, bool]":
-    """Prepare the pairs, and return them with True if there was something to do."""
+    """Prepare the pairs. Returns them, with True if there was anything to do."""
     from ...run import prepare_only
     from .progress_bar import ProgressBar
 
     stages: set[str] = set()
-    with ProgressBar() as screen, redirect_stdout(sys.stderr):  # Ray prints that a process has ended
+    with ProgressBar() as screen, redirect_stdout(sys.stderr):  # Ray prints when a process has ended
 
         def progress(stage: str, done: int, total: int | None) -> None:
             stages.add(stage)

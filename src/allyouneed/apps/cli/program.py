@@ -1,4 +1,4 @@
-"""Commands for messages, which work when copied: they begin with the program as this shell finds it."""
+"""Commands in messages, which work when copied: they begin with the program's name as this shell finds it."""
 
 import os
 import shlex
@@ -16,26 +16,28 @@ from ...machine.interpreter import is_installed
 if TYPE_CHECKING:
     from ...bundle import Bundle
 
-LIBRARIES = {"serve": ("fastapi", "uvicorn"), "html": ("py_mini_racer",)}  # that commands need besides, by the extra
+# Libraries that commands need besides the package, by the extra.
+LIBRARIES = {"serve": ("fastapi", "uvicorn"), "html": ("py_mini_racer",)}
 
 
 def shell_command(*words: object) -> str:
-    """Write a command of this program that works when copied: `allyouneed` if the shell finds it, else its path.
+    """Write a command of this program that works when copied.
 
-    `words` are quoted for the shell, as is the program.
+    It begins with `allyouneed` if the shell finds that, otherwise with a path. `words` and the program are quoted for
+    the shell.
     """
     return f"{_program()} {shlex.join(map(str, words))}"
 
 
 def command_with_extra(*words: object) -> str:
-    """Write the command, preceded by the one that installs its extra if that is missing."""
+    """Write the command, preceded by the command that installs its extra if that is missing."""
     extra = words[words.index("--to") + 1] if "--to" in words else words[0]
     is_there = all(map(is_installed, LIBRARIES.get(str(extra), ())))
     return shell_command(*words) if is_there else f"{install_command(str(extra))} && {shell_command(*words)}"
 
 
 def mended_command(options: Sequence[str], *, without: Sequence[str] = ()) -> str:
-    """Write the running command, with these options in place of earlier ones, and `without` some flags."""
+    """Write the running command with these options, which replace earlier ones, and without the flags in `without`."""
     names = {word.partition("=")[0] for word in options if word.startswith("--") or "=" in word}
     names |= {"-o"} if "--output" in names else set()
     with_value = {"-o"} | {name for name, after in pairwise([*options, "--"]) if not after.startswith("--")}
@@ -59,15 +61,15 @@ def _program() -> str:
 
 
 def shell_name(name: str, path: str) -> str:
-    """Return the name of a program if this shell finds it by that, else its path."""
+    """Return the name of a program if this shell finds it by that name, otherwise its path."""
     executable = shutil.which(name)
     return name if executable and os.path.abspath(executable) == os.path.abspath(path) else shlex.quote(path)
 
 
 def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: str = "") -> Iterator[str]:
-    """Yield a line for each thing to do with the model in `folder`.
+    """Yield a line for each thing to do next with the model in `folder`.
 
-    `text` is a text to translate, else the bundle's is used; `longer` is the command of a longer training, if it helps.
+    `text` is a text to translate, by default the bundle's. `longer` is the command of a longer training, if that helps.
     """
     from ...evaluation.held_out import find_held_out_pairs
 

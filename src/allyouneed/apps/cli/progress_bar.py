@@ -1,4 +1,4 @@
-"""Bars with the time left, and the rows of a training; drawn by Rich, which takes a tenth of a second to import."""
+"""Bars with the time left, and the rows of a training run. Drawn by Rich, which takes a tenth of a second to import."""
 
 import math
 import time
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...run import Validation
     from ...train import Update
 
-# Topics of messages that give reasons; the other messages name the pairs, the model and the duration.
+# Topics of messages that give reasons. The other messages describe the pairs, the model and the duration.
 WHY_TOPICS = {
     "vocabulary", "tokens", "statistics", "speed", "auto", "exports", "program", "workers", "memory",
     "budget",
@@ -26,7 +26,7 @@ WHY_TOPICS = {
 
 
 class TimeLeft(ProgressColumn):
-    """The time left, from the mean time of all steps since the task began; known after the first step."""
+    """The time left, from the mean time of all steps since the task began; unknown before the first step."""
 
     def render(self, task: Task) -> Text:
         done = task.completed - task.fields.get("begun", 0)
@@ -37,11 +37,11 @@ class TimeLeft(ProgressColumn):
 
 
 class ProgressBar:
-    """A `TrainingCallback`: a bar with speed and time left, and a row for each validation.
+    """A `TrainingCallback` that draws a bar with speed and time left, and prints a row for each validation.
 
-    `samples`: with translations of two validation pairs. `details` is the file that has the messages with the reasons
-    of the settings, which are then not printed. A bar that is given to `fit` runs as long as that; elsewhere use it in
-    a `with`.
+    With `samples`, it also prints the translations of two validation pairs. If a file `details` is given, messages with
+    reasons for settings are only in that file and not printed. When passed to `fit`, the bar runs as long as `fit`;
+    elsewhere use it in a `with` statement.
     """
 
     def __init__(self, *, samples: bool = True, details: Path | None = None) -> None:
@@ -57,7 +57,7 @@ class ProgressBar:
             disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("reading", total=None, about="pairs")
-        self._tokens, self._seconds, self._since = 0, 0.0, 0.0  # only of updates, without validation
+        self._tokens, self._seconds, self._since = 0, 0.0, 0.0  # of updates only, without validation
         self._loss = math.nan
         self._latest: Tensor | None = None
         self._header_shown = False
@@ -75,7 +75,7 @@ class ProgressBar:
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
         if what != self._bar.tasks[0].description:
-            self._bar.reset(self._task, description=what)  # the time left is this stage's
+            self._bar.reset(self._task, description=what)  # the time left is that of this stage
         self._bar.update(self._task, completed=done, total=total)
 
     def on_train_begin(self, step: int, steps: int) -> None:
@@ -88,7 +88,7 @@ class ProgressBar:
         now = time.monotonic()
         self._tokens, self._seconds, self._since = self._tokens + update.tokens, self._seconds + now - self._since, now
         if update.step % 10 == 0 or self._latest is None:
-            # Reading the newest loss would make a GPU run out of work; the loss of ten updates ago is there.
+            # Reading the newest loss would make a GPU idle; the loss of ten updates ago is already there.
             self._loss = (update.loss if self._latest is None else self._latest).item()
             self._latest = update.loss
         about = f"updates · {self._tokens / (self._seconds or math.inf):,.0f} tokens/s · loss {self._loss:.3f}"
@@ -104,7 +104,7 @@ class ProgressBar:
 
     def _row(self, validation: "Validation") -> None:
         from ...run import telling_scores
-        from ...run.log import choices  # imports PyTorch, as who calls this has
+        from ...run.log import choices  # imports PyTorch, which the caller has already imported
 
         if not self._header_shown:
             names = "".join(f"{name:>{_width(name)}}" for name in validation.scores)
@@ -127,13 +127,16 @@ class ProgressBar:
 
 
 def _width(name: str) -> int:
-    """Return the width of the column of a score, whose name may be long if the metric is the user's."""
+    """Return the width of the column of a score. The name of a user's metric may be long."""
     return max(7, len(name) + 1)
 
 
 @contextmanager
 def sentence_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar over `total` sentences (None: unknown) with speed and time left; yield a function that advances it."""
+    """Show a bar over `total` sentences (None: unknown) with speed and time left.
+
+    Yields a function that advances it.
+    """
     bar = Progress(
         TextColumn(what),
         BarColumn(),

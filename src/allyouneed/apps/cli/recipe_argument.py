@@ -39,10 +39,10 @@ def recipe_from_arguments(
     auto: bool = False,
     resumed: Path | None = None,
 ) -> "Recipe | Draft":
-    """Read the recipe to train, or a draft for a file of pairs; with `auto`, a recipe becomes a draft as well.
+    """Read the recipe to train, or a draft for a file of pairs. With `auto`, a recipe becomes a draft too.
 
-    `what` is a file of pairs, a TOML file or the name of a shipped recipe; `more` are overrides, and before them the
-    second of two aligned files. `resumed` is the folder of a run that may already be there.
+    `what` is a file of pairs, a TOML file or the name of a shipped recipe. `more` are overrides, preceded by the second
+    file of two aligned ones. `resumed` is the folder of a run that may already exist.
     """
     from ...config import Recipe
     from ...config.settings import apply_overrides
@@ -52,7 +52,7 @@ def recipe_from_arguments(
     _set_data(tables, languages, columns, sheet, tokenizer)
     settings = tables.setdefault("train", {})
     if init_from and isinstance(settings, dict):
-        settings["init_from"] = init_from  # not parsed: "1" is a folder here, not a number
+        settings["init_from"] = init_from  # not parsed as TOML: here "1" is a folder instead of a number
     initial = settings.get("init_from", "") if isinstance(settings, dict) else None
     if not isinstance(initial, str) or not (auto or is_pairs or initial):
         return Recipe.from_tables(tables)
@@ -66,7 +66,7 @@ def recipe_from_arguments(
 
 
 def _read_tables(what: str, more: list[str]) -> tuple[dict[str, Any], list[str], bool]:
-    """Return the tables of a recipe, or of pairs; the overrides among `more`; and True if `what` is a file of pairs."""
+    """Return the tables of a recipe or of pairs, the overrides among `more`, and True if `what` is a file of pairs."""
     from ...config.settings import read_tables
     from ...recipes import recipe_names, recipe_path
 
@@ -78,7 +78,7 @@ def _read_tables(what: str, more: list[str]) -> tuple[dict[str, Any], list[str],
 
 
 def _set_data(tables: dict[str, Any], languages: str, columns: str, sheet: str, tokenizer: list[str] | None) -> None:
-    """Set the options' settings of the data; the check of a recipe refuses data that is not a table."""
+    """Put the data settings of options into the tables. Data that is not a table is refused later, with the recipe."""
     from ...config.language_tags import parse_pair
 
     names = list(parse_columns(columns))
@@ -106,7 +106,7 @@ def parse_columns(text: str | None) -> tuple[str, ...]:
 
 
 def default_output(what: str) -> Path:
-    """Choose the folder of a run: `runs/NAME`, where NAME is that of the file or data set without its extensions."""
+    """Choose the folder of a run: `runs/NAME`, where NAME is the file's or data set's name without extensions."""
     from ...errors import ConfigError
 
     data_set = re.match(r"hf://datasets/[^/]+/([^/@]+)", what)

@@ -1,4 +1,4 @@
-"""`allyouneed report`: the page of a training run, or of several compared."""
+"""`allyouneed report`: write the page of a training run, or of several compared."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +89,7 @@ def _compare(runs: list[Path], path: Path, *, test: bool) -> None:
 
 
 def _translate_test_pairs(runs: list[Path]) -> list[list["Sample"]]:
-    """Translate the test pairs that all runs hold out, with the model of each."""
+    """Translate the test pairs that all runs hold out, with the model of each run."""
     from ...evaluation import translate_set
     from ...evaluation.held_out import common_held_out_pairs
     from ...translator import Translator

@@ -1,8 +1,8 @@
-"""Output that is written chunk by chunk, and that a later run can resume.
+"""Output that is written chunk by chunk, so that a later run can resume it.
 
-The lines of `news.de` are first written to `news.de.partial`. After each chunk `news.de.partial.jsonl` is replaced: it
-has the model and its settings, how many lines of the input are translated, how many of these were refused, a digest of
-them, and the length of the translation in bytes.
+The lines of `news.de` are first written to `news.de.partial`. After each chunk, `news.de.partial.jsonl` is replaced. It
+has the model and its settings, the number of translated lines of the input, how many of these were refused, a digest of
+these lines, and the length of the translation in bytes.
 """
 
 import os
@@ -40,7 +40,7 @@ _NOTHING: dict[str, Any] = {"lines": 0, "refused": 0, "digest": "", "bytes": 0}
 
 
 class RowWriter:
-    """Rows for the lines of an input, in a file; `notes` is the file that describes them, if they can be resumed.
+    """Writes rows for the lines of an input to a file. `notes` is the file that describes the rows, for resuming.
 
     `kept` are the notes of an earlier run, whose rows the file already has.
     """
@@ -52,9 +52,9 @@ class RowWriter:
         self._notes, self._provenance, self._kept, self._digest = notes, provenance, kept, sha256()
 
     def missing(self, chunks: Iterable[Chunk], done: Callable[[int], object]) -> Iterator[Chunk]:
-        """Yield the chunks without the lines that already have rows; `done` is told their number.
+        """Yield the chunks without the lines that already have rows. `done` is called with the number of these lines.
 
-        Refuses input whose first lines differ from the earlier run's, and input that has fewer lines.
+        Refuses input whose first lines differ from those of the earlier run, and input with fewer lines.
         """
         kept = self._kept["lines"]
         for chunk in chunks:
@@ -71,7 +71,7 @@ class RowWriter:
             raise _made_from(self.file.name, f"another input, which had at least {kept:,} lines")
 
     def write(self, chunk: Chunk) -> None:
-        """Add the rows of a chunk, and note them."""
+        """Add the rows of a chunk, and record them in the notes."""
         with uninterrupted():
             self.file.write("".join(chunk.rows).encode())
             self.file.flush()
@@ -80,7 +80,7 @@ class RowWriter:
             self.note()
 
     def note(self) -> None:
-        """Describe the rows so far, once they are on the disk."""
+        """Record the rows so far in the notes, once the rows are on the disk."""
         if self._notes:
             flush_to_disk(self.file)
             digest, length = self._digest.hexdigest(), self.file.seek(0, os.SEEK_END)
@@ -93,20 +93,20 @@ class RowWriter:
 
 
 def partial_path(output: Path) -> Path:
-    """Return the file for a result that is not complete yet; if `output` is a link, next to the linked file."""
+    """Return the path for a result that is not complete yet. If `output` is a link, it is next to the linked file."""
     output = followed(output)
     return output.with_name(f"{output.name}.partial")
 
 
 def notes_path(output: Path) -> Path:
-    """Return the file that describes a partial result."""
+    """Return the path of the notes that describe a partial result."""
     return partial_path(output).with_suffix(".partial.jsonl")
 
 
 def check_output(output: Path | None, inputs: Sequence[Path | int], *, resume: bool, overwrite: bool) -> None:
-    """Refuse, before any work, an output that cannot be written, and an input under another name.
+    """Refuse, before any work, an output that cannot be written, and an output that is an input under another name.
 
-    `inputs` are paths, or descriptors of open files; None for `output` is standard output.
+    `inputs` are paths, or descriptors of open files. None as `output` is standard output.
     """
     what = "the translation"
     if output is None:
@@ -125,11 +125,11 @@ def check_output(output: Path | None, inputs: Sequence[Path | int], *, resume: b
 
 @contextmanager
 def row_writer(output: Path | None, *, provenance: Mapping[str, object], resume: bool = False) -> Iterator[RowWriter]:
-    """Open a writer of rows to standard output, to a device or pipe, or to a file that is renamed once it is complete.
+    """Open a writer of rows to standard output, to a device or pipe, or to a file that gets its name when complete.
 
-    With `resume`, a partial file is continued after its last chunk. Raises `OutputError` if the partial file has
-    another `provenance` or another process is writing it. After an error the partial file stays, to be resumed; a
-    SIGINT or SIGTERM then raises `Interrupted`.
+    With `resume`, a partial file is continued after its last chunk. Raises `OutputError` if the partial file has a
+    different `provenance`, or another process is writing it. After an error the partial file stays, so that it can be
+    resumed; a SIGINT or SIGTERM then raises `Interrupted`.
     """
     if output is None:
         yield RowWriter(sys.stdout.buffer)
@@ -157,7 +157,7 @@ def row_writer(output: Path | None, *, provenance: Mapping[str, object], resume:
 
 @contextmanager
 def _interruptible(partial: Path) -> Iterator[None]:
-    """Raise a SIGINT or SIGTERM in this block as an `Interrupted` that says how to continue."""
+    """Turn a SIGINT or SIGTERM inside this `with` block into an `Interrupted` that says how to continue."""
     received = [signal.SIGINT]
 
     def stop(number: int, _: FrameType | None) -> None:
@@ -177,7 +177,7 @@ def _interruptible(partial: Path) -> Iterator[None]:
 
 
 def _read_notes(partial: Path, notes: Path, provenance: Mapping[str, object]) -> dict[str, Any]:
-    """Read the notes of an earlier run about a partial file. Refuses another provenance."""
+    """Read the notes of an earlier run on a partial file. Refuses a different provenance."""
     try:
         kept: dict[str, Any] = {name: parse_json(read_whole(notes))[name] for name in (*_NOTHING, "provenance")}
         before = dict(kept["provenance"])

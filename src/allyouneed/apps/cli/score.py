@@ -1,4 +1,4 @@
-"""`allyouneed score`: existing translations, by their log-probabilities or against references."""
+"""`allyouneed score`: score existing translations by their log-probabilities or against references."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -102,7 +102,7 @@ def _refuse_beside_references(options: ScoreOptions, scoring: Scoring) -> None:
 
 
 def _aligned_lines(path: Path, count: int) -> list[str]:
-    """Read the lines of a file; refuse more or fewer than `count`."""
+    """Read the lines of a file. Refuses a number of lines other than `count`."""
     from ...errors import DataError
     from ...text.lines import read_lines
 

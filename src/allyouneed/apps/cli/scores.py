@@ -1,4 +1,4 @@
-"""The options of commands that score translations, and how scores are printed, checked against limits, and written."""
+"""The options of commands that score translations; print scores, check them against limits, and write them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +23,7 @@ class ScoreLimit:
     value: float
 
     def missed(self, score: float, metric: "Metric", system: str) -> str:
-        """Report, in a line, a score beyond the limit; else return ""."""
+        """Describe in one line a score beyond the limit; "" if the score is within the limit."""
         if score >= self.value if metric.higher_is_better else score <= self.value:
             return ""
         option = "--at-least" if metric.higher_is_better else "--at-most"
@@ -33,7 +33,10 @@ class ScoreLimit:
 def parse_limits(
     metrics: "Mapping[str, Metric]", at_least: Sequence[str] | None, at_most: Sequence[str] | None
 ) -> list[ScoreLimit]:
-    """Parse the limits that options name. Refuses an unknown metric, no number, and a limit on the wrong side."""
+    """Parse the limits in options.
+
+    Refuses an unknown metric, text that is not a number, and a limit on the wrong side.
+    """
     from ...errors import ConfigError
 
     limits = []
@@ -60,12 +63,13 @@ def _number(text: str) -> float:
         return nan
 
 
-_COLUMNS = ("source", "reference", "chrF2")  # of the list of wrong translations, besides the names of the systems
+# Columns of the list of wrong translations, besides the names of the systems.
+_COLUMNS = ("source", "reference", "chrF2")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scoring:
-    """How a command scores translations: its options, checked, and the metrics they ask for."""
+    """How a command scores translations: its options, their checks, and the metrics that they ask for."""
 
     metrics: Annotated[
         str | None, typer.Option(metavar="METRIC,…", help="Any of bleu, chrf, chrf++, ter, cer, wer, exact.")
@@ -104,9 +108,9 @@ class Scoring:
     def prepare(
         self, sources: Sequence[str], references: "References"
     ) -> "tuple[dict[str, Metric], Sequence[ScoreLimit]]":
-        """Make the chosen metrics, or all, and COMET if its checkpoint is named; and the limits of their scores.
+        """Make the chosen metrics, by default all; COMET if its checkpoint is named; and the limits of their scores.
 
-        Refuses to compare by a test if there are too few sentences for it. Warns of references that are already
+        Refuses a significance test if there are too few sentences for it. Warns of references that are already
         tokenized, which BLEU would tokenize again.
         """
         from ...errors import ConfigError
@@ -138,16 +142,16 @@ class Scoring:
         output: Path | None = None,
         runs: Sequence[Path] = (),
     ) -> None:
-        """Score one system, or compare several, print the scores, write `output`, and exit with 1 if a limit is missed.
+        """Score one system or compare several: print the scores, write `output`, and exit with 1 if a limit is missed.
 
-        `runs` are the folders of the systems. What is listed as wrong is next to the most similar training pairs.
+        `runs` are the folders of the systems. Wrong translations are listed with the most similar training pairs.
         """
         from ...evaluation import ScoredSet
         from ...metrics import FEWEST
         from .screen import console
 
         pairs = len(translated[0].sources)
-        with console.rich.status("counting"):  # TER takes long for long lines
+        with console.rich.status("counting"):  # TER is slow for long lines
             systems = [ScoredSet.count(one, metrics) for one in translated]
             comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
         rows = list(_wrong_rows(systems)) if self.wrong else []
@@ -170,7 +174,7 @@ class Scoring:
     def _missed(
         self, system: "ScoredSet", comparison: "Mapping[str, PairedScore]", limits: Sequence[ScoreLimit]
     ) -> list[str]:
-        """Say which limits the last system misses, and by which metrics it is worse if it must not be."""
+        """Say which limits the last system misses, and by which metrics it is worse although it must not be."""
         name = system.translated.name
         lines = [limit.missed(system.counts[limit.name].score, system.metrics[limit.name], name) for limit in limits]
         worse = [score.name for score in comparison.values() if score.better == 0]
@@ -275,7 +279,7 @@ def _as_table(systems: "Sequence[ScoredSet]", comparison: "Mapping[str, PairedSc
 
 
 def _wrong_rows(systems: "Sequence[ScoredSet]") -> Iterator[dict[str, str]]:
-    """Yield the wrong translations of one system, or, of two, the ones that the second has worse; worst first."""
+    """Yield one system's wrong translations, worst first; with two systems, those that the second translates worse."""
     if len(systems) == 1:
         for sample in systems[0].translated.wrong():
             yield {
@@ -295,7 +299,7 @@ def _wrong_rows(systems: "Sequence[ScoredSet]") -> Iterator[dict[str, str]]:
 
 
 def _with_nearest_pairs(rows: Sequence[Mapping[str, str]], run: Path) -> list[dict[str, str]]:
-    """Add to each row the training pairs of the run whose sources are most similar to its own."""
+    """Add to each row the training pairs of the run with the most similar sources."""
     from ...evaluation.baselines import nearest_training_pairs
 
     nearest = nearest_training_pairs(run, [row["source"] for row in rows])
@@ -321,7 +325,7 @@ def _write_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def _write_translations(path: Path, systems: "Sequence[TranslatedSet]") -> None:
-    """Write a pair a line, two systems' translations separated by tabs; as .jsonl, everything about a pair."""
+    """Write one pair per line, with two systems' translations separated by tabs; as .jsonl, all details of a pair."""
     from ...machine.files import to_json, write_whole
 
     if path.suffix == ".jsonl":

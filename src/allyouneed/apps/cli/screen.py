@@ -1,4 +1,4 @@
-"""Messages and progress of a command, on standard error: standard output is for results."""
+"""Messages and progress of a command, on standard error, because standard output is for results."""
 
 import os
 import sys
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Standard error. Rich is imported only for bars and styles: a line of text looks the same without it."""
+    """Standard error. Rich is imported only for bars and styles, because a plain line looks the same without it."""
 
     @cached_property
     def rich(self) -> "Console":
-        """Standard error as Rich writes to it."""
+        """Standard error as a Rich console."""
         from rich.console import Console
 
-        # A path may contain [brackets]; lines are never wrapped: a pipe has no width, and a terminal wraps by itself.
+        # A path may contain [brackets]. Lines are not wrapped: a pipe has no width, and a terminal wraps lines itself.
         return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     @property
     def is_terminal(self) -> bool:
-        """True if somebody may be looking."""
+        """True if somebody may be looking at a terminal."""
         if os.environ.keys() & {"FORCE_COLOR", "TTY_COMPATIBLE"}:
             return self.rich.is_terminal
         return sys.stderr.isatty()
 
     def print(self, text: str = "", *, end: str = "\n", **style: Any) -> None:
-        """Write a line; while a bar is drawn, above it."""
+        """Write a line; while a bar is drawn, write it above the bar."""
         if style or "rich" in vars(self):
             self.rich.print(text, end=end, **style)
         else:
@@ -44,7 +44,7 @@ console = Screen()
 
 
 def announce_pipes(*paths: Path | None) -> None:
-    """Print a message for every named pipe: opening it blocks until the other end is opened."""
+    """Print a message for every named pipe, because opening it blocks until the other end is opened."""
     for path in paths:
         if path is not None and is_named_pipe(path):
             console.print(f"waiting for the other end of the pipe {path}")
@@ -52,7 +52,7 @@ def announce_pipes(*paths: Path | None) -> None:
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar over `total` sentences (None: unknown) in a terminal; yield a function that advances it."""
+    """Show a bar over `total` sentences (None: unknown) in a terminal. Yields a function that advances it."""
     if not console.is_terminal:
         yield lambda _: None
         return
@@ -64,7 +64,7 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def prompt() -> Iterator[Callable[[int], None]]:
-    """Prompt for texts typed into a terminal: the same interface as `progress`, but the function prints a prompt."""
+    """Prompt for texts typed into a terminal. Yields a function, as `progress` does, that prints the next prompt."""
     if console.is_terminal:
         console.print("Type a text and press Enter; Ctrl-D ends.")
         console.print("> ", end="")

@@ -1,4 +1,4 @@
-"""`allyouneed serve`: translations over HTTP; `keys` and `suggestions`: the files of a server."""
+"""`allyouneed serve`: serve translations over HTTP; `keys` and `suggestions`: manage the files of a server."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -51,7 +51,7 @@ def serve_bundles(
     *,
     on_ready: Callable[[str], object] | None = None,
 ) -> None:
-    """Serve models until Ctrl-C or SIGTERM; `on_ready` gets the address once the server answers there."""
+    """Serve models until Ctrl-C or SIGTERM. `on_ready` is called with the address once the server answers there."""
     from .screen import console
 
     with uncollected():

@@ -1,4 +1,4 @@
-"""The three standard streams, which a shell may have closed, or whose disk is full, or whose reader has ended."""
+"""The three standard streams: a shell may have closed one, a disk may be full, or a reader may have ended."""
 
 import io
 import os
@@ -9,8 +9,8 @@ from contextlib import suppress
 def open_closed_streams() -> None:
     """Replace closed standard streams.
 
-    Otherwise the next opened file would get the number of the stream, and its output would go into that file.
-    Reading from a closed stream or writing to it fails with EBADF; messages to a closed standard error are dropped.
+    Otherwise the next opened file would get the number of the stream, and output would go into that file. Reading from
+    a closed stream or writing to it fails with EBADF; messages to a closed standard error are dropped.
     """
     streams = ((0, "stdin", "r", os.O_WRONLY), (1, "stdout", "w", os.O_RDONLY), (2, "stderr", "w", os.O_WRONLY))
     for number, name, mode, flags in streams:
@@ -19,7 +19,7 @@ def open_closed_streams() -> None:
 
 
 def set_encodings() -> None:
-    """Write UTF-8 to files and pipes, whatever the locale; a terminal shows other characters as their numbers."""
+    """Write UTF-8 to files and pipes, whatever the locale. A terminal shows characters it lacks as their numbers."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             if stream.isatty():
@@ -29,7 +29,7 @@ def set_encodings() -> None:
 
 
 def drop_output() -> None:
-    """Discard output that could not be written: it would fail again at exit and change the exit code."""
+    """Discard output that could not be written, because it would fail again at exit and change the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

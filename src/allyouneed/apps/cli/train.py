@@ -1,4 +1,4 @@
-"""`allyouneed train`: trains a bundle from text pairs or a recipe, with `--serve` on a page."""
+"""`allyouneed train`: train a bundle from text pairs or a recipe; with `--serve`, watch it on a page."""
 
 import threading
 import time
@@ -183,7 +183,7 @@ def _train_seeds(options: TrainOptions) -> None:
 
 
 def _read_task(options: TrainOptions) -> "tuple[Path, Recipe | Draft]":
-    """Read the folder of the run, and the recipe that it follows."""
+    """Return the folder of the run, and the recipe that it follows."""
     from ...errors import ConfigError
     from ...machine.files import followed
 
@@ -221,7 +221,7 @@ def _start(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: f
 
 
 def _run(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: float) -> None:
-    """Train, with a page if --serve asks for it, and say how good the model is and what can follow."""
+    """Train, with a page if --serve asks for one; then say how good the model is and what to do next."""
     from ...run import Stopwatch
     from ..reports.advice import longer_options, look_ahead
     from ..reports.record import RunRecord
@@ -237,7 +237,7 @@ def _run(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: flo
             console.print(f"  {line}")
         record = RunRecord.read(path)
         longer = longer_options(record)
-        command = mended_command(longer, without=("--overwrite",))  # the run is not new any more
+        command = mended_command(longer, without=("--overwrite",))  # --overwrite is for new runs only
         is_worth_it = look_ahead(record) or any(" ".join(longer) in line for line in verdict.advice)
         _print_next_steps(path, bundle, command if is_worth_it else "")
         if page:
@@ -251,7 +251,7 @@ def _fit(
     stopwatch: "Stopwatch",
     page: "TrainingPage | None",
 ) -> "Bundle":
-    """Train in the folder `path`, or in a folder next to it, which replaces it at the end."""
+    """Train in the folder `path`. A run that replaces another is trained in a folder next to it."""
     from ...machine.files import named_folders
     from ...run import replaced, source_paths, was_restarted
     from ..explain.film import film_frame
@@ -301,7 +301,7 @@ def _preview(recipe: "Recipe | Draft", path: Path, options: TrainOptions) -> Non
 
 
 def _follow(recipe: "Recipe | Draft", path: Path) -> None:
-    """Take part in a run as a worker that torchrun has started; the first worker prints the messages."""
+    """Take part in a run as a worker that torchrun has started. The first worker prints the messages."""
     import sys
 
     from ...errors import AllYouNeedError, Interrupted
@@ -316,7 +316,7 @@ def _follow(recipe: "Recipe | Draft", path: Path) -> None:
 
 
 def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> str:
-    """Score a finished run on its test pairs, if it has some; returns why that has failed."""
+    """Score a finished run on its test pairs, if it has any. Returns the reason if this fails."""
     from ...config import Recipe
     from ...errors import AllYouNeedError
     from ...evaluation.held_out import find_held_out_pairs
@@ -327,7 +327,7 @@ def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> str:
     minutes = Recipe.read(run / "recipe.toml").train.minutes
     seconds = min(FINAL_TEST_SECONDS, max(1.0, stopwatch.left(minutes))) if minutes else FINAL_TEST_SECONDS
     try:
-        if find_held_out_pairs(run) and not RunRecord.read(run).test:  # a run that was finished before keeps its test
+        if find_held_out_pairs(run) and not RunRecord.read(run).test:  # a run that was finished earlier keeps its test
             evaluate_run(bundle, run, seconds=seconds)
     except AllYouNeedError as error:
         return f"No test scores: {error}."
@@ -336,7 +336,7 @@ def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> str:
 
 @contextmanager
 def run_page(run: Path) -> Iterator["TrainingPage"]:
-    """Open the page of a run: print its address, and open it in a browser at a terminal, as soon as it is there."""
+    """Open the page of a run: print its address and, at a terminal, open it in a browser when it is ready."""
     from ..serve.training_page import TrainingPage
     from .screen import console
 
@@ -355,9 +355,9 @@ def run_page(run: Path) -> Iterator["TrainingPage"]:
 
 
 def keep_serving(page: "TrainingPage", run: Path, longer: str, verdict: "Verdict") -> None:
-    """Tell the page how its run has ended, and what can follow; return at a signal or when its server ends.
+    """Tell the page how its run has ended and what to do next. Returns at a signal, or when the server ends.
 
-    `longer` is the command that trains longer.
+    `longer` is the command for a longer training.
     """
     from ...machine.interrupts import catch_interrupts
     from .screen import console
@@ -379,5 +379,5 @@ def keep_serving(page: "TrainingPage", run: Path, longer: str, verdict: "Verdict
 
 
 def _corrections(run: Path) -> Path:
-    """Return a file next to the folder of the run, which another run may replace."""
+    """Return a file next to the folder of the run, because another run may replace the folder."""
     return run.with_name(f"{run.name}-corrections.jsonl")

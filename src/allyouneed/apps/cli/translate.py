@@ -1,4 +1,4 @@
-"""`allyouneed translate`: one output line for every input line."""
+"""`allyouneed translate`: write one output line for every input line, or translate a document."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -111,24 +111,24 @@ def translate(options: TranslateOptions, about: documents.DocumentSettings, deco
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The input: a file, standard input ("-"), or a text of the command line."""
+    """The input: a file, standard input ("-"), or a text on the command line."""
 
     file: str
     text: str | None = None
 
     def paths(self) -> list[Path]:
-        """Return the file, if there is one."""
+        """Return the file in a list, or [] for other inputs."""
         return [] if self.file == "-" else [Path(self.file)]
 
     def name(self) -> str:
-        """Return its name in messages."""
+        """Return the name of the input in messages."""
         if self.text is not None:
             return "the text"
         return "standard input" if self.file == "-" else self.file
 
 
 def _lines_only(options: TranslateOptions, decode: SearchSettings) -> dict[str, object]:
-    """Return the options that are only for a translation line by line that is written as a whole."""
+    """Return the options that only apply to line-by-line translation into a complete output."""
     return {
         "--json": options.json,
         "--alignments": options.align,
@@ -149,7 +149,7 @@ def _refuse_combinations(options: TranslateOptions, decode: SearchSettings) -> N
 
 
 def _find_source(file: str, form: str | None) -> Source:
-    """Tell a text from the name of a file."""
+    """Decide whether an argument is a text or the name of a file."""
     if form is None and is_typed_text(file):
         console.print(f"there is no file {file!r}; translating it as a text")
         return Source("-", file)
@@ -159,7 +159,7 @@ def _find_source(file: str, form: str | None) -> Source:
 def _find_kind(
     source: Source, options: TranslateOptions, about: documents.DocumentSettings, decode: SearchSettings
 ) -> str | None:
-    """Find the format of a document, None for lines, and refuse the options that are for the other."""
+    """Find the format of a document, or None for lines. Refuses the options that apply only to the other."""
     kind = documents.document_kind(source.file, about.form)
     if kind is None:
         refuse_options(about, "this is text, one sentence per line (see --format)", besides=["--format"])
@@ -211,7 +211,7 @@ def _translate_document(
     options: TranslateOptions,
     about: documents.DocumentSettings,
 ) -> int:
-    """Translate a document into the file `output`; returns the exit code."""
+    """Translate a document into the file `output`. Returns the exit code."""
     from ...bundle import read_languages
 
     source_language, target_language = read_languages(named_folders(options.bundle)[0])
@@ -224,7 +224,7 @@ def _translate_document(
         numbers=about.numbers,
         source_language=source_language,
     )
-    document = documents.open_document(file, kind, settings)  # refuses it before the model is loaded
+    document = documents.open_document(file, kind, settings)  # refuses a bad document before the model is loaded
     return documents.translate_file(document, load(), output, about, skip_refused=options.skip_refused)
 
 
@@ -236,7 +236,7 @@ def _translate_lines(
     *,
     with_scores: bool,
 ) -> int:
-    """Translate line by line; returns the exit code."""
+    """Translate line by line. Returns the exit code."""
     from ...machine.cluster import cluster_map
 
     translator = load()
@@ -252,7 +252,7 @@ def _translate_lines(
     make_rows = partial(row_maker, load if options.ray else lambda: translator, row_options)
     with (
         row_writer(options.output, provenance=provenance, resume=options.resume) as out,
-        redirect_stdout(sys.stderr) if options.ray else nullcontext(),  # Ray prints there that a process has ended
+        redirect_stdout(sys.stderr) if options.ray else nullcontext(),  # Ray prints to it when a process has ended
         cluster_map(make_rows, options.ray) as with_rows,
         _progress(source) as done,
     ):
@@ -272,7 +272,7 @@ def _translate_lines(
 def _provenance(
     translator: "Translator", terms: Glossary | None, row_options: RowOptions, bundle: str
 ) -> dict[str, object]:
-    """Return everything that the rows depend on, besides the input: an output that is resumed must have the same."""
+    """Return everything that the rows depend on besides the input. It must be equal when an output is resumed."""
     from ...bundle import model_files
     from ...machine.checksums import files_digest
 
@@ -298,7 +298,7 @@ def _read_source(source: Source, translator: "Translator", options: TranslateOpt
 
 
 def _progress(source: Source) -> AbstractContextManager[Callable[[int], None]]:
-    """Show how many lines are done, or that a terminal waits for the next line; nothing for a text."""
+    """Show how many lines are done, or that a terminal waits for the next line; show nothing for a text."""
     if source.text is not None:
         return nullcontext(_ignore)
     if source.file == "-" and sys.stdin.isatty():
@@ -324,17 +324,17 @@ def _write_rows(
 
 
 def locate_error(error: "DataError | InputError", name: str, partial: Path | None) -> "DataError | InputError":
-    """Add the number of its line to an error, if it has one, and the file of the lines before it."""
+    """Add to an error the number of its line, if any, and the file with the translations of earlier lines."""
     from ...errors import DataError
 
     so_far = f" (the lines before are in {partial}; correct the line, then --resume)" if partial else ""
-    if isinstance(error, DataError):  # names its line
+    if isinstance(error, DataError):  # the error names its line
         return DataError(f"{error}{so_far}")
     return error if error.line is None else type(error)(f"{name}, line {error.line}: {error}{so_far}")
 
 
 def _streamed(chunks: Iterable[Chunk], translator: "Translator", file: BinaryIO, skip_refused: bool) -> Iterator[Chunk]:
-    """Write the pieces of the translations as they come, each line ended, and yield their chunks."""
+    """Write the pieces of the translations as they come, end each line, and yield the chunks."""
     from ...errors import InputError
 
     for chunk in chunks:

@@ -1,1 +1,1 @@
-"""A bundle in other programs' formats, one file each; a model that a format cannot express is refused with a reason."""
+"""Conversions of bundles to and from other programs' formats, one file each. Refuses what a format cannot express."""

@@ -1,4 +1,4 @@
-"""The files of checkpoints, which may come from strangers: nothing in them is run, and sizes are checked before use."""
+"""Read files of checkpoints, which may come from strangers: nothing in them is run, and sizes are checked first."""
 
 import io
 import math
@@ -23,12 +23,12 @@ from ...machine.files import parse_json, read_whole
 LARGEST_TEXT = 2**26  # bytes; a vocabulary of 250,000 pieces has about 5 million
 LARGEST_SETTINGS = 2**16  # bytes of YAML; Marian writes some 5,000
 MOST_LEVELS_OF_SETTINGS = 4
-LARGEST_PICKLE = 2**24  # bytes of a pickle that describes tensors; their numbers lie outside it
-MOST_STEPS, MOST_CONTAINERS = 2**20, 2**16  # of a pickle; a tensor takes some 30 steps and 5 lists, tables and tuples
+LARGEST_PICKLE = 2**24  # bytes of a pickle that describes tensors; the tensors' numbers are stored outside it
+MOST_STEPS, MOST_CONTAINERS = 2**20, 2**16  # in a pickle; a tensor takes some 30 steps and 5 lists, tables and tuples
 MOST_PARTS, MOST_LEVELS = 2**20, 100  # of its lists, tables and tuples; a part that is used twice counts twice
-_ENTRY = re.compile(r"(?P<key>.*):\s*(?P<id>\d{1,9})\s*")  # of a vocabulary in YAML
+_ENTRY = re.compile(r"(?P<key>.*):\s*(?P<id>\d{1,9})\s*")  # an entry of a vocabulary in YAML
 _REMEDY = "if you trust it, save its tensors alone, as docs/import.md shows"
-_PICKLED = {  # the only names in a pickle of tensors and settings
+_PICKLED = {  # the only names allowed in a pickle of tensors and settings
     "collections OrderedDict",
     "torch._utils _rebuild_tensor_v2",
     "torch._utils _rebuild_parameter",
@@ -39,7 +39,7 @@ NPZArray = np.ndarray[Any, np.dtype[Any]]
 
 
 def read_limited(path: Path, most: int) -> bytes:
-    """Read a file of at most `most` bytes. Refuses a missing and a larger file."""
+    """Read a file of at most `most` bytes. Refuses a missing file and a larger one."""
     with refused(CheckpointError, f"{path} cannot be read", OSError):
         content = read_whole(path, most + 1)
     if len(content) > most:
@@ -59,7 +59,7 @@ def read_json_table(path: Path) -> dict[str, Any]:
 
 
 def read_lines_of_text(path: Path) -> list[str]:
-    """Read the lines of a text file in UTF-8, without an empty last line."""
+    """Read the lines of a UTF-8 text file, without an empty last line."""
     try:
         text = read_limited(path, LARGEST_TEXT).decode()
     except UnicodeDecodeError as error:
@@ -68,7 +68,7 @@ def read_lines_of_text(path: Path) -> list[str]:
 
 
 def choose_file(folder: Path, pattern: str, *preferred: str) -> Path:
-    """Choose the first of the preferred files that a folder has, or the only file of its pattern."""
+    """Choose the first of the preferred files that a folder has, or the only file that matches the pattern."""
     paths = sorted(folder.glob(pattern))
     named = [folder / name for name in preferred if folder / name in paths]
     if not named and len(paths) != 1:
@@ -96,7 +96,7 @@ def require_tensors(state: Any, what: str) -> dict[str, Tensor]:
 
 
 def stored_bytes(tensors: Iterable[Tensor]) -> int:
-    """Count the bytes in which tensors are stored; bytes that several share, or a stride of 0 repeats, count once."""
+    """Count the bytes in which tensors are stored. Bytes that tensors share, or a stride of 0 repeats, count once."""
     total, end = 0, 0
     for storage in sorted((tensor.untyped_storage() for tensor in tensors), key=lambda storage: storage.data_ptr()):
         begin = max(end, storage.data_ptr())
@@ -106,21 +106,22 @@ def stored_bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def read_pickle_safely(path: Path) -> Any:
-    """Read a file that PyTorch saved: tensors, plain values and tables of them, on the CPU.
+    """Read a file that PyTorch saved: tensors, plain values and tables of these, on the CPU.
 
-    Only the names of these are accepted in its pickle, before it is read with `weights_only`. Refuses all others.
+    Only the names of such types are accepted in its pickle, which is checked before it is read with `weights_only`.
+    Refuses everything else.
     """
-    with refused(CheckpointError, f"{path} cannot be read", Exception):  # a damaged pickle may raise any
+    with refused(CheckpointError, f"{path} cannot be read", Exception):  # a damaged pickle may raise any exception
         read_whole(path, 0)  # refuses a pipe and a device
         _refuse_unsafe_pickle(path)
         try:
             return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except UnpicklingError as error:  # its message is how to load the file unsafely
+        except UnpicklingError as error:  # its own message explains how to load the file unsafely
             raise CheckpointError(f"{path} holds more than tensors and settings; {_REMEDY}") from error
 
 
 def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return a tensor in float32. Refuses another shape first: a tensor may claim more than its file holds."""
+    """Return a tensor in float32. Refuses another shape first, because a tensor may claim more than its file holds."""
     if tuple(tensor.shape) != shape:
         raise CheckpointError(f"{name} must have shape {shape}; got {tuple(tensor.shape)}")
     if not tensor.is_floating_point():
@@ -157,11 +158,12 @@ def _refuse_unsafe_pickle(path: Path) -> None:
 
 
 def _refuse_growth(path: Path, content: bytes) -> None:
-    """Refuse a pickle of many or deep parts; a part that is used again counts again.
+    """Refuse a pickle with many or deeply nested parts. A part that is used again counts again.
 
-    A list that holds another list twice, 40 levels deep, takes little memory, but for ever to compare or to print.
+    A list that contains another list twice, 40 levels deep, takes little memory, but an eternity to compare or print.
     """
-    parts: list[list[int]] = [[]]  # the parts of each list, table and tuple, by number; the first is any plain value
+    # The parts of each list, table and tuple, by index; index 0 stands for any plain value.
+    parts: list[list[int]] = [[]]
     stack, marks, memo = list[int](), list[int](), dict[Any, int]()
     for code, argument, _ in pickletools.genops(content):
         if code.name in ("PUT", "BINPUT", "LONG_BINPUT"):
@@ -199,8 +201,11 @@ def _refuse_growth(path: Path, content: bytes) -> None:
 
 
 def read_npz(path: Path) -> dict[str, NPZArray]:
-    """Read the arrays of a .npz. Refuses compressed files, and other content than numbers, before memory is taken."""
-    # A damaged archive may raise any error.
+    """Read the arrays of a .npz.
+
+    Refuses compressed files, and content other than numbers, before memory is allocated.
+    """
+    # A damaged archive may raise any exception.
     with refused(CheckpointError, f"{path} is no .npz that can be read", Exception), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
@@ -214,18 +219,19 @@ def read_npz(path: Path) -> dict[str, NPZArray]:
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
-    """Read the settings of a YAML file; see `read_settings`."""
+    """Read the settings in a YAML file; see `read_settings`."""
     return read_settings(read_limited(path, LARGEST_SETTINGS), str(path))
 
 
 def read_settings(content: bytes, name: str) -> dict[str, Any]:
-    """Read the settings of some YAML: a table of plain values and lists. Refuses aliases, objects and long content."""
+    """Read YAML settings: a table of plain values and lists. Refuses aliases, objects and long content."""
     yaml = _yaml()
     if len(content) > LARGEST_SETTINGS:
         raise CheckpointError(f"{name} has more than {LARGEST_SETTINGS:,} bytes, which no settings need")
     with refused(CheckpointError, f"{name} is no YAML that can be read", yaml.YAMLError, ValueError, RecursionError):
         depth = 0
-        for event in yaml.parse(content, Loader=yaml.SafeLoader):  # one by one: deep nesting is not read whole
+        # One at a time, so that deep nesting is never read as a whole.
+        for event in yaml.parse(content, Loader=yaml.SafeLoader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.AliasEvent) or depth > MOST_LEVELS_OF_SETTINGS:
                 raise CheckpointError(f"{name} has aliases or deep nesting, as no settings of a checkpoint have")
@@ -236,7 +242,7 @@ def read_settings(content: bytes, name: str) -> dict[str, Any]:
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:
-    """Read the ids of a vocabulary in YAML, a token and its id on a line, or on two (`? token` and `: id`)."""
+    """Read the ids of a YAML vocabulary. A token and its id are on one line, or on two (`? token` and `: id`)."""
     ids: dict[str, int] = {}
     for line in _joined_lines(path):
         match = _ENTRY.fullmatch(line)
@@ -247,7 +253,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
 
 
 def _joined_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of entries; a key on a line of its own (`? key`) is joined with its value (`: value`)."""
+    """Yield the lines of entries. A key on its own line (`? key`) is joined with its value (`: value`)."""
     pending = ""
     for line in read_lines_of_text(path):
         if line.startswith("? "):
@@ -258,7 +264,7 @@ def _joined_lines(path: Path) -> Iterator[str]:
 
 
 def _scalar(text: str) -> str:
-    """Return the string that a YAML scalar means, which may be quoted."""
+    """Return the string that a YAML scalar stands for. The scalar may be quoted."""
     if len(text) > 1 and text[0] == text[-1] == "'":
         return text[1:-1].replace("''", "'")
     if len(text) > 1 and text[0] == text[-1] == '"':
@@ -273,7 +279,7 @@ def _scalar(text: str) -> str:
 
 
 def _array(content: bytes) -> NPZArray:
-    """Read the array of a .npy. Its size is compared with the file's before memory is taken."""
+    """Read the array of a .npy. Its size is compared with the file's before memory is allocated."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):

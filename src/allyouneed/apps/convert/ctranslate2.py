@@ -1,9 +1,9 @@
-"""A bundle → CTranslate2, an inference engine in C++ (OpenNMT; github.com/OpenNMT/CTranslate2).
+"""Convert a bundle to CTranslate2, an inference engine in C++ (OpenNMT; github.com/OpenNMT/CTranslate2).
 
-Its `TransformerSpec` is our model with three differences: queries, keys and values of self-attention are one matrix,
-keys and values of cross-attention are one, and every norm belongs to its sublayer. Its epsilon is one number for every
-norm, including query-key norm, as it is here. The exported folder also holds our `tokenizer.json`; CTranslate2 takes
-its tokens without `<sos>` and `<eos>`, which it adds itself.
+CTranslate2's `TransformerSpec` is our model with three differences: queries, keys and values of self-attention are one
+matrix, keys and values of cross-attention are one, and every norm belongs to its sublayer. One epsilon holds for all
+norms, including query-key norm, as in our model. The exported folder also has our `tokenizer.json`. CTranslate2 takes
+tokens without `<sos>` and `<eos>`, which it adds itself.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .vocabularies import save_tokenizers
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-CT2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # ours: CTranslate2's
-BANNED_LOGIT = -6e4  # the bias of the projection for tokens that no search writes; float16 can hold it
+CT2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # our names → CTranslate2's
+BANNED_LOGIT = -6e4  # the projection's bias for tokens that no search may write; fits into float16
 
 
 def write_ctranslate2(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
@@ -37,19 +37,18 @@ def write_ctranslate2(bundle: Bundle, folder: Path, precision: ExportPrecision) 
 
 
 class CTranslate2Folder:
-    """An exported folder at work in CTranslate2; see `ConvertedModel`."""
+    """An exported folder in CTranslate2; see `ConvertedModel`."""
 
     def __init__(self, folder: Path, bundle: Bundle) -> None:
         import ctranslate2
 
-        # Also for rounded weights: not every processor has float16, and int8 sums overflow in CTranslate2 without VNNI.
+        # Also for rounded weights: some processors lack float16, and without VNNI int8 sums overflow in CTranslate2.
         self._translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
         self._source, self._target = bundle.source_tokenizer, bundle.target_tokenizer
         self._source_names, self._names = self._source.names(), self._target.names()
         self._ids = {name: i for i, name in enumerate(self._names)}
 
     def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
-        """As in `ConvertedModel`."""
         (result,) = self._translator.translate_batch(
             [self._source_tokens(source)],
             beam_size=beam,
@@ -60,8 +59,7 @@ class CTranslate2Folder:
         return [self._ids[token] for token in result.hypotheses[0]]
 
     def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
-        """As in `ConvertedModel`."""
-        # CTranslate2 adds the end token to every target, so it is removed again from a target that was cut off.
+        # CTranslate2 adds the end token to every target, so it is removed again from targets that were cut off.
         ended = target if target[-1] == self._target.eos_id else [*target, self._target.eos_id]
         tokens = [self._names[i] for i in self._target.content(ended)]
         (result,) = self._translator.score_batch([self._source_tokens(source)], [tokens])
@@ -89,7 +87,7 @@ def _spec(bundle: Bundle) -> Any:
         specs.TransformerEncoderSpec(config.encoder_layers, **common),
         specs.TransformerDecoderSpec(config.decoder_layers, **common),
     )
-    if config.query_key_norm:  # only of self-attention, as here
+    if config.query_key_norm:  # only in self-attention, as in our model
         for layer in spec.decoder.layer:
             del layer.attention.q_norm, layer.attention.k_norm
     with torch.no_grad():
@@ -98,14 +96,14 @@ def _spec(bundle: Bundle) -> Any:
     spec.register_target_vocabulary(target.names())
     spec.config.decoder_start_token = spec.config.bos_token = target.names()[target.sos_id]
     spec.config.eos_token = EOS
-    spec.config.unk_token = PAD if None in (source.unk_id, target.unk_id) else UNK  # it must have a name
+    spec.config.unk_token = PAD if None in (source.unk_id, target.unk_id) else UNK  # CTranslate2 requires a name
     spec.config.add_source_bos, spec.config.add_source_eos = source.start_length > 0, True
     spec.config.layer_norm_epsilon = next(part.eps for part in bundle.model.modules() if isinstance(part, LayerNorm))
     spec.validate()
     return spec
 
 
-# Shaped like the model, from the whole to its parts: each function fills a part of the empty `spec`.
+# Arranged like the model, from the whole to its parts. Each function fills a part of the empty `spec`.
 
 
 def _transformer(spec: Any, model: Transformer, banned: tuple[int, ...]) -> None:
@@ -162,4 +160,4 @@ def _norm(spec: Any, norm: nn.Module) -> None:
 
 def _array(tensor: Tensor | nn.Module) -> np.ndarray[Any, np.dtype[np.float32]]:
     assert isinstance(tensor, torch.Tensor)
-    return tensor.detach().cpu().float().numpy().copy()  # CTranslate2 quantizes in the memory that it is handed
+    return tensor.detach().cpu().float().numpy().copy()  # CTranslate2 quantizes in place

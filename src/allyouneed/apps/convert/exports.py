@@ -1,9 +1,9 @@
-"""The road of all exports of a bundle: write it in another program's format, prove the copy, keep or remove it.
+"""Export a bundle: write it in another program's format, prove the copy, and keep or remove it.
 
-The other program translates, and its translations and probabilities are compared with ours. Two programs add the same
-numbers in another order, so their probabilities differ by rounding, and if two continuations are as good as equal
-they may choose differently: such a translation counts as a tie if this model gives both the same score to within `TIE`.
-A web page runs the engine of a CPU, so it is also compared with the engine in its own precision, to the bit.
+To prove a copy, the other program translates, and its translations and probabilities are compared with ours. Programs
+add the same numbers in different orders, so probabilities differ by rounding. If two continuations are almost equal,
+programs may choose differently: such a translation counts as a tie if our model gives both the same score within `TIE`.
+A web page contains the engine of a CPU, so it is also compared with that engine in its own precision, bit by bit.
 """
 
 import random
@@ -34,32 +34,31 @@ from ...translator.scoring import score_targets
 ExportPrecision = Literal["float32", "float16", "int8"]
 
 TIE = 1e-3  # nats
-PROOF_LENGTH = 64  # tokens of a translation, `<eos>` included
-TOLERANCE = 2e-3  # nats, of the log-probability of a token
-CLOSE = 0.2  # nats, on average, where the weights are rounded to int8 or float16
+PROOF_LENGTH = 64  # tokens of a translation, with `<eos>`
+TOLERANCE = 2e-3  # nats, for the log-probability of a token
+CLOSE = 0.2  # nats, on average, if weights are rounded to int8 or float16
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """A format, written by `write_FORMAT(bundle, folder, precision)` of its module in this room.
+    """A format, written by `write_FORMAT(bundle, folder, precision)` in its module of this folder.
 
-    The extra of the same name installs its libraries.
-
-    The first precision is the default, or with `as_on_cpu` the precision with which a CPU translates.
+    The extra with the name of the format installs its libraries. The default precision is the first one or, with
+    `as_on_cpu`, the precision with which a CPU translates.
     """
 
-    program: str  # the program that runs the export
-    folder: str  # the class of an exported folder at work in it
+    program: str  # runs the export
+    folder: str  # the class that runs an exported folder in that program
     libraries: tuple[str, ...]
     precisions: tuple[ExportPrecision, ...]
     as_on_cpu: bool = False
 
     def choose_precision(self, config: ModelConfig) -> ExportPrecision:
-        """Choose the precision of a model of this size if none is asked for."""
+        """Choose the precision for a model of this size if the user asks for none."""
         return pick_precision(config) if self.as_on_cpu else self.precisions[0]
 
 
-FORMATS = {  # module of this room: its format
+FORMATS = {  # by the name of the module in this folder
     "ctranslate2": ExportFormat("CTranslate2", "CTranslate2Folder", ("ctranslate2",), ("float32", "float16", "int8")),
     "onnx": ExportFormat("onnxruntime", "ONNXFolder", ("onnxruntime", "onnxscript"), ("float32",)),
     "huggingface": ExportFormat("transformers", "MarianFolder", ("transformers",), ("float32", "float16")),
@@ -68,25 +67,25 @@ FORMATS = {  # module of this room: its format
 
 
 class ConvertedModel(Protocol):
-    """An exported model in the program it was exported for. Ids have `<sos>` and `<eos>`, where not said otherwise."""
+    """An exported model in its program. Ids include `<sos>` and `<eos>` unless stated otherwise."""
 
     def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
-        """Return the ids of the translation without `<sos>` and `<eos>`, at most `max_length`; no length penalty."""
+        """Return the ids of the translation, at most `max_length`, without `<sos>` and `<eos>`. No length penalty."""
         ...
 
     def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
-        """Return the log-probability of every id of the target except the first, in nats."""
+        """Return the log-probability, in nats, of every id of the target except the first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """How the translations of an exported model compare with this model's.
+    """How the translations of an exported model compare with those of the original.
 
-    Of `sentences`, `identical` were translated equally token for token with every beam of `beams`, and in `ties` the
-    other program chose another hypothesis of the same score, with weights in `precision`. `max_difference` is the
-    largest difference of the log-probability of a token, in nats, among `tokens`; `mean_difference` is their mean.
-    `unexpressed_settings` are settings of the bundle's search that the export does not keep; no beam of the proof has
+    Of `sentences` sentences, `identical` were translated with the same tokens for every beam of `beams`, and in `ties`
+    the other program chose another hypothesis with the same score. `precision` is that of the exported weights. Among
+    `tokens` tokens, `max_difference` is the largest difference of a log-probability, in nats, and `mean_difference` the
+    mean. `unexpressed_settings` are settings of the bundle's search that the export cannot keep; the proof does not use
     them.
     """
 
@@ -122,11 +121,10 @@ def export_bundle(
 ) -> Proof:
     """Write a bundle, or the bundle in a folder, to a new folder in the format `to`, and prove the export.
 
-    It is proven on the bundle's probes and random `sentences`.
-
-    Settings of `decode` replace the bundle's; only a web page has a search that they could change. The folder
-    appears once the export is proven, whole or not at all. Refuses a model that the format cannot express, a model that
-    reads fewer than 3 tokens, and a folder that exists.
+    The proof translates the bundle's probes and `sentences` random sentences. Settings in `decode` replace the
+    bundle's; only a web page has a search that they affect. The folder appears when the export is proven, completely or
+    not at all. Refuses a model that the format cannot express, a model that reads fewer than 3 tokens, and a folder
+    that exists.
     """
     name = "BUNDLE" if isinstance(bundle, Bundle) else bundle
     bundle = bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)
@@ -181,9 +179,9 @@ def _with_settings(bundle: Bundle, decode: Mapping[str, object], to: str) -> Bun
 def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -> Proof:
     """Translate `sources` with both models, greedily and with the bundle's beam, and compare.
 
-    Sources are ids with `<sos>` and `<eos>`; translations are cut off at `PROOF_LENGTH` tokens. Cut-off translations
-    are compared in the greedy search only: with a beam, the other program may prefer a cut-off translation to an ended
-    one if it is more likely.
+    Sources are ids with `<sos>` and `<eos>`. Translations are cut off at `PROOF_LENGTH` tokens. Cut-off translations
+    are only compared in the greedy search, because with a beam the other program may prefer a cut-off translation that
+    is more likely than one that ended.
     """
     tokenizer, banned, engine = bundle.target_tokenizer, banned_ids(bundle), DefinitionEngine(bundle.model, "float32")
     max_length = min(PROOF_LENGTH, bundle.config.max_length - 1)
@@ -200,8 +198,8 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -
             gained = converted.log_probabilities(source, target)
             differences += [abs(one - other) for one, other in zip(gained, expected, strict=True)]
             ids = converted.translate(source, beam=beam, max_length=max_length)
-            # Programs differ in the order of hypotheses that are cut off at the limit, and in whether such
-            # a hypothesis comes before a less likely one that ended, as in transformers.
+            # Programs differ in the order of hypotheses that are cut off at the limit. Some, such as transformers, also
+            # put these before a less likely hypothesis that ended.
             if best.ids == ids or (beam > 1 and not best.finished):
                 continue
             cut_off = len(ids) >= max_length
@@ -226,7 +224,7 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -
 def require_same_bits(
     bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], precision: NativePrecision
 ) -> None:
-    """Refuse an export whose log-probabilities of greedy translations differ from the engine in C by a bit."""
+    """Refuse an export whose log-probabilities of greedy translations differ from the engine in C by a single bit."""
     engine = NativeEngine(bundle.config, weight_buffers(bundle.model), precision)
     tokenizer, banned = bundle.target_tokenizer, banned_ids(bundle)
     limit = min(PROOF_LENGTH, bundle.config.max_length)
@@ -245,7 +243,7 @@ def require_same_bits(
 
 
 def probe_sources(bundle: Bundle) -> list[list[int]]:
-    """Encode the bundle's probes, without those that the vocabulary cannot spell or the model is too short for."""
+    """Encode the bundle's probes, without those that the vocabulary cannot spell or that are too long for the model."""
     sources = []
     for text in bundle.probes:
         with suppress(InputError):
@@ -263,7 +261,7 @@ def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
 
 
 def banned_ids(bundle: Bundle) -> tuple[int, ...]:
-    """Return the ids that no search writes: padding, the start token, and `<unk>` unless the bundle allows it."""
+    """Return the ids that no search may write: padding, the start token, and `<unk>` unless the bundle allows it."""
     decode = bundle.decode
     return bundle.target_tokenizer.banned_ids(unknown=decode.ban_unknown and not decode.replace_unknown)
 

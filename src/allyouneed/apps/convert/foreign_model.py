@@ -1,6 +1,6 @@
-"""A model of another program → ours: how its weights are named and ordered, and what its settings may say.
+"""Turn a model of another program into ours: the names and the order of its weights, and its settings.
 
-The axes of the residual stream are in another order there: first the sines', then the cosines'; ours alternate.
+Other programs order the axes of the residual stream with all sines first, then all cosines. Ours alternate.
 """
 
 import math
@@ -24,10 +24,10 @@ from ...text.vocabulary import Vocabulary
 from ...younger import build_model
 from .checkpoint_files import as_float32, stored_bytes
 
-MOST_SHARED = 4  # times that weights may be used: three tables of embeddings may be the same
-POSITION_TOLERANCE = 1e-3  # of sines of large angles in float32, or of a checkpoint in float16
+MOST_SHARED = 4  # how often weights may be used; three embedding tables may be the same
+POSITION_TOLERANCE = 1e-3  # for sines of large angles in float32, or of a float16 checkpoint
 TABLES = SOURCE, TARGET, PROJECTION = "source_embedding.table", "target_embedding.table", "projection.table"
-OUR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu"}  # of other programs: ours
+OUR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu"}  # their names → ours
 _RESIDUAL_AXES = {0: r"(output|outer)\.(weight|bias)|norm\.(gain|bias)", 1: r"(query|key|value|inner)\.weight|\.table"}
 
 Setting = TypeVar("Setting")
@@ -35,12 +35,12 @@ Setting = TypeVar("Setting")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightFormat:
-    """How a program stores the weights of a model as ours, every matrix as (outputs, inputs)."""
+    """How a program stores weights of a model like ours; every matrix has the shape (outputs, inputs)."""
 
     program: str
-    names: Mapping[str, str]  # a part of our names: its name there
-    first_layer: int = 0  # the number of the first layer
-    shared: Mapping[str, str] = field(default_factory=dict)  # a table that may be missing: the table that it is part of
+    names: Mapping[str, str]  # a part of our names → its name there
+    first_layer: int = 0  # number of the first layer
+    shared: Mapping[str, str] = field(default_factory=dict)  # a table that may be missing → the table that contains it
     sinusoids: Iterable[str] = ()  # tables of sines and cosines, (L, D)
 
     def name(self, ours: str) -> str:
@@ -50,7 +50,7 @@ class WeightFormat:
         return re.sub(parts, lambda match: self.names[match[0]], ours)
 
     def reorder(self, name: str, weight: Tensor, *, back: bool = False) -> Tensor:
-        """Put the axis of the residual stream of a weight into this program's order, or `back` into ours."""
+        """Reorder the residual-stream axis of a weight for this program, or with `back` for our model."""
         axis = next((axis for axis, names in _RESIDUAL_AXES.items() if re.search(f"({names})$", name)), None)
         if axis is None:
             return weight
@@ -59,12 +59,12 @@ class WeightFormat:
 
 
 def sines_first(d_model: int) -> Tensor:
-    """Return the axes of our residual stream in another order: first the sines', then the cosines'."""
+    """Return the axes of our residual stream in the other order: all sines first, then all cosines."""
     return torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))
 
 
 class StoredWeights:
-    """The tensors of a checkpoint by the names of their program, and which of them were used.
+    """The tensors of a checkpoint, by the names of their program, and which of them were used.
 
     `unscaled` are the tables, by our names, that the program does not multiply by √d_model.
     """
@@ -82,7 +82,10 @@ class StoredWeights:
         return name in self._tensors
 
     def read(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        """Read a tensor in float32. Refuses another shape, numbers that are not finite, and more than are stored."""
+        """Read a tensor in float32.
+
+        Refuses another shape, numbers that are not finite, and more numbers than are stored.
+        """
         tensor = self._find(name)
         if name not in self._used:
             self._left -= math.prod(shape) * tensor.element_size()
@@ -95,14 +98,14 @@ class StoredWeights:
         return tensor
 
     def our_weight(self, name: str, shape: tuple[int, ...], config: ModelConfig) -> Tensor:
-        """Read a tensor of our model. Refuses the same as `read`."""
+        """Read a tensor of our model. Refuses as `read` does."""
         stored = self._format.name(name)
         weight = self.read(stored if stored in self else self._format.shared.get(stored, stored), shape)
         weight = self._format.reorder(name, weight, back=True)
         return weight / math.sqrt(config.d_model) if name in self._unscaled else weight
 
     def refuse_the_rest(self, config: ModelConfig) -> None:
-        """Refuse sines and cosines that are others than ours, and tensors that no part of our model was made from."""
+        """Refuse sines and cosines that differ from ours, and tensors that were not used for our model."""
         for name in self._format.sinusoids:
             if name in self:
                 table = self.read(name, (self._length(name), config.d_model))[: config.max_length]
@@ -116,7 +119,7 @@ class StoredWeights:
             )
 
     def _length(self, name: str) -> int:
-        """Return how many rows a table has."""
+        """Return the number of rows in a table."""
         table = self._find(name)
         if table.dim() != 2:
             raise CheckpointError(f"{name} must have 2 axes; got shape {tuple(table.shape)}")
@@ -141,10 +144,10 @@ class Checkpoint:
 
 
 def build_imported_model(stored: StoredWeights, config: ModelConfig) -> Transformer:
-    """Build the model with these weights, whose tensors are read and compared before memory for the model is taken.
+    """Build the model with these weights. All tensors are read and compared before memory for the model is allocated.
 
-    A projection bias that is zero is left out. Refuses a table of positions of more than a GiB, which no
-    weight of the checkpoint bounds.
+    A projection bias that is zero is dropped. Refuses a table of positions of more than a GiB, whose size no weight of
+    the checkpoint limits.
     """
     if config.max_length * config.d_model > MOST_POSITIONS:
         raise CheckpointError(
@@ -167,7 +170,7 @@ def build_imported_model(stored: StoredWeights, config: ModelConfig) -> Transfor
 
 
 def require_settings(settings: Mapping[str, object], expected: Mapping[str, tuple[object, ...]]) -> None:
-    """Refuse a setting whose value our model cannot express; a missing setting has the first value."""
+    """Refuse a setting whose value our model cannot express. A missing setting has the first expected value."""
     for name, values in expected.items():
         if settings.get(name, values[0]) not in values:
             known = " or ".join(map(repr, values))
@@ -175,14 +178,14 @@ def require_settings(settings: Mapping[str, object], expected: Mapping[str, tupl
 
 
 def require_equal(name: str, encoder: Setting, decoder: Setting) -> Setting:
-    """Return the value that a setting has in both stacks. Refuses two values."""
+    """Return the value that a setting has in both stacks. Refuses different values."""
     if encoder != decoder:
         raise CheckpointError(f"encoder and decoder must have the same {name}; got {encoder!r:.20} and {decoder!r:.20}")
     return encoder
 
 
 def our_value(name: str, value: object, ours: Mapping[str, Any]) -> Any:
-    """Return our name for a value of a setting. Refuses values that have no equal."""
+    """Return our name for a value of a setting. Refuses values without an equivalent."""
     if value not in ours:
         raise CheckpointError(f"{name} must be one of {', '.join(ours)}; got {value!r:.40}")
     return ours[str(value)]

@@ -1,10 +1,11 @@
-"""A bundle → one HTML file that translates in any browser, offline: weights, tokenizer, search, and the model in C.
+"""Convert a bundle to one HTML file that translates offline in any browser: weights, tokenizer, search, model in C.
 
-The model is the engine of `native/`, compiled to WebAssembly, so a page translates as a CPU does in the same precision,
-to the bit. In `web/`, `engine.js` calls it and `search.js` has greedy and beam search; `tokenizer.js` is the
+The model is the engine of `native/`, compiled to WebAssembly, so a page translates exactly as a CPU does in the same
+precision. In `web/`, `engine.js` calls the engine, and `search.js` has greedy and beam search. `tokenizer.js` is the
 vocabulary, with the normalizers of `characters.js` and the models of `subwords.js`. `sentences.js`, `spans.js`,
-`capitals.js` and `constraints.js` read texts by the rules of `page_rules.py`. `translator.js` joins them and says how
-to use them, in the exported page, `page.*`, or in any other. The proof runs the JavaScript of the written file in V8.
+`capitals.js` and `constraints.js` handle texts by the rules of `page_rules.py`. `translator.js` combines them and
+explains their use in the exported page (`page.*`) or any other page. The proof runs the JavaScript of the written file
+in V8.
 """
 
 import json
@@ -68,7 +69,7 @@ def write_html(bundle: Bundle, folder: Path, precision: Precision) -> None:
 
 
 class HTMLFolder:
-    """The JavaScript of an exported page at work in V8; see `ConvertedModel`."""
+    """The JavaScript of an exported page in V8; see `ConvertedModel`."""
 
     def __init__(self, folder: Path, _: Bundle | None = None) -> None:
         from py_mini_racer import MiniRacer
@@ -80,12 +81,10 @@ class HTMLFolder:
         self._engine.eval(f"var translator = new Translator({scripts['bundle']}, {json.dumps(scripts['weights'])})")
 
     def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
-        """As in `ConvertedModel`."""
         options = f"{{ beam: {beam}, maxLength: {max_length} }}"
         return cast(list[int], self._compare(f"search(translator.model, {source}, {options}).hypotheses[0].ids"))
 
     def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
-        """As in `ConvertedModel`."""
         gains = self._compare(
             f"""(() => {{
                 const step = translator.model.start({source});
@@ -116,7 +115,7 @@ class HTMLFolder:
         self._engine.close()
 
     def evaluate(self, expression: str) -> Any:
-        """Evaluate a JavaScript expression, by way of JSON; `translator` is the page's."""
+        """Evaluate a JavaScript expression and return its value through JSON. `translator` is the page's translator."""
         as_lists = "(_, value) => (ArrayBuffer.isView(value) ? [...value] : value)"
         return json.loads(str(self._engine.eval(f"JSON.stringify({expression}, {as_lists})")))
 
@@ -128,14 +127,14 @@ def _title(bundle: Bundle) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WebModel:
-    """The arguments of `new Translator(bundle, weights)` in the JavaScript: JSON, and base64."""
+    """The arguments of `new Translator(bundle, weights)` in JavaScript: JSON, and base64."""
 
     bundle: str
     weights: str
 
 
 def web_model(bundle: Bundle, precision: Precision) -> WebModel:
-    """Pack a bundle for the JavaScript of `web_library`; the JSON may be put into a `<script>`."""
+    """Pack a bundle for the JavaScript of `web_library`. The JSON may be put into a `<script>`."""
     index, blob = _pack(bundle, precision)
     text = json.dumps(_describe(bundle, precision, index), ensure_ascii=False, separators=(",", ":"))
     return WebModel(_in_script(text), b64encode(blob).decode())
@@ -147,7 +146,7 @@ def _in_script(text: str) -> str:
 
 
 def web_library() -> str:
-    """Return the JavaScript of the model: one script that defines `Translator` and touches no page."""
+    """Return the JavaScript of the model: one script that defines `Translator` and does not touch the page."""
     module = b64encode(MODULE.read_bytes()).decode()
     rules = json.dumps(page_rules(), ensure_ascii=False, separators=(",", ":"))
     constants = [f'const ENGINE = "{module}";', f"const RULES_OF_PYTHON = {_in_script(rules)};"]
@@ -155,12 +154,12 @@ def web_library() -> str:
 
 
 def read_web_file(name: str) -> str:
-    """Read the text of a file of `web/`."""
+    """Read a text file of `web/`."""
     return (WEB / name).read_text(encoding="utf-8")
 
 
 def _describe(bundle: Bundle, precision: Precision, index: list[dict[str, Any] | None]) -> dict[str, Any]:
-    """Return the facts that the page needs, as JSON."""
+    """Return the data that the page needs, for JSON."""
     model, decode, target = bundle.model.config, bundle.decode, bundle.target_tokenizer
     sizes = as_structure(model, precision)
     limit = min(model.max_length, decode.max_length or model.max_length)
@@ -192,9 +191,9 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pack(bundle: Bundle, precision: Precision) -> tuple[list[dict[str, Any] | None], bytes]:
-    """Write all weights as one block of bytes, in the order of the engine. Also returns where each is.
+    """Write all weights as one block of bytes, in the order of the engine. Also returns where each weight is.
 
-    In int8 the matrices of linear maps and the embeddings are levels, as on a CPU.
+    In int8, the matrices of linear maps and the embeddings are stored as integers with scales, as on a CPU.
     """
     stored = weights(bundle.model)
     index: list[dict[str, Any] | None] = []

@@ -1,8 +1,8 @@
-"""A bundle ↔ Hugging Face transformers: a folder that `MarianMTModel.from_pretrained` loads and `generate` runs.
+"""Convert a bundle to and from Hugging Face transformers: a folder for `MarianMTModel.from_pretrained` and `generate`.
 
 `MarianMTModel` is our model except for the order of the residual stream's axes: its position encoding has all sines,
-then all cosines, ours has them in turn. Both orders are one permutation apart, so it is applied to every weight that
-reads or writes the residual stream, and the two models are exactly equal.
+then all cosines, while ours alternates. A single permutation converts one order to the other. It is applied to every
+weight that reads or writes the residual stream, and the two models are then exactly equal.
 """
 
 import json
@@ -76,7 +76,7 @@ MARIAN = WeightFormat(
     sinusoids=("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"),
 )
 HUB_METADATA = ("library_name: transformers\n", "pipeline_tag: translation\n")
-# Sizes by their names there: ours. Heads and layers have a name for each stack.
+# Names of sizes in transformers → ours. Heads and layers have one name per stack.
 SIZES = {
     "d_model": "d_model", "encoder_layers": "encoder_layers", "decoder_layers": "decoder_layers", "dropout": "dropout",
     "attention_dropout": "attention_dropout", "max_position_embeddings": "max_length",
@@ -103,18 +103,18 @@ def write_huggingface(bundle: Bundle, folder: Path, precision: ExportPrecision) 
     if precision == "float16":
         model = model.half()
     what = f"the weights for {folder} could not be written"
-    with refused(OutputError, what, SafetensorError), _no_progress_bars():  # also of a full disk
+    with refused(OutputError, what, SafetensorError), _no_progress_bars():  # for example a full disk
         model.save_pretrained(str(folder))
-    for file in folder.glob("*.safetensors"):  # it makes them readable only for their owner
+    for file in folder.glob("*.safetensors"):  # transformers makes them readable only for their owner
         write_whole(file, file.read_bytes())
     _save_tokenizer(bundle, folder)
     write_whole(folder / "README.md", _card(bundle))
 
 
 def marian_weights(bundle: Bundle) -> dict[str, Tensor]:
-    """Return the weights under Marian's names, with the residual stream in its order."""
+    """Return the weights under Marian's names, with the residual stream in Marian's order."""
     stored = weights(bundle.model)
-    for first, then in pairwise(TABLES):  # tied tables are stored there under every name
+    for first, then in pairwise(TABLES):  # transformers stores tied tables under every name
         stored.setdefault(then, stored[first])
     made = {MARIAN.name(name): MARIAN.reorder(name, weight).contiguous() for name, weight in stored.items()}
     if LOGITS_BIAS in made:
@@ -123,7 +123,7 @@ def marian_weights(bundle: Bundle) -> dict[str, Tensor]:
 
 
 class MarianFolder:
-    """An exported folder at work in transformers; see `ConvertedModel`."""
+    """An exported folder in transformers; see `ConvertedModel`."""
 
     def __init__(self, folder: Path, bundle: Bundle) -> None:
         import transformers
@@ -135,7 +135,6 @@ class MarianFolder:
 
     @torch.inference_mode()
     def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
-        """As in `ConvertedModel`."""
         (ids,) = self._model.generate(
             torch.tensor([source]),
             num_beams=beam,
@@ -151,7 +150,6 @@ class MarianFolder:
 
     @torch.inference_mode()
     def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
-        """As in `ConvertedModel`."""
         ids = torch.tensor([target])
         logits: Tensor = self._model(torch.tensor([source]), decoder_input_ids=ids[:, :-1]).logits
         logits[..., self._model.generation_config.suppress_tokens] = -torch.inf
@@ -193,7 +191,7 @@ def _generation_config(bundle: Bundle) -> Any:
         max_length=min(bundle.model.config.max_length, (decode.max_length or bundle.model.config.max_length) + 1),
         renormalize_logits=decode.renormalize_logits,
         forced_eos_token_id=tokenizer.eos_id if decode.forced_eos else None,
-        min_length=decode.min_length,  # the start token counts there, the end token here
+        min_length=decode.min_length,  # counts the start token there, and the end token here
         no_repeat_ngram_size=decode.no_repeat_ngram_size,
         suppress_tokens=list(banned_ids(bundle)),
         pad_token_id=tokenizer.pad_id,
@@ -251,7 +249,7 @@ DEFAULTS: dict[str, Any] = {  # the defaults of transformers for a config.json
     "pad_token_id": 58100, "eos_token_id": 0, "forced_eos_token_id": 0, "decoder_start_token_id": 58100,
 }  # fmt: skip
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
-NEUTRAL: dict[str, Any] = {  # settings of `generate` that have no equal here, and their values that change nothing
+NEUTRAL: dict[str, Any] = {  # settings of `generate` that have no equivalent here, with the values that change nothing
     "do_sample": False, "num_beam_groups": 1, "repetition_penalty": 1.0, "num_return_sequences": 1,
     "encoder_no_repeat_ngram_size": 0, "begin_suppress_tokens": None, "forced_bos_token_id": None, "prefix": None,
     "min_new_tokens": None,
@@ -259,7 +257,7 @@ NEUTRAL: dict[str, Any] = {  # settings of `generate` that have no equal here, a
 
 
 def read_huggingface(folder: Path) -> Checkpoint:
-    """Read config.json and generation_config.json."""
+    """Read a folder of transformers: its config.json, generation_config.json, vocabulary and weights."""
     table = DEFAULTS | read_json_table(folder / "config.json")
     for name in ("pad_token_id", "eos_token_id"):
         if type(table[name]) is not int:
@@ -281,13 +279,13 @@ def read_huggingface(folder: Path) -> Checkpoint:
 
 
 def _model_config(table: dict[str, Any]) -> ModelConfig:
-    """Read the sizes of the model, except the vocabulary's."""
+    """Read the sizes of the model, except those of the vocabulary."""
     for name in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
         if table.get(name):
             raise CheckpointError(f"config.json has {name}, as no Marian model has")
     tied: Any = "all" if table["share_encoder_decoder_embeddings"] else "target"
     if not table["tie_word_embeddings"] or not table["scale_embedding"]:
-        tied = "none"  # our embeddings are scaled by √d_model, so the projection needs a table of its own otherwise
+        tied = "none"  # our embeddings are scaled by √d_model, so the projection needs its own table
     return ModelConfig(
         vocab_size=table["vocab_size"],
         pad_id=table["pad_token_id"],
@@ -302,7 +300,7 @@ def _model_config(table: dict[str, Any]) -> ModelConfig:
 
 
 def _require_ids(table: dict[str, Any], vocabulary: Vocabulary, config: ModelConfig) -> None:
-    """Refuse a config whose sizes or special ids differ from the vocabulary's."""
+    """Refuse a config whose sizes or special ids differ from those of the vocabulary."""
     target = vocabulary.target
     for name, expected in (
         ("vocab_size", config.vocab_size),
@@ -351,7 +349,7 @@ def _marian_vocabulary(folder: Path, table: dict[str, Any]) -> Vocabulary:
 
 
 def _own_export(folder: Path) -> tuple[Vocabulary, Normalization]:
-    """Read the vocabulary and the normalization of a folder that our own export wrote."""
+    """Read the vocabulary and the normalization of a folder that our own export has written."""
     table = read_json_table(folder / "tokenizer.json")
     forms: tuple[Literal["NFC", "NFKC", "none"], ...] = ("NFC", "NFKC", "none")
     for unicode, strip_control in product(forms, (True, False)):
@@ -378,7 +376,7 @@ def _decode_config(table: dict[str, Any], tokenizer: Tokenizer, *, eos_id: int) 
     banned = {word[0] for word in words}
     if other := banned - set(tokenizer.banned_ids(unknown=True)):
         raise CheckpointError(f"generation_config.json bans the token {min(other)}; only <pad> and <unk> can be banned")
-    # The first counts new tokens and goes before the second, which counts the start token too.
+    # max_new_tokens takes precedence over max_length, which also counts the start token.
     most = int(table.get("max_new_tokens") or int(table.get("max_length") or 20) - 1)
     return DecodeConfig(
         beam=int(table.get("num_beams") or 1),

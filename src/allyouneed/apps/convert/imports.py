@@ -1,4 +1,4 @@
-"""The checkpoints of other programs that can be imported, and the road of all imports: recognize, read, write."""
+"""Import checkpoints of other programs: recognize their kind, read them, and write a bundle."""
 
 import re
 from dataclasses import dataclass, replace
@@ -20,12 +20,12 @@ LANGUAGES_OF_CARD = re.compile(r"^language:\s*\n((?:\s*- *['\"]?[A-Za-z-]{2,12}[
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of checkpoint, which `read_KIND(folder)` of its module in this room returns as a `Checkpoint`."""
+    """A kind of checkpoint, which `read_KIND(folder)` in its module of this folder returns as a `Checkpoint`."""
 
     program: str
-    looks_like: str  # the files by which a folder of this kind is recognized
+    looks_like: str  # describes the files that identify a folder of this kind
     patterns: tuple[str, ...]  # of these files
-    model_type: str = ""  # in config.json
+    model_type: str = ""  # as in config.json
 
     def matches(self, folder: Path) -> bool:
         """Return True if a folder is of this kind."""
@@ -59,7 +59,10 @@ def recognize(folder: Path) -> str:
 def import_checkpoint(
     folder: str | Path, output: str | Path, *, source_language: str = "", target_language: str = ""
 ) -> Bundle:
-    """Write the checkpoint in `folder` as a new bundle, whole or not at all. Languages replace the checkpoint's."""
+    """Write the checkpoint in `folder` as a new bundle, completely or not at all.
+
+    The languages, if given, replace the checkpoint's.
+    """
     folder, output = Path(folder), Path(output)
     if output.exists():  # before the checkpoint is read, which may take a while
         raise OutputError(f"{output} already exists; name a new folder")
@@ -87,7 +90,7 @@ def read_checkpoint(kind: str, folder: Path) -> Bundle:
         build_imported_model(checkpoint.stored, checkpoint.config),
         checkpoint.vocabulary.source,
         checkpoint.vocabulary.target,
-        replace(checkpoint.decode, copy_untranslatable=False, retry_repetition=False),  # no other program does
+        replace(checkpoint.decode, copy_untranslatable=False, retry_repetition=False),  # other programs do neither
         normalization=checkpoint.normalization,
         languages=(source, target),
     )

@@ -1,4 +1,4 @@
-"""Regular expressions of Python → regular expressions of JavaScript, so that a page reads with the same patterns."""
+"""Translate regular expressions from Python to JavaScript, so that a page reads texts with the same patterns."""
 
 import re
 from binascii import crc32
@@ -16,20 +16,21 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(?:U[\da-f]{8}|.)", re.IGNORECASE | re.DOTALL)
 _BLANK = r"\p{White_Space}\x1c-\x1f"  # str.isspace
 _WORD = r"\p{L}\p{N}_"  # str.isalnum, and the underscore
-_INSIDE = {"w": _WORD, "d": r"\p{Nd}", "s": _BLANK}  # of a class
+_INSIDE = {"w": _WORD, "d": r"\p{Nd}", "s": _BLANK}  # inside a character class
 _LETTERS = r"\p{L}\p{Nl}\p{No}"  # `\w` without digits and the underscore
-_KEPT = frozenset(r"^$\.*+?()[]{}|/-")  # signs that JavaScript allows after a backslash
+_KEPT = frozenset(r"^$\.*+?()[]{}|/-")  # characters that JavaScript allows after a backslash
 
 
 def to_javascript(pattern: str) -> str:
-    """Translate a pattern of Python to JavaScript's, for a regular expression with the flag `u`.
+    """Translate a Python pattern to JavaScript, for a regular expression with the flag `u`.
 
-    JavaScript has no possessive quantifier. A lookahead is never entered again once it has matched, so a lookahead that
-    captures its match, and a reference to that, do the same. Greedy quantifiers would take quadratic time.
+    JavaScript has no possessive quantifiers. A lookahead is never entered again once it has matched, so a lookahead
+    that captures its match, followed by a reference to the capture, has the same effect. Greedy quantifiers would take
+    quadratic time.
     """
-    parts: list[str] = []  # so far; a quantifier repeats the last one
+    parts: list[str] = []  # so far; a quantifier repeats the last part
     groups: list[int] = []  # where the open groups began
-    name = f"p{crc32(pattern.encode()):x}_"  # patterns may be joined, and then no group may have another's name
+    name = f"p{crc32(pattern.encode()):x}_"  # patterns may be joined, so their group names must differ
     for match in _TOKEN.finditer(pattern):
         match match.lastgroup:
             case "opening":

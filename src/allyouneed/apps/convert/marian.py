@@ -1,7 +1,7 @@
-"""A folder of Marian's own (marian-nmt), a .npz with its vocabularies → a bundle.
+"""Convert a folder of Marian itself (marian-nmt), a .npz with its vocabularies, to a bundle.
 
-Marian starts its targets with a zero vector and has no padding token. Both become a new token, `<pad>`, whose row of
-the embeddings is zero and which no translation contains.
+Marian starts its targets with a zero vector and has no padding token. Both become a new token, `<pad>`, whose embedding
+is zero and which no translation contains.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ from .foreign_model import (
     require_settings,
 )
 
-EXPECTED: dict[str, tuple[Any, ...]] = {  # settings of a model that ours can express, and their allowed values
+EXPECTED: dict[str, tuple[Any, ...]] = {  # settings that our model can express, with their allowed values
     "type": ("transformer",),
     "transformer-preprocess": ("",),
     "transformer-postprocess": ("dan",),
@@ -50,8 +50,8 @@ EXPECTED: dict[str, tuple[Any, ...]] = {  # settings of a model that ours can ex
     "lemma-dim-emb": (0,),
     "input-types": ((), []),
 }
-PAD_BIAS = -100.0  # a probability of 0 in float32: Marian's own softmax has no such token
-MAX_LENGTH = 512  # positions; Marian computes its sines and cosines for any length
+PAD_BIAS = -100.0  # gives a probability of 0 in float32, because Marian's own softmax has no such token
+MAX_LENGTH = 512  # positions; Marian computes sines and cosines for any length
 CONFIG = "special:model.yml"  # the name of the array that holds the settings of the model
 OUTPUT_BIAS = "decoder_ff_logit_out_b"
 OUTPUT_TABLE, TURNED_OUTPUT_TABLE = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
@@ -75,7 +75,7 @@ MARIAN_NPZ = WeightFormat(
 
 
 def read_marian(folder: Path) -> Checkpoint:
-    """Read the settings in the .npz."""
+    """Read a folder of Marian: the settings in the .npz, the weights and the vocabularies."""
     arrays = read_npz(choose_file(folder, "*.npz", "model.npz"))
     if CONFIG not in arrays:
         raise CheckpointError(f"the .npz of {folder} does not hold its settings, {CONFIG}, as Marian writes them")
@@ -94,7 +94,7 @@ def read_marian(folder: Path) -> Checkpoint:
 
 
 def _model_config(settings: dict[str, Any]) -> ModelConfig:
-    """Read the sizes of the model, except the vocabulary's."""
+    """Read the sizes of the model, except those of the vocabulary."""
     joint, target = settings.get("tied-embeddings-all"), settings.get("tied-embeddings")
     if settings.get("tied-embeddings-src") and not (joint or target):
         raise CheckpointError("the embeddings of both sides are shared, but not with the projection; this is not")
@@ -128,7 +128,7 @@ def _tensor(key: str, array: NPZArray) -> Tensor:
 
 
 def _vocabulary(folder: Path) -> Vocabulary:
-    """Read two SentencePiece models with the ids of a .vocab.yml, or the models with which Marian was trained."""
+    """Read two SentencePiece models: with the ids of a .vocab.yml, or those with which Marian was trained."""
     yml = sorted(folder.glob("*vocab.yml"))
     spm = sorted(folder.glob("*.spm"))
     if (folder / "source.spm").is_file() and yml:
@@ -155,7 +155,7 @@ def _with_padding(pieces: list[str], folder: Path) -> list[str]:
 
 
 def _decode_config(folder: Path, config: ModelConfig) -> DecodeConfig:
-    """Read the search that decoder.yml describes; without it, use Marian's defaults."""
+    """Read the search that decoder.yml describes. Without that file, use Marian's defaults."""
     path = folder / "decoder.yml"
     table = read_settings_file(path) if path.is_file() else {}
     if table.get("word-penalty"):

@@ -1,13 +1,13 @@
-"""A bundle → ONNX: an encoder, and a decoder step with its KV cache, for onnxruntime and other runtimes.
+"""Convert a bundle to ONNX: an encoder, and a decoder step with its KV cache, for onnxruntime and other runtimes.
 
     encoder.onnx    source (B, S) → memory_keys, memory_values (layers, B, H, S, K), memory_mask (B, S)
     decoder.onnx    last (B,), keys, values (layers, B, H, T, K), memory_keys, memory_values, memory_mask
                     → log_probabilities (B, V), keys, values (layers, B, H, T + 1, K)
 
-Ids are int64, True in the mask is a token of the source and not padding, and T, the length of the cache, is 0 in the
-first step. Log-probabilities of tokens that no search writes are minus infinity. A search selects its hypotheses on
-axis 1 of keys and values. The metadata of both graphs has the model's `max_length`, in tokens.
-`examples/onnx_greedy.py` decodes greedily with only onnxruntime and NumPy.
+Ids are int64. True in the mask means a token of the source, False padding. T, the length of the cache, is 0 in the
+first step. Tokens that no search may write have a log-probability of minus infinity. A search selects its hypotheses on
+axis 1 of keys and values. The metadata of both graphs has the model's `max_length` in tokens. `examples/onnx_greedy.py`
+decodes greedily with onnxruntime and NumPy only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DECODER_OUTPUTS = ("log_probabilities", "new_keys", "new_values")
 
 
 class ONNXEncoder(nn.Module):
-    """Ids of sources → the keys and values of the memory for every layer of the decoder."""
+    """The encoder, from ids of sources to the keys and values of the memory for every layer of the decoder."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class ONNXEncoder(nn.Module):
 
 
 class ONNXDecoderStep(nn.Module):
-    """The last ids and the KV cache → log-probabilities of the next, and the longer cache."""
+    """A decoder step, from the last ids and the KV cache to log-probabilities of the next ids and a longer cache."""
 
     bias: Tensor
 
@@ -102,7 +102,7 @@ def write_onnx(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None
 
 
 class ONNXFolder:
-    """An exported folder at work in onnxruntime; see `ConvertedModel`."""
+    """An exported folder in onnxruntime; see `ConvertedModel`."""
 
     def __init__(self, folder: Path, bundle: Bundle) -> None:
         from onnxruntime import InferenceSession
@@ -119,18 +119,16 @@ class ONNXFolder:
         return ONNXStep(self._decoder, memory)
 
     def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
-        """As in `ConvertedModel`."""
         limits = SearchLimits(sos_id=self._tokenizer.sos_id, eos_id=self._tokenizer.eos_id, max_lengths=[max_length])
         ((best,),) = search(self.start(source), DecodeConfig(beam=beam, alpha=0.0), limits)
         return best.ids
 
     def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
-        """As in `ConvertedModel`."""
         return score_targets(self.start(source), [target])[0]
 
 
 class ONNXStep(ArrayStep):
-    """A search for one sentence by the exported decoder."""
+    """A search for one sentence with the exported decoder."""
 
     def __init__(self, decoder: Any, memory: Sequence[NumPyArray]) -> None:
         super().__init__(1)
@@ -139,7 +137,7 @@ class ONNXStep(ArrayStep):
         self._cache = [keys[:, :, :, :0], values[:, :, :, :0]]
 
     def compute(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> NumPyArray:
-        """As in `ArrayStep`."""
+        """Return the decoder's log-probabilities; see `ArrayStep.compute`."""
         rows = list(hypotheses)
         keys, values, mask = self._memory
         everyone = [0] * len(rows)  # the decoder takes a memory for each hypothesis; here all have the same source
@@ -150,17 +148,17 @@ class ONNXStep(ArrayStep):
 
 
 def _write_graphs(bundle: Bundle, folder: Path) -> None:
-    """Trace both parts with a few sentences; the axes of sentences and of lengths are free in the graphs."""
+    """Trace both parts with a few sentences. The numbers of sentences and the lengths stay variable in the graphs."""
     from torch.export import Dim
 
     model, config = bundle.model, bundle.config
     encoder = ONNXEncoder(model).eval()
     decoder = ONNXDecoderStep(model, banned_ids(bundle)).eval()
-    # The exporter could not tell axes of equal size apart.
+    # The exporter could not distinguish axes of equal size.
     width = config.d_model // config.heads
     fixed = {config.heads, config.decoder_layers, config.d_k or width, config.d_v or width}
     free = [size for size in range(3, config.max_length + 1) if size not in fixed]
-    # A model of very short sentences has no choice of lengths.
+    # A model of very short sentences leaves no choice of lengths.
     cached, length = free[:2] if len(free) > 1 else (2, 3)
     sentences = next(size for size in count(3) if size not in {*fixed, cached, length})
     source = torch.full((sentences, length), bundle.source_tokenizer.eos_id)
@@ -187,9 +185,9 @@ def _write_graphs(bundle: Bundle, folder: Path) -> None:
 
 @contextmanager
 def _constant_angles(model: Transformer) -> Iterator[None]:
-    """Make rotary positions cut their sines and cosines from constants of the graph.
+    """Make rotary positions take their sines and cosines from constants of the graph.
 
-    The graph would compute them in float64, which not every runtime has.
+    Otherwise the graph would compute them in float64, which some runtimes lack.
     """
     turns, max_length = rotary.turns, model.config.max_length
 
@@ -200,20 +198,20 @@ def _constant_angles(model: Transformer) -> Iterator[None]:
 
     with patch.object(rotary, "turns", lambda length, width, device: constants(width)):
         first = torch.zeros(1, 1, dtype=torch.int64)
-        model(first, first)  # so that they are numbers before a graph is traced
+        model(first, first)  # so that the tables exist as numbers before a graph is traced
         yield
 
 
 def _trace(
     module: nn.Module, inputs: tuple[Tensor, ...], axes: dict[str, dict[int, Any]], outputs: Sequence[str]
 ) -> Any:
-    """Trace the graph of a module, with names for its inputs and outputs; the axes named in `axes` are free."""
+    """Trace the graph of a module, with names for its inputs and outputs. The axes in `axes` stay variable."""
     exporter = logging.getLogger("torch.onnx")
     level = exporter.level
-    exporter.setLevel(logging.ERROR)  # it reports which other libraries are not installed
+    exporter.setLevel(logging.ERROR)  # it would report other libraries that are not installed
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the exporter's own use of PyTorch
+            warnings.simplefilter("ignore")  # caused by the exporter's own use of PyTorch
             return torch.onnx.export(
                 module,
                 inputs,

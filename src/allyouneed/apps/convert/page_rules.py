@@ -1,7 +1,8 @@
 """The rules by which the page cuts, copies and checks texts: patterns and numbers of `text/` and `translator/`.
 
-Sentences end where a library of Python says so, which has no list of its abbreviations that could be read. So this file
-asks it about every word in question: the words in its own file, the vocabulary's, and single letters.
+A Python library decides where sentences end, and its list of abbreviations cannot be read directly. So this file asks
+the library about every word in question: the words in the library's own file, the vocabulary's words, and single
+letters.
 """
 
 import re
@@ -35,7 +36,7 @@ _QUOTED = (
 
 
 def page_rules() -> dict[str, Any]:
-    """Return the rules for every bundle. Patterns are pairs: the expression and its flags."""
+    """Return the rules that all bundles share. Patterns are pairs: the expression and its flags."""
     in_word = spans.in_word_class()
     return {
         "kinds": SPANS,
@@ -90,7 +91,7 @@ def page_rules() -> dict[str, Any]:
 
 
 def bundle_rules(bundle: Bundle) -> dict[str, Any]:
-    """Return the rules for one bundle: its languages, and what it has learned of copies and capitals."""
+    """Return the rules of one bundle: its languages, and its statistics of copies and capitals."""
     decode, copies = bundle.decode, bundle.copy_statistics
     return {
         "splitting": splitting_rules(bundle.source_tokenizer, bundle.languages, Translator.splits_sentences_of(bundle)),
@@ -117,12 +118,13 @@ def _pattern(pattern: str | re.Pattern[str], flags: str = "u") -> list[str]:
 
 
 def splitting_rules(tokenizer: Tokenizer, languages: tuple[str, str], is_split: bool) -> dict[str, Any]:
-    """Return how texts from one language into another are cut: into sentences, or not at all."""
+    """Return how texts are cut for a pair of languages: into sentences, or not at all."""
     code = primary_language(languages[0])
     main = sentences.SLOW.get(code, code) or "en"
     asked = (main, *sentences.VOTERS) if is_split else ()
     words = _words_in_question(tokenizer) if is_split else set()
-    exceptions: dict[str, int] = {}  # words with a sign: a bit for each language where no sentence ends behind them
+    # Words with a sign → one bit for each language in which no sentence ends after them.
+    exceptions: dict[str, int] = {}
     for bit, language in enumerate(asked):
         for sign in "." if bit else ".!":  # as in "Yahoo!"
             for word in _exceptions(words, sign, language):
@@ -153,7 +155,7 @@ def splitting_rules(tokenizer: Tokenizer, languages: tuple[str, str], is_split: 
 def _words_in_question(tokenizer: Tokenizer) -> set[str]:
     pieces = (piece.strip("␣▁") for piece in tokenizer.pieces(range(len(tokenizer))))
     letters = (chr(code) for code in range(0x41, 0x590))
-    text = Path(library.__file__).read_bytes().decode(errors="replace")  # its lists have a word a line
+    text = Path(library.__file__).read_bytes().decode(errors="replace")  # its lists have one word per line
     word = r"[^\W\d_]{1,15}(?:\.[^\W\d_]{1,9})*"
     listed = re.findall(rf"(?<=\n){word}|{word}(?=\n)", text)
     words = [*letters, *listed, *(piece for piece in pieces if piece.isalpha() and len(piece) <= 15)]
@@ -165,30 +167,30 @@ def _exceptions(words: Iterable[str], sign: str, language: str) -> list[str]:
 
 
 def _parts_at_slash(exceptions: Mapping[str, int], bit: int, language: str) -> bool:
-    """Return True if a word before a full stop begins behind a slash, as in English."""
+    """Return True if a word before a full stop begins after a slash, as in English."""
     word = next((word for word, bits in exceptions.items() if bits >> bit & 1), "")
     return bool(word) and _count(language, f"xyzzy/{word} Abcde") == 1
 
 
 def _before(words: Iterable[str], beginning: str, sentences: int, language: str) -> list[str]:
-    """Return the capitalized words that make so many sentences of a beginning."""
+    """Return the capitalized words that, after `beginning`, give a text of this many sentences."""
     return [word for word in words if word.istitle() and _count(language, f"{beginning}{word} abc") == sentences]
 
 
 def _count(language: str, text: str) -> int:
-    """Count the sentences that the library sees."""
+    """Count the sentences that the library finds."""
     return len(library.segment(language, text))
 
 
 def _end_signs(language: str) -> str:
-    """List the signs that end a sentence, one or several of them."""
+    """List the signs that end a sentence, alone or several in a row."""
     signs = (chr(code) for code in range(0x11FFF) if unicodedata.category(chr(code)) == "Po")
     return "".join(sign for sign in signs if _count(language, f"Xyzzyx{sign} Abcde") == 2)
 
 
 def _goes_on(language: str) -> str:
-    """Return a pattern of the text after a sign that ends no sentence.
+    """Return a pattern for text after a sign that shows that the sentence has not ended.
 
-    In all languages it is a small letter without a blank before it; in some, a blank may be there.
+    In all languages this is a small letter directly after the sign. In some languages a blank may precede the letter.
     """
     return r"^[^\p{L}\p{N}_]*[0-9a-z]" if _count(language, "Xyzzyx. abcde") == 1 else "^[0-9a-z]"

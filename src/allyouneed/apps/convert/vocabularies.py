@@ -1,4 +1,4 @@
-"""Our vocabularies as the files that other programs read."""
+"""Write our vocabularies as files that other programs read."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from ...text.tokenizer import Tokenizer
 def save_tokenizer(tokenizer: Tokenizer, normalization: Normalization, path: Path) -> None:
     """Write a tokenizer that normalizes before it splits.
 
-    Ids after `<unk>`, which a vocabulary of given merges may write, stand for `<unk>` in the model.
+    Ids after `<unk>`, which a vocabulary of given merges may produce, stand for `<unk>` in the model.
     """
     table = json.loads(tokenizer.backend_json())
     table["normalizer"] = normalizer(normalization, table["normalizer"])
@@ -26,14 +26,14 @@ def save_tokenizer(tokenizer: Tokenizer, normalization: Normalization, path: Pat
 
 
 def save_tokenizers(bundle: Bundle, folder: Path) -> None:
-    """Write `tokenizer.json`, and `tokenizer.target.json` where the target has another vocabulary."""
+    """Write `tokenizer.json`, and `tokenizer.target.json` if the target has its own vocabulary."""
     save_tokenizer(bundle.source_tokenizer, bundle.normalization, folder / "tokenizer.json")
     if bundle.target_tokenizer is not bundle.source_tokenizer:
         save_tokenizer(bundle.target_tokenizer, bundle.normalization, folder / "tokenizer.target.json")
 
 
 def normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the bundle's normalization as normalizers of the tokenizers library, before the vocabulary's."""
+    """Return the bundle's normalization as normalizers of the tokenizers library, followed by the vocabulary's."""
     parts: list[dict[str, Any]] = []
     if normalization.strip_control:
         parts += [
@@ -48,7 +48,7 @@ def normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) 
 
 
 def _unseen_pattern() -> str:
-    """Return the pattern of characters without width, as the tokenizers library writes characters by number."""
+    """Return the pattern of characters without width, in the notation of the tokenizers library."""
     return re.sub(r"\\[uU]0*([\da-fA-F]+)", r"\\x{\1}", UNSEEN.pattern)
 
 
@@ -69,7 +69,7 @@ def save_sentencepiece(bundle: Bundle, folder: Path) -> None:
 
 
 def named_languages(bundle: Bundle) -> dict[str, str]:
-    """Return the languages of a bundle as the settings of a tokenizer, without unknown ones."""
+    """Return the languages of a bundle as settings of a tokenizer, without unknown ones."""
     return {f"{side}_lang": tag for side, tag in zip(("source", "target"), bundle.languages, strict=True) if tag}
 
 
