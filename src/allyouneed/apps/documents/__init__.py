@@ -1,4 +1,4 @@
-"""Documents: files with markup, or with translations next to their sources ↔ units to translate."""
+"""Documents: read files with markup, or with translations next to their sources, as units to translate; write them."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -13,7 +13,7 @@ __all__ = [
     "interleave", "read_document", "readable_endings",
 ]  # fmt: skip
 
-# Format → the endings of its files. Its reader is `read_NAME_document`, in a file that is imported when it is used.
+# Formats → endings of their files. Each reader is `read_NAME_document`, in a file that is imported when it is needed.
 FORMATS: dict[str, tuple[str, ...]] = {
     "txt": (".txt",),
     "srt": (".srt",),
@@ -38,23 +38,23 @@ _NUMBERS_ARE_COPIED = frozenset(["po", "xliff", "srt", "vtt"])
 
 
 def document_format(name: str) -> str | None:
-    """Return the format of a file, by the ending of its name; None if no format has this ending."""
+    """Return the format of a file by the ending of its name; None if no format has this ending."""
     ending = PurePath(name).suffix.lower()
     return next((form for form, endings in FORMATS.items() if ending in endings), None)
 
 
 def readable_endings() -> list[str]:
-    """List the endings of all formats."""
+    """List the file endings of all formats."""
     return [ending for endings in FORMATS.values() for ending in endings]
 
 
 def read_document(
     data: bytes, kind: str, options: DocumentOptions | None = None, *, name: str = "the document"
 ) -> Document:
-    """Read the document in `data`. Refuses, as a `DocumentError`, data that is not of the format `kind`.
+    """Read the document in `data`. Refuses, as a `DocumentError`, data that does not have the format `kind`.
 
-    `kind` is one of `FORMATS`; `name` is the file's, for messages. Subtitles and formats with translations next to
-    their sources have no option `numbers`.
+    `kind` is one of `FORMATS`, and `name` the name of the file in messages. Subtitles, and formats with translations
+    next to their sources, do not have the option `numbers`.
     """
     if kind not in FORMATS:
         raise DocumentError(f"{kind!r} is not a document format; known formats are {', '.join(FORMATS)}")

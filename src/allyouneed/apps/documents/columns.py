@@ -1,4 +1,4 @@
-"""A column of a table as units, whatever the file: which column is translated, where its translations go, and how."""
+"""A column of a table as units, for all kinds of table files: which column to translate, and where translations go."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 
 class Columns(NamedTuple):
-    """Columns by their place, counted from 0: the column to translate, and the column for the translations."""
+    """The column to translate and the column for the translations, counted from 0."""
 
     source: int
     target: int
@@ -19,7 +19,7 @@ class Columns(NamedTuple):
 
 
 class ColumnCell(NamedTuple):
-    """The text of a cell to translate, its translation so far, where it is, and why to look at its translation."""
+    """A cell to translate: its text, its present translation, its place, and reasons to review its translation."""
 
     source: str
     existing: str
@@ -28,9 +28,10 @@ class ColumnCell(NamedTuple):
 
 
 def find_columns(rows: Sequence[Sequence[str]], options: DocumentOptions, *, letters: bool = False) -> Columns:
-    """Find the columns that the options name, by names in one of the first `rows`, or by number or letter.
+    """Find the columns that the options name: by names in one of the first `rows`, by number or by letter.
 
-    Refuses columns that are not there. The error proposes a column whose name, number or, with `letters`, letter works.
+    Refuses columns that do not exist. The message proposes a column by its name or number or, with `letters`, its
+    letter.
     """
     head = [[" ".join(cell.split()) for cell in row] for row in rows[:HEAD_ROWS]]
     column, into = options.column, options.into or options.column
@@ -61,9 +62,9 @@ def find_columns(rows: Sequence[Sequence[str]], options: DocumentOptions, *, let
 def column_document(
     cells: Sequence[ColumnCell], write: Callable[[Sequence[str | None]], bytes], *, numbers: bool
 ) -> Document:
-    """Make the document with a unit for each cell that has words; a cell with a translation is kept.
+    """Make a document with a unit for each cell that has words. A cell that has a translation is kept.
 
-    `write` makes the file with a text for each cell, or None if it stays as it is.
+    `write` makes the file, given a text for each cell, or None if the cell stays as it is.
     """
     strings = [StringUnit(cell.source, numbers=numbers) for cell in cells]
     units = [

@@ -1,4 +1,4 @@
-"""A document → its translation: the sentences of all units, translated together, and the tags placed on them."""
+"""Translate a document: the sentences of all units together; then place the tags on the translations."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -20,7 +20,7 @@ from . import Document, Mark, TranslationUnit, UnitTranslation
 from .inline import WordLink, place_sentence_marks
 
 MIN_CONFIDENCE = -1.0  # mean log-probability of a token, in nats
-MOST_TAGS = 500  # of a unit: placing them takes time in proportion to the square of their number
+MOST_TAGS = 500  # in a unit; placing tags takes time in proportion to the square of their number
 
 
 class TextTranslator(Protocol):
@@ -34,11 +34,11 @@ class TextTranslator(Protocol):
         on_progress: Callable[[int], None] = lambda _: None,
         on_refused: Callable[[InputError], None] | None = None,
     ) -> Iterator[Translation]:
-        """Translate each text, with an alignment of "words" if `align` asks for it."""
+        """Translate each text, with an alignment of words if `align` is "words"."""
 
 
 class ReviewItem(NamedTuple):
-    """A unit that a person should look at, and why. `text` is None where the source was left as it is."""
+    """A unit that a person should look at, and the reason. `text` is None if the source was left unchanged."""
 
     key: str
     source: str
@@ -48,10 +48,9 @@ class ReviewItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentTranslation:
-    """The bytes of a translated document, and the results for its units, in numbers.
+    """The bytes of a translated document, and the number of units with each result.
 
-    `kept` already had a translation, or nothing to translate; `refused` could not be translated and are as in the
-    source.
+    `kept` units already had a translation or needed none. `refused` units could not be translated and are unchanged.
     """
 
     data: bytes
@@ -63,12 +62,11 @@ class DocumentTranslation:
 
 
 class DocumentPlan(NamedTuple):
-    """A document's sentences to translate, none twice: from units with tags, which need alignments, and from the rest.
+    """The sentences of a document to translate, without repetition: units with tags need alignments, the rest do not.
 
-    `sentences` are each unit's, as characters of its text; none for a unit that is kept. `tags` are the tags of
-    the target language that units begin with, which the model reads before each of their sentences.
-    `target_language` says if blanks belong between their translations, and `checks_codes` if a code or a number that
-    differs is a reason for a review.
+    `sentences` are the sentences of each unit, as positions in its text; () for a unit that is kept. `tags` are the
+    target-language tags that units begin with; the model reads the tag before each sentence of the unit.
+    `target_language` decides whether there are blanks between translations.
     """
 
     document: Document
@@ -80,7 +78,7 @@ class DocumentPlan(NamedTuple):
     checks_codes: bool = True
 
     def texts(self) -> Iterator[list[str]]:
-        """List the sentences of each unit, as the model reads them."""
+        """Yield the sentences of each unit, as the model reads them."""
         for unit, spans, tag in zip(self.document.units, self.sentences, self.tags, strict=True):
             yield [with_tag(unit.text[start:end], tag) for start, end in spans]
 
@@ -94,10 +92,10 @@ def translate_document(
 ) -> DocumentTranslation:
     """Translate the units that have no translation yet.
 
-    Each sentence, and each line, of a unit is translated by itself; line breaks between them stay, and so do blanks if
-    the target language has them. Sentences are cut by the rules of the translator's source language, if it names one. A
-    unit is marked for review if its least sure sentence has a confidence below `min_confidence`. Refuses a sentence
-    that the model cannot read; with `skip_refused` its unit stays untranslated.
+    Each sentence and each line of a unit is translated by itself. Line breaks are kept, and so are blanks between
+    sentences if the target language uses them. Sentences are cut by the rules of the translator's source language, if
+    it names one. A unit is marked for review if the confidence of its least sure sentence is below `min_confidence`.
+    Refuses a sentence that the model cannot read; with `skip_refused`, its unit stays untranslated.
     """
     plan = plan_document(document, translator)
     answers = translate_plan(plan, translator, skip_refused=skip_refused)
@@ -111,7 +109,10 @@ def translate_plan(
     on_progress: Callable[[int], None] = lambda _: None,
     skip_refused: bool = False,
 ) -> dict[str, Translation | InputError]:
-    """Translate the sentences of a plan. `on_progress` gets the number of sentences that each batch finished."""
+    """Translate the sentences of a plan.
+
+    `on_progress` is called with the number of sentences that each batch finished.
+    """
     answers: dict[str, Translation | InputError] = {}
     for texts, align in ((plan.aligned, "words"), (plan.plain, None)):
         refused: dict[int, InputError] = {}
@@ -120,7 +121,7 @@ def translate_plan(
             refused[error.line or 0] = error
 
         translate = translator.translations
-        if isinstance(translator, Translator):  # others are not asked to split sentences again
+        if isinstance(translator, Translator):  # other translators do not split sentences again anyway
             translate = partial(translator.translations, split_sentences=False)
         translations = translate(
             texts, align=align, on_progress=on_progress, on_refused=refuse if skip_refused else None
@@ -134,7 +135,7 @@ def translate_plan(
 
 
 def locate_refusal(plans: Iterable[DocumentPlan], texts: Sequence[str], error: InputError) -> InputError:
-    """Refuse one of `texts`, which `error.line` counts from 1, with the key of the first unit that it is in."""
+    """Make the error for text number `error.line` of `texts`, with the key of the first unit that contains it."""
     sentence = texts[error.line - 1] if error.line else None
     units = (
         unit for plan in plans for unit, some in zip(plan.document.units, plan.texts(), strict=True) if sentence in some
@@ -150,11 +151,10 @@ def plan_document(
     languages: tuple[str, str] | None = None,
     split_sentences: bool = True,
 ) -> DocumentPlan:
-    """Find the texts of a document to translate: the sentences of its units, or the units as a whole.
+    """Find the texts of a document to translate: the sentences of its units, or whole units.
 
-    A translator tells its languages, if its texts are split, the tags of languages that it reads, and if codes are
-    checked; another object may tell less. `languages` replace the translator's; the target that the document was read
-    with goes before.
+    `languages` are source and target; a target language that the document was read with takes precedence. `tag_of`
+    returns the target-language tag at the beginning of a text, as `Translator.language_tag` does.
     """
     source, target = getattr(translator, "languages", ("", "")) if languages is None else languages
     split_sentences = split_sentences and getattr(translator, "splits_sentences", True)
@@ -186,7 +186,7 @@ def finish_document(
     *,
     min_confidence: float = MIN_CONFIDENCE,
 ) -> DocumentTranslation:
-    """Write the document with the answers to the sentences of its plan: translations, or errors for refused ones."""
+    """Write the document with the answers to its plan's sentences: translations, or errors for refused ones."""
     review: list[ReviewItem] = []
     results: list[UnitTranslation | None] = []
     kept = refused = 0
@@ -239,7 +239,7 @@ def _has_too_many_tags(unit: TranslationUnit) -> bool:
 
 
 def _opaque_spans(unit: TranslationUnit) -> list[CharSpan]:
-    """Find the parts that are read and not written, such as code."""
+    """Find the parts that are read but not translated, such as code."""
     ends = {mark.tag: mark.at for mark in unit.marks if mark.kind == "close"}
     return [(mark.at, ends[mark.tag]) for mark in unit.marks if mark.tag in unit.opaque and mark.kind == "open"]
 
@@ -252,7 +252,7 @@ _REASONS: dict[Flag, str] = {
     "unknown": "with characters or words that the training data did not have",
 }
 _SIGNS_AROUND = ".,;:!?…()[]\"'“”‘’«»„¿¡"
-# Every translation must have these as its source does.
+# Every translation must contain these spans as its source does.
 _KEPT_SPANS = ("urls", "emails", "tags", "placeholders", "emoji")
 
 
@@ -266,9 +266,10 @@ def unit_translation(
     *,
     checks_codes: bool = True,
 ) -> UnitTranslation:
-    """Make a unit from the translations of its sentences, `spans` of its text, and the reasons for a review.
+    """Make a unit's translation from the translations of its sentences, with reasons for a review.
 
-    The text begins with the `language_tag`, which no translation has.
+    `spans` are the positions of the sentences in the unit's text. The text begins with `language_tag`, which no
+    translation has.
     """
     text = ""
     marks: list[Mark] = []
@@ -293,10 +294,10 @@ def unit_translation(
 
 
 def _marks_by_sentence(marks: Sequence[Mark], spans: Sequence[CharSpan]) -> list[tuple[list[Mark], list[Mark]]]:
-    """List for each sentence the marks before it and the marks in it; and finally the marks after the last sentence.
+    """List the marks before each sentence and in it; last, the marks after the final sentence.
 
-    A mark that closes at the end of a sentence belongs to it; a mark that opens there does not, nor does a break or a
-    note behind it.
+    A mark that closes at the end of a sentence belongs to that sentence. A mark that opens there does not, and neither
+    does a break or a note after it.
     """
     groups: list[tuple[list[Mark], list[Mark]]] = []
     position = 0
@@ -316,7 +317,7 @@ def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> t
     """Move marks out of placeholders and addresses, unless the source has marks inside them."""
 
     def around(mark: Mark, spans: Sequence[CharSpan]) -> CharSpan | None:
-        before = bisect_left(spans, (mark.at, 0))  # they are sorted, and none overlaps another
+        before = bisect_left(spans, (mark.at, 0))  # the spans are sorted and do not overlap
         return spans[before - 1] if before and mark.at < spans[before - 1][1] else None
 
     source_spans, spans = ([span.bounds for span in iter_spans(one, _KEPT_SPANS)] for one in (unit.text, text))
@@ -325,15 +326,16 @@ def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> t
     moved: list[Mark] = []
     for span, group in groupby(marks, key=lambda mark: around(mark, spans)):
         inside = list(group)
-        # Move all to one side, which keeps their order.
+        # Move all marks to one side, which keeps their order.
         at = span and (span[0] if inside[0].kind == "open" else span[1])
         moved += [mark if at is None else mark._replace(at=at) for mark in inside]
     return tuple(moved)
 
 
 def _word_links(part: Translation, sentence: str) -> list[WordLink]:
-    """Return the alignment of a sentence, with words counted as the document's texts have them."""
-    before = len(part.source.split()) - len(sentence.split())  # a tag of the target language that only the model reads
+    """Return the alignment of a sentence, with words numbered as in the document's texts."""
+    # Words of a target-language tag that only the model reads.
+    before = len(part.source.split()) - len(sentence.split())
     return [(i - before, j) for i, j in _links_as_read(part) if i >= before]
 
 
@@ -341,7 +343,7 @@ def _links_as_read(part: Translation) -> list[WordLink]:
     words, target_words = part.source.split(), part.text.split()
     if part.alignment is None:
         return [(i, i) for i in range(len(words))] if part.source.strip() == part.text.strip() else []
-    # Normalizing a text, as a bundle may, can join or part its words.
+    # Normalizing a text can join or split its words.
     read, written = max(1, len(part.alignment.source)), max(1, len(part.alignment.target))
     links = [(i * len(words) // read, j * len(target_words) // written) for i, j in part.alignment.links]
     copies = _copied_words(words, target_words)
@@ -350,9 +352,10 @@ def _links_as_read(part: Translation) -> list[WordLink]:
 
 
 def _copied_words(words: Sequence[str], target_words: Sequence[str]) -> list[WordLink]:
-    """Find names, numbers and placeholders that occur once in the source, and their equals in the translation.
+    """Find names, numbers and placeholders that occur once in the source, and their copies in the translation.
 
-    These belong together, whatever the model attended to. A word in small letters may mean something else there.
+    These are linked, whatever the model attended to. Words in small letters are not, because they may mean something
+    else.
     """
     cores, target_cores = ([word.strip(_SIGNS_AROUND) for word in some] for some in (words, target_words))
     counts = Counter(cores)
@@ -397,7 +400,7 @@ def _reasons(
 
 
 def _without_opaque(text: str, marks: Sequence[Mark], opaque: Collection[int]) -> str:
-    """Leave out the text inside opaque tags, which is written as it was."""
+    """Return a text without the content of opaque tags, which is written unchanged."""
     ends = {mark.tag: mark.at for mark in marks if mark.kind == "close"}
     parts, position = [], 0
     for mark in marks:

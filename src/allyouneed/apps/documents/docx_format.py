@@ -1,7 +1,8 @@
-"""Word documents (.docx): the text of paragraphs, also in tables, headers, footers, notes and text boxes.
+"""Word documents (.docx): the text of paragraphs, including those in tables, headers, footers, notes and text boxes.
 
-Runs of one format are joined, as Word cuts them without a reason that a reader sees. The most frequent format in a
-paragraph is its text's; every other format is a tag. Every part without translated text stays as it is.
+Runs with the same format are joined, because Word splits them for reasons that a reader cannot see. The most frequent
+format in a paragraph is its base format; every other format becomes a tag. Parts without translated text stay
+unchanged.
 """
 
 import re
@@ -23,23 +24,23 @@ from .pieces import BLANK_PARTS, Piece, opaque_point
 from .unit import Document, DocumentOptions
 
 _PART = re.compile(r"(?:document|template)\.(?:\w+\.)?main\+xml|\.(?:header|footer|footnotes|endnotes)\+xml")
-# Elements around runs; their content is text of the paragraph.
+# Elements around runs, whose content is text of the paragraph.
 _WRAPPERS = frozenset({"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "fldSimple", "sdt"})
 _NO_CONTENT = frozenset({"proofErr", "lastRenderedPageBreak", "softHyphen"})
-_NO_FORMAT = frozenset({"lang", "noProof", "rsid"})  # not seen by a reader
-_RANGE_END = re.compile(r"(?:Start|End)$")  # of a bookmark, a comment and others
+_NO_FORMAT = frozenset({"lang", "noProof", "rsid"})  # invisible to a reader
+_RANGE_END = re.compile(r"(?:Start|End)$")  # of a bookmark, a comment and similar
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
 class RunFormat(NamedTuple):
-    """The properties of a run (`w:rPr`), and a key made of them for comparisons."""
+    """The properties of a run (`w:rPr`), and a key of the properties for comparisons."""
 
     key: str
     element: Element | None
 
 
 class Wrapper(NamedTuple):
-    """An element around runs, and the element in it that holds them."""
+    """An element around runs, and the element inside it that contains them."""
 
     element: Element
     content: Element
@@ -57,22 +58,22 @@ Elements = list[Element | RunChild]  # the written form of a point, or of one si
 
 @dataclass(slots=True)
 class OpenField:
-    """The elements of a field whose instructions are being read; `depth` counts the fields among them."""
+    """The elements of a field whose instructions are being read. `depth` counts the fields nested in them."""
 
     elements: Elements
     depth: int = 0
 
     def taken(self) -> Elements:
-        """Take out the elements, which are no longer being read."""
+        """Take out the elements, because reading the field has ended."""
         elements, self.elements, self.depth = self.elements, [], 0
         return elements
 
 
 def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read a Word document. Refuses other archives and files, and an archive without a document.
+    """Read a Word document. Refuses other files and archives, and an archive without a document.
 
-    Not translated: comments, deleted text, formulas, charts, the instructions of fields, and words that are marked as
-    another language than source and target. The marks of translated words become the target language.
+    Comments, deleted text, formulas, charts, instructions of fields, and words marked as a language other than source
+    and target are not translated. Translated words are marked as the target language.
     """
     archive = Archive(data)
     return office_document(
@@ -100,7 +101,7 @@ def _label(part: str) -> str:
 
 
 def _name_language(root: Element, options: DocumentOptions) -> bool:
-    """Change marks of a language to the target language, for the scripts that Word tells apart."""
+    """Change language marks to the target language, in the group of scripts that Word uses for it."""
     namespace, languages_read = _namespace(root), _own_languages(root, options)
     script = office_script(options.target_language)
     marks = [
@@ -118,7 +119,7 @@ def _name_language(root: Element, options: DocumentOptions) -> bool:
 def _own_languages(root: Element, options: DocumentOptions) -> set[str]:
     """Return the languages whose texts are translated: the options' languages, and the language of most runs.
 
-    Programs mark words by the keyboard they are typed with, so that a mark of one of these two says little. Without a
+    Programs mark words by the keyboard they are typed with, so a mark with one of these two says little. Without a
     source language all texts are translated.
     """
     if not options.source_language:
@@ -140,7 +141,7 @@ def _paragraphs(root: Element, options: DocumentOptions) -> Iterator[OfficeParag
         field = OpenField([])
         read = list(_items(element, _namespace(root), field))
         items = [one for item in read for one in _marked(item, languages_read)]
-        if field.elements:  # it goes on in the next paragraph
+        if field.elements:  # the field continues in the next paragraph
             items.append(Piece("boundary", source=field.taken()))
         base = _most_frequent(items)
         foreign = [(item.text, language) for item in read if (language := _foreign_language(item, languages_read))]
@@ -152,14 +153,14 @@ def _namespace(root: Element) -> str:
 
 
 def _name(element: Element, namespace: str) -> str:
-    """Return the local name of an element of WordprocessingML; "" for comments and elements of other namespaces."""
+    """Return the local name of a WordprocessingML element; "" for comments and elements of other namespaces."""
     if not isinstance(element.tag, str) or (name := etree.QName(element)).namespace != namespace:
         return ""
     return name.localname
 
 
 def _items(parent: Element, namespace: str, field: OpenField) -> Iterator[Piece]:
-    """Yield the content of a paragraph; the source of a text is its `RunFormat`."""
+    """Yield the content of a paragraph. The source of a text is its `RunFormat`."""
     for child in parent:
         name = _name(child, namespace)
         if name == "r":
@@ -185,7 +186,7 @@ def _language_mark(item: Piece) -> Element | None:
 
 
 def _foreign_language(item: Piece, languages_read: set[str]) -> str:
-    """Return the language that a text is marked with, unless it is in `languages_read`; else ""."""
+    """Return the language that a text is marked with, or "" if that is in `languages_read`."""
     mark = _language_mark(item)
     language = "" if mark is None else str(mark.get(f"{{{_namespace(mark)}}}val", ""))
     return language if languages_read and is_foreign(language, languages_read) else ""
@@ -241,7 +242,7 @@ def _read_format(element: Element | None, namespace: str) -> RunFormat:
 
 
 def _most_frequent(items: Sequence[Piece]) -> RunFormat | None:
-    """Return the format of most characters."""
+    """Return the format with the most characters."""
     sizes, forms = Counter[str](), dict[str, RunFormat]()
     for item in items:
         if item.kind == "text":
@@ -251,9 +252,9 @@ def _most_frequent(items: Sequence[Piece]) -> RunFormat | None:
 
 
 def _formatted(items: Sequence[Piece], base: RunFormat | None) -> Iterator[Piece]:
-    """Put tags around neighbouring texts of a format that is not the base."""
+    """Put tags around neighbouring texts with a format other than the base."""
     current: Piece | None = None  # the open tag of a format
-    waiting: list[Piece] = []  # points after its text, which are inside if more text of this format follows
+    waiting: list[Piece] = []  # points after its text; they are inside if more text with this format follows
     for item in items:
         if current and item.kind == "point":
             waiting.append(item)
@@ -304,7 +305,7 @@ def _build(paragraph: OfficeParagraph, pieces: Sequence[Piece]) -> None:
 
 
 def _clear(element: Element, namespace: str) -> None:
-    """Remove all but the properties."""
+    """Remove everything but the properties."""
     for child in list(element):
         if not _name(child, namespace).endswith("Pr"):
             element.remove(child)

@@ -1,6 +1,6 @@
-"""Text formats as bytes: their encoding and byte order mark are kept, and parts of the text are edited by position.
+"""Text formats as bytes: keep the encoding and the byte order mark, and edit the text by position.
 
-An edit may be inside another: an attribute inside a text that is rewritten.
+An edit may be inside another one, such as an attribute inside a rewritten text.
 """
 
 import codecs
@@ -14,7 +14,7 @@ from ...text.lines import is_windows_text
 
 
 class Edit(NamedTuple):
-    """New content for characters `start` to `end` of a page."""
+    """New content for the characters from `start` to `end` of a page."""
 
     start: int
     end: int
@@ -22,16 +22,16 @@ class Edit(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Characters `start` to `end` of a page."""
+    """The characters from `start` to `end` of a page."""
 
     start: int
     end: int
 
 
 def edited(page: str, span: Slice, edits: Sequence[Edit]) -> str:
-    """Apply the edits inside some characters of a page; `edits` are in their order.
+    """Apply the edits inside a part of a page. `edits` must be in order.
 
-    An edit inside another is left out: the outer edit's content already has it.
+    An edit inside another is skipped, because the outer edit's content already includes it.
     """
     parts = []
     position = span.start
@@ -44,7 +44,7 @@ def edited(page: str, span: Slice, edits: Sequence[Edit]) -> str:
     return "".join([*parts, page[position : span.end]])
 
 
-_MARKS = {  # UTF-32 before UTF-16: its mark begins with UTF-16's
+_MARKS = {  # UTF-32 before UTF-16, because its mark begins with that of UTF-16
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32-le",
     codecs.BOM_UTF32_BE: "utf-32-be",
@@ -52,20 +52,20 @@ _MARKS = {  # UTF-32 before UTF-16: its mark begins with UTF-16's
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 
-# Codecs that write a mark by themselves; a file without a mark must not get it.
+# Codecs that write a byte order mark by themselves, which a file without a mark must not get.
 _WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class EncodedText(NamedTuple):
-    """The text of a file, with line ends as they are, and how the file encodes it."""
+    """The text of a file, with its line ends unchanged, and how the file encodes it."""
 
     text: str
     encoding: str
     byte_order_mark: bytes
 
     def replaced(self, edits: Iterable[Edit]) -> bytes:
-        """Write the file with these edits; all other characters stay. Refuses text that the file's encoding lacks."""
+        """Write the file with these edits and all other characters unchanged. Refuses text that the encoding lacks."""
         whole = edited(self.text, Slice(0, len(self.text)), sorted(edits))
         try:
             return self.byte_order_mark + whole.encode(self.encoding)
@@ -76,9 +76,9 @@ class EncodedText(NamedTuple):
 
 
 def decode_text(data: bytes, encoding: str = "") -> EncodedText:
-    """Decode the text of a file: in the encoding of its byte order mark, else in `encoding`, else UTF-8.
+    """Decode the text of a file: by its byte order mark, or else in `encoding`, or else as UTF-8.
 
-    Refuses bytes that the encoding does not have, by their line.
+    Refuses bytes that are invalid in the encoding, and names their line.
     """
     mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
     name = _MARKS.get(mark) or encoding or "utf-8"
@@ -98,7 +98,7 @@ def decode_text(data: bytes, encoding: str = "") -> EncodedText:
 
 
 def line_numbers(text: str, positions: Iterable[int]) -> Iterator[int]:
-    """Yield the line of each position, counted from 1; the positions are in their order."""
+    """Yield the line of each position, counted from 1. The positions must be in order."""
     line, previous = 1, 0
     for position in positions:
         line += len(_LINE_END.findall(text, previous, position))

@@ -1,4 +1,4 @@
-"""The elements of a page: where each ends, and which are marked as text of another language."""
+"""The elements of a page: where each one ends, and which ones are marked as text in another language."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from .html_tokens import Token, is_empty_tag, tag_attributes
 VOID = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
 })  # fmt: skip
-# PageElements that may have no end tag, and the tags that end them.
+# Elements whose end tag may be omitted, with the tags that end them.
 _IMPLIED_ENDS = {
     name: frozenset(ending.split())
     for names, ending in (
@@ -31,15 +31,15 @@ _IMPLIED_ENDS = {
 _ENDING = frozenset[str]().union(*_IMPLIED_ENDS.values())
 _CONTAINERS = frozenset(
     ["ul", "ol", "menu", "dl", "table", "ruby", "select", "button", "object"]
-)  # no end goes through
-_DEPTH = 64  # open elements that a tag may end; deeper ones would take quadratic time
+)  # no end tag takes effect through these
+_DEPTH = 64  # how many open elements a tag may end; an unlimited number would take quadratic time
 _ROOTS = frozenset(["html", "body"])
 
 
 class PageElements(NamedTuple):
-    """For each token: the token after which its element ends, if it is a start tag, and the language it is marked with.
+    """For each start tag, the token after which its element ends; for each token, its language mark.
 
-    A token that has no mark except the page's, `root`, has none.
+    A token whose only mark is that of the whole page, `root`, has none.
     """
 
     ends: Sequence[int]
@@ -48,11 +48,11 @@ class PageElements(NamedTuple):
 
 
 def find_elements(page: str, tokens: Sequence[Token]) -> PageElements:
-    """Find the elements of a page; an end tag that is missing is added by the rules of HTML."""
+    """Find the elements of a page. Omitted end tags are supplied by the rules of HTML."""
     ends = [len(tokens)] * len(tokens)
     languages: list[str] = []
     root = set[str]()
-    opened: list[tuple[int, str, str]] = []  # the token, name and language of each element
+    opened: list[tuple[int, str, str]] = []  # token, name and language of each element
     counts = Counter[str]()
 
     def close(number: int, end: int) -> None:
@@ -88,7 +88,7 @@ def find_elements(page: str, tokens: Sequence[Token]) -> PageElements:
 
 
 def _ended(opened: Sequence[tuple[int, str, str]], name: str) -> int | None:
-    """Return the number of the innermost open element that a start tag ends; None if it ends none."""
+    """Return the index of the innermost open element that a start tag ends; None if it ends none."""
     for number in islice(range(len(opened) - 1, -1, -1), _DEPTH):
         inner = opened[number][1]
         if name in _IMPLIED_ENDS.get(inner, ()):
@@ -106,9 +106,10 @@ def _language(page: str, token: Token) -> str | None:
 
 
 def own_languages(tokens: Sequence[Token], elements: PageElements, source: str, target: str) -> set[str]:
-    """Return the languages that a page is in: `source` and its root's, else the language of most of its characters.
+    """Return the languages of a page: `source` and that of its root; without these, that of most characters.
 
-    A root that names the target language does not count if the source is another: nobody has corrected it yet.
+    A root that names the target language is ignored if the source language is different, because nobody has corrected
+    it yet.
     """
     languages_read = {primary_language(language) for language in (source, *elements.root)} - {""}
     if primary_language(source) not in ("", primary_language(target)):

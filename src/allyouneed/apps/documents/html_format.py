@@ -1,6 +1,7 @@
-"""HTML pages: the text of paragraphs, headings, cells …, and of some attributes; all else stays as it is, to the byte.
+"""HTML pages: translate the text of paragraphs, headings, cells and so on, and some attributes.
 
-The page is not parsed into a tree and written again: the translations replace characters of the page.
+Everything else stays unchanged, byte for byte: the page is not parsed into a tree and written again, but translations
+replace characters of the page.
 """
 
 import codecs
@@ -36,17 +37,17 @@ INLINE = frozenset({
     "u",
 })  # fmt: skip
 POINTS: dict[str, StandsFor] = {"br": "break", "img": "word", "input": "word", "wbr": "", "embed": "word"}
-# Code, formulas and drawings within a sentence, elements that a browser shows in place of a text; blocks of code.
+# Code, formulas and drawings in a sentence; elements that a browser shows in place of text; blocks of code.
 KEPT_INLINE = frozenset(["code", "kbd", "samp", "var", "svg", "math", "canvas", "object", "audio", "video"])
 KEPT_BLOCKS = frozenset(["pre", "textarea", "listing", "template"])
-_OWN_DIRECTION = frozenset(["bdo", "bdi", "input", "textarea"])  # whatever the language around is
-_READINGS = frozenset(["rt", "rp"])  # of a word in ruby, and its parentheses
-_NOT_OF_HTML = re.compile("[-:]")  # in a name: an element of the page or of a program
+_OWN_DIRECTION = frozenset(["bdo", "bdi", "input", "textarea"])  # they do not follow the language around them
+_READINGS = frozenset(["rt", "rp"])  # the reading of a word in ruby, and its parentheses
+_NOT_OF_HTML = re.compile("[-:]")  # in a name, marks an element of a program or of the page's author
 ATTRIBUTES = frozenset(["alt", "title", "placeholder", "aria-label", "aria-description"])
 _BUTTONS = frozenset(["submit", "button", "reset"])
 _META = frozenset(["description", "og:title", "og:description", "twitter:title", "twitter:description"])
 _CHARSET = re.compile(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-# Browsers read these instead of an encoding that a page names: https://encoding.spec.whatwg.org/#names-and-labels.
+# Browsers use these instead of an encoding that a page names: https://encoding.spec.whatwg.org/#names-and-labels.
 _WIDER_ENCODINGS = {
     name: wider
     for wider, names in {
@@ -62,15 +63,15 @@ _WRONG_BYTES = "has bytes that are not of the encoding of the page"
 
 
 def read_html_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read a page. Refuses a page whose encoding is unknown or not the one that it names.
+    """Read a page. Refuses a page whose encoding is unknown or is not the one that the page names.
 
-    Not translated: scripts, styles, code, `pre`, `textarea`, elements with translate="no" or the class notranslate, and
-    text marked as another language. With a target language, `lang` and `dir` of translated elements say so.
+    Scripts, styles, code, `pre`, `textarea`, elements with translate="no" or the class notranslate, and text marked as
+    another language are not translated. With a target language, `lang` and `dir` of translated elements are changed.
     """
     page, encoding = decode_page(data, options.encoding)
     texts, attributes, languages = _read(page, options)
     runs = [[*inline_runs(pieces, collapse=True, numbers=options.numbers)] for pieces in texts]
-    inner = {id(run) for some in runs[1:] for run in some}  # of readings, inside others
+    inner = {id(run) for some in runs[1:] for run in some}  # readings, which are inside other runs
     items: list[InlineRun | Attribute] = [*chain.from_iterable(runs), *attributes]
     items.sort(key=_position)
     line_starts = [0, *(match.end() for match in re.finditer("\n", page))]
@@ -112,12 +113,15 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def is_xhtml(page: str) -> bool:
-    """Return True if a page is XML, by its first characters or its namespace."""
+    """Return True if a page is XML, judging by its first characters or its namespace."""
     return page.lstrip("\ufeff \t\r\n").startswith("<?xml") or "http://www.w3.org/1999/xhtml" in page[:2_048]
 
 
 def decode_page(data: bytes, encoding: str = "") -> tuple[str, str]:
-    """Decode a page and name its encoding: by its byte order mark, `encoding`, its declaration, else UTF-8."""
+    """Decode a page: by its byte order mark, `encoding` or its declaration, or else as UTF-8.
+
+    Also returns the encoding.
+    """
     marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
     encoding, is_given = next((name for mark, name in marks.items() if data.startswith(mark)), encoding), True
     if not encoding:
@@ -145,7 +149,7 @@ def decode_page(data: bytes, encoding: str = "") -> tuple[str, str]:
 
 
 def encode_page(page: str, encoding: str) -> bytes:
-    """Encode a page; characters that the encoding lacks become character references."""
+    """Encode a page. Characters that the encoding lacks become character references."""
     try:
         return page.encode(encoding, "surrogateescape")
     except UnicodeEncodeError:
@@ -158,13 +162,14 @@ def encode_page(page: str, encoding: str) -> bytes:
 def _read(
     page: str, options: DocumentOptions
 ) -> tuple[list[list[Piece]], list[Attribute], list[tuple[Attribute, str]]]:
-    """Read the pieces of a page and of each reading; attributes to translate; new values of language attributes.
+    """Read the pieces of a page and of each reading, attributes to translate, and new values of language attributes.
 
     A reading (`<rt>`) is a text of its own, and a point in the text around it.
     """
     pieces: list[Piece] = []
     readings: list[list[Piece]] = []
-    open_readings: list[tuple[int, int]] = []  # where the pieces of each begin, and after which token it ends
+    # Where the pieces of each reading begin, and the token after which the reading ends.
+    open_readings: list[tuple[int, int]] = []
     attributes: list[Attribute] = []
     languages: list[tuple[Attribute, str]] = []
     rules = options.tags.for_html()
@@ -193,7 +198,7 @@ def _read(
             is_inline = token.name in INLINE | KEPT_INLINE | rules.ignored
             content = "".join(unescape(page[one.start : one.end]) for one in tokens[first:index] if one.kind == "text")
             pieces.append(opaque_point(content, span) if is_inline else Piece("boundary"))
-        elif foreign[number]:  # text of another language around some of the page's
+        elif foreign[number]:  # text of another language inside the page's own text
             pieces.append(Piece("boundary"))
         elif token.kind == "text":
             pieces += text_pieces(page, token)
@@ -210,7 +215,7 @@ def _read(
 def _languages(
     token: Token, values: Mapping[str, Attribute], direction: str, target: str
 ) -> Iterator[tuple[Attribute, str]]:
-    """Yield the attributes of a translated element that say its language and direction, with their new values."""
+    """Yield the attributes for language and direction of a translated element, with their new values."""
     yield from ((values[name], target) for name in ("lang", "xml:lang") if name in values)
     if token.name == "meta" and _value(values, "http-equiv").lower() == "content-language" and "content" in values:
         yield values["content"], target
@@ -223,7 +228,7 @@ def _direction(language: str) -> str:
 
 
 def _added_direction(page: str, target: str) -> Iterator[Edit]:
-    """Add a direction to a page without one, if it is now written from right to left."""
+    """Add a direction to a page that has none, if it is now written from right to left."""
     root = re.search(r"<html(?=[\s>])", page, re.IGNORECASE)
     if root and is_right_to_left(target):
         token = next(html_tokens(page[root.start() :]))
@@ -232,9 +237,9 @@ def _added_direction(page: str, target: str) -> Iterator[Edit]:
 
 
 def _without_structure(pieces: list[Piece]) -> list[Piece]:
-    """Replace elements that HTML does not know by boundaries, unless text is next to them.
+    """Replace elements that HTML does not know by boundaries, unless they touch text.
 
-    An empty element in a sentence, such as an icon, is a point there, as is the mark of a note.
+    An empty element in a sentence, such as an icon, becomes a point, and so does the mark of a note.
     """
     partners = tag_partners(pieces)
     in_sentences = beside_text(pieces, partners)
@@ -260,7 +265,7 @@ def _without_structure(pieces: list[Piece]) -> list[Piece]:
 
 
 def text_pieces(page: str, token: Token) -> Iterator[Piece]:
-    """Yield the text of a token, with blanks at its ends as pieces of their own, and references as characters."""
+    """Yield the text of a token, with blanks at its ends as separate pieces, and references as characters."""
     for match in BLANK_PARTS.finditer(page, token.start, token.end):
         yield Piece("text", unescape(match.group()), source=Slice(*match.span()))
 
@@ -299,7 +304,7 @@ def _says_no(values: Mapping[str, Attribute]) -> bool:
 
 
 def _translatable(token: Token, values: Mapping[str, Attribute]) -> Iterator[Attribute]:
-    """Yield the attributes of a tag that are read or heard."""
+    """Yield the attributes of a tag that people read or hear."""
     if _says_no(values):
         return
     is_button = token.name == "input" and _value(values, "type").lower() in _BUTTONS

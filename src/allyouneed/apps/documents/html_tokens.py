@@ -1,6 +1,6 @@
-"""HTML as tokens with their positions, after the tokenizer of the HTML standard, in linear time.
+"""Split HTML into tokens with their positions, as the tokenizer of the HTML standard does, in linear time.
 
-The parsers of the standard library and of lxml do not say where a token ends, or take quadratic time for some pages.
+The parsers of the standard library and of lxml do not report where a token ends, or take quadratic time for some pages.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from html import unescape
 from typing import Literal, NamedTuple
 
-# Quantifiers are possessive: text after a tag that never ends must not be searched again and again.
+# Quantifiers are possessive, because text after a tag that never ends must not be searched again and again.
 _VALUE = r"\"[^\"]*+\"|'[^']*+'|[^\s>\"'][^\s>]*+"
 _ATTRIBUTE = rf"[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:{_VALUE}))?+"
 _START_TAG = re.compile(rf"<([A-Za-z][^\s/>]*+)(?:[\s/]++|{_ATTRIBUTE})*+>")
@@ -19,7 +19,7 @@ _RAW_WITH_ENTITIES = frozenset({"title", "textarea"})
 
 
 class Token(NamedTuple):
-    """Characters `start` to `end` of a page. `name` is a tag's, in lower case."""
+    """The characters from `start` to `end` of a page. `name` is the name of a tag, in lower case."""
 
     kind: Literal["text", "start", "end", "comment", "raw"]
     start: int
@@ -28,7 +28,7 @@ class Token(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """An attribute of a start tag: its value, and the value's place in the page, with its quotes."""
+    """An attribute of a start tag: its value, and the position of the value in the page, with its quotes."""
 
     value: str
     start: int
@@ -36,10 +36,10 @@ class Attribute(NamedTuple):
 
 
 def html_tokens(page: str, *, is_xml: bool = False, is_xhtml: bool = False) -> Iterator[Token]:
-    """Yield the tokens of a page; together they are the page. A tag or comment that does not end is "raw" to the end.
+    """Yield the tokens of a page, which together are the whole page. An unclosed tag or comment is "raw" to the end.
 
-    With `is_xml` no name means that the content of its tag is not tags and text. With `is_xhtml` a start tag that ends
-    in "/>" has no content.
+    With `is_xml`, the content of every element consists of tags and text, whatever the element's name. With `is_xhtml`,
+    a start tag that ends in "/>" has no content.
     """
     without_tags = frozenset[str]() if is_xml else _RAW_TEXT | _RAW_WITH_ENTITIES
     at = text_start = 0
@@ -63,7 +63,7 @@ def html_tokens(page: str, *, is_xml: bool = False, is_xhtml: bool = False) -> I
 
 
 def tag_attributes(page: str, token: Token) -> dict[str, Attribute]:
-    """Read the attributes of a start tag that have a value, by their names in lower case; the first of each name."""
+    """Read the attributes of a start tag that have a value, by lower-case name; of repeated names, the first."""
     attributes: dict[str, Attribute] = {}
     for match in _ATTRIBUTES.finditer(page, token.start + 1 + len(token.name), token.end - 1):
         value = match[2]
@@ -74,13 +74,13 @@ def tag_attributes(page: str, token: Token) -> dict[str, Attribute]:
 
 
 def is_empty_tag(page: str, token: Token) -> bool:
-    """Return True if a start tag ends in "/>". A slash after a value without quotation marks belongs to the value."""
+    """Return True if a start tag ends in "/>". A slash after an unquoted value belongs to the value."""
     attributes = _ATTRIBUTES.finditer(page, token.start + 1 + len(token.name), token.end - 1)
     return page.startswith("/>", token.end - 2) and all(one.end() < token.end - 1 for one in attributes)
 
 
 def _token_at(page: str, at: int) -> Token | None:
-    """Return the token that begins with the "<" at a position; None if it is a character of the text."""
+    """Return the token that begins with the "<" at a position; None if that is a character of the text."""
     following = page[at + 1 : at + 2]
     if following.isascii() and following.isalpha():
         match = _START_TAG.match(page, at)

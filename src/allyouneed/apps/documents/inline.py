@@ -1,9 +1,9 @@
-"""Inline tags of a text placed on its translation, by an alignment of the words of both.
+"""Place the inline tags of a text on its translation, by an alignment of the words of both.
 
 Words are separated by blanks, as in an alignment. Here they are cut further into atoms, so that no mark is inside an
-atom: the signs around a word are separate from it ("(" and "):" of "(word):"), and a word that the translation has
-unchanged is cut wherever the source has a mark. A tag goes around the longest run of atoms that come from its own
-content. Such runs cannot cross, so the tags of the translation are nested as in the source.
+atom: the signs around a word are separate ("(" and "):" of "(word):"), and a word that also occurs in the translation
+is cut wherever the source has a mark. A tag goes around the longest run of atoms that come from its content. Such runs
+cannot cross, so the tags of the translation are nested as in the source.
 """
 
 import re
@@ -16,11 +16,11 @@ from typing import NamedTuple
 from .unit import Mark, Marks
 
 ROLES = ("before", "core", "after")
-WordLink = tuple[int, int]  # word i of the source belongs to word j of the translation, both from 0
+WordLink = tuple[int, int]  # (i, j): word i of the source corresponds to word j of the translation, both counted from 0
 
 
 class Atom(NamedTuple):
-    """Characters `start` to `end` of a text: signs "before" or "after" a word, or (a part of) its "core"."""
+    """The characters from `start` to `end` of a text: signs "before" or "after" a word, or (a part of) its "core"."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class Atom(NamedTuple):
 
 
 class TagNode(NamedTuple):
-    """A tag with the tags inside it. `is_point`: it has no content."""
+    """A tag with the tags inside it. A tag with `is_point` has no content."""
 
     tag: int
     start: int
@@ -38,7 +38,7 @@ class TagNode(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a tag goes: characters `start` to `end` of the translation, and atoms `first` up to `last` of it."""
+    """The place of a tag: characters `start` to `end` of the translation, and its atoms from `first` up to `last`."""
 
     start: int
     end: int
@@ -57,9 +57,9 @@ def place_marks(
 ) -> Marks:
     """Place the marks of `source` on its translation `target`: each tag once, nested as in the source.
 
-    `links` aligns the words of both texts; without any, words at the same relative position belong together. With
-    `target` equal to `source` and each word linked to itself the marks are the source's. The content of the tags
-    `opaque` will not be shown, so these get no word that does not come from their own content.
+    `links` aligns the words of both texts; without links, words at the same relative position correspond. If `target`
+    equals `source` and each word is linked to itself, the result is the source's marks. The content of `opaque` tags
+    will not be shown, so these tags only get words that come from their own content.
     """
     if not marks:
         return ()
@@ -73,7 +73,7 @@ def place_sentence_marks(
     links: Iterable[WordLink],
     opaque: Collection[int] = (),
 ) -> Sequence[Mark]:
-    """Place the marks of a sentence within a text, where tags may have begun before it and may end behind it."""
+    """Place the marks of a sentence within a text, where tags may begin before the sentence or end after it."""
     opened = [mark.tag for mark in marks if mark.kind == "open"]
     closed = [mark.tag for mark in marks if mark.kind == "close"]
     begun, unfinished = set(closed) - set(opened), set(opened) - set(closed)
@@ -84,14 +84,14 @@ def place_sentence_marks(
     added = {(mark.tag, mark.kind) for mark in (*starts, *ends)}
     placed = place_marks(source, [*starts, *marks, *ends], target, links, opaque)
     kept = [mark for mark in placed if (mark.tag, mark.kind) not in added]
-    # Tags from before the sentence end before tags begin that end behind it, whatever order the words have.
+    # Tags from before the sentence must end before tags begin that end after it, whatever the word order.
     last = max((number for number, mark in enumerate(kept) if mark.tag in begun), default=-1)
     late = [mark._replace(at=kept[last].at) for mark in kept[: last + 1] if mark.tag in unfinished]
     return [*(mark for mark in kept[: last + 1] if mark.tag not in unfinished), *late, *kept[last + 1 :]]
 
 
 def tag_tree(marks: Sequence[Mark]) -> list[TagNode]:
-    """Arrange the tags as a tree. The marks are nested (`nesting_problem`)."""
+    """Arrange the tags as a tree. The marks must be nested (`nesting_problem`)."""
     roots: list[TagNode] = []
     levels = [roots]
     ends = {mark.tag: mark.at for mark in marks if mark.kind == "close"}
@@ -136,7 +136,8 @@ class _Placement:
         self.starts = [atom.start for atom in self.atoms]
         number = {atom: index for index, atom in enumerate(self.atoms)}
         target_number = {atom: index for index, atom in enumerate(self.target_atoms)}
-        self.sources: list[set[int]] = [set() for _ in self.target_atoms]  # the atoms that an atom comes from
+        # For each target atom, the atoms that it comes from.
+        self.sources: list[set[int]] = [set() for _ in self.target_atoms]
         for part, target_part in part_links:
             is_same, shift = self._is_same(part, target_part), target_part.start - part.start
             for one in by_part[part]:
@@ -149,7 +150,7 @@ class _Placement:
         return self.source[part.start : part.end] == self.target[target_part.start : target_part.end]
 
     def _part_links(self, parts: Sequence[Atom], target_parts: Sequence[Atom]) -> Iterator[tuple[Atom, Atom]]:
-        """Link the parts of two words: one to one if there are as many; else parts that are equal signs, or all."""
+        """Link the parts of two words: one to one if there are equally many; otherwise equal signs, or else all."""
         if len(parts) == len(target_parts):
             yield from zip(parts, target_parts, strict=True)
         elif parts and parts[0].role == "core":
@@ -160,7 +161,7 @@ class _Placement:
                 yield from ((part, other) for other in islice((one for one in rest if self._is_same(part, one)), 1))
 
     def _link_leftover_signs(self, sources: list[set[int]]) -> None:
-        """Link signs whose words are linked elsewhere, such as a full stop after another last word, to their equals."""
+        """Link signs whose words are linked elsewhere to equal signs, such as a full stop after another last word."""
         linked = {a for some in sources for a in some}
         free = defaultdict(list)
         for a, atom in reversed(list(enumerate(self.atoms))):
@@ -173,7 +174,7 @@ class _Placement:
                     sources[b].add(same.pop())
 
     def arrange(self, nodes: Sequence[TagNode], low: int, high: int, inside: Placed | None) -> Iterator[Mark]:
-        """Yield the marks of these tags and of the tags in them, between two characters of the translation."""
+        """Yield the marks of these tags and of the tags inside them, between two characters of the translation."""
         if not nodes:
             return
         first, last = (inside.first, inside.last) if inside else (0, len(self.target_atoms))
@@ -191,19 +192,19 @@ class _Placement:
                 yield Mark(end, one.node.tag, "close")
 
     def _runs(self, nodes: Sequence[TagNode], first: int, last: int) -> list[tuple[int, int] | None]:
-        """Find for each tag its atoms of the translation between `first` and `last`: a longest run from it."""
+        """Find for each tag a longest run of translation atoms that come from it, between `first` and `last`."""
         labels = [self._label(nodes, b) for b in range(first, last)]
         labelled = set(labels)
         for order, node in enumerate(nodes):
             if order not in labelled and node.tag not in self.opaque and self._contents(node):
                 boundary = self._boundary(node.start, first, last) - first
-                for b in (boundary, boundary - 1):  # a link without a text could not be seen
+                for b in (boundary, boundary - 1):  # a link without any text would be invisible
                     is_core = 0 <= b < len(labels) and self.target_atoms[first + b].role == "core"
                     if is_core and labels[b] in (_OUTSIDE, _UNLINKED):
                         labels[b] = order
                         break
         runs: list[tuple[int, int] | None] = [None] * len(nodes)
-        current: tuple[int, int, int] | None = None  # order, from, to
+        current: tuple[int, int, int] | None = None  # order, first and last atom
         for b, label in enumerate(labels, start=first):
             in_opaque = current and current[0] >= 0 and nodes[current[0]].tag in self.opaque
             if label == _UNLINKED and not in_opaque:
@@ -217,13 +218,14 @@ class _Placement:
         return runs
 
     def _label(self, nodes: Sequence[TagNode], b: int) -> int:
-        """Return the number of the tag that has most of an atom's sources, or `_OUTSIDE`, or `_UNLINKED`."""
+        """Return the index of the tag that has most of an atom's sources, or `_OUTSIDE`, or `_UNLINKED`."""
         if not self.sources[b]:
             return _UNLINKED
         sizes = Counter[int]()
         for a in self.sources[b]:
             atom = self.atoms[a]
-            last = bisect_right(nodes, atom.start, key=lambda node: node.start) - 1  # the last that begins before it
+            # The last tag that begins before the atom.
+            last = bisect_right(nodes, atom.start, key=lambda node: node.start) - 1
             sizes[last if last >= 0 and atom.end <= nodes[last].end else _OUTSIDE] += atom.end - atom.start
         return max(sizes, key=lambda order: (sizes[order], order != _OUTSIDE, -order))
 
@@ -236,12 +238,12 @@ class _Placement:
             return Placed(start, end, order, node, *run)
         boundary = self._boundary(node.start, first, last)
         start = end = self._character(node.start, boundary)
-        if not contents:  # blanks, or nothing
+        if not contents:  # the content is blank or empty
             end += min(node.end - node.start, self._blanks_after(start))
         return Placed(start, end, order, node, boundary, boundary)
 
     def _boundary(self, at: int, first: int, last: int) -> int:
-        """Choose the atom of the translation before which a point best parts the words from before and after it."""
+        """Choose the atom before which a point best separates the words from before it and from after it."""
         before = (sum(1 if self.atoms[a].end <= at else -1 for a in some) for some in self.sources[first:last])
         scores = list(accumulate(before, initial=0))
         highest = max(scores)
@@ -250,7 +252,7 @@ class _Placement:
         return first + (best[0] if touches_left else best[-1])
 
     def _character(self, at: int, boundary: int) -> int:
-        """Choose the character of the translation for a point: as far from the atoms around it as in the source."""
+        """Choose the character of the translation for a point: as far from the neighbouring atoms as in the source."""
         left = self.target_atoms[boundary - 1].end if boundary > 0 else 0
         right = self.target_atoms[boundary].start if boundary < len(self.target_atoms) else len(self.target)
         next_atom = bisect_left(self.starts, at)
@@ -273,7 +275,7 @@ _OUTSIDE, _UNLINKED = -1, -2
 
 
 def _words(text: str) -> list[dict[str, list[Atom]]]:
-    """Cut a text into the parts of each word, by role: letters and digits, and signs, in turn."""
+    """Cut a text into the parts of each word, by role: letters and digits alternate with signs."""
     words = []
     for match in re.finditer(r"\S+", text):
         parts = [part.span() for part in re.compile(r"\w+|[^\w\s]").finditer(text, *match.span())]

@@ -1,7 +1,7 @@
-"""Strings with codes in them, `Click <b>here</b>`: as a text with marks, and back.
+"""Read strings with codes in them, such as `Click <b>here</b>`, as text with marks, and write them back.
 
-Codes are not text, and always come back: tags, references to blanks (`&nbsp;`), and breaks of lines that are
-written with a backslash. Other references of HTML (`&amp;`) are read as characters, and written as the string has them.
+Codes are not text, and every code comes back: tags, references to blanks (`&nbsp;`), and line breaks written with a
+backslash. Other HTML references (`&amp;`) are read as characters, and written in the way the string writes them.
 """
 
 import re
@@ -22,37 +22,38 @@ from .text_ends import WORDS_TOUCH, find_text_ends
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave, tag_mark
 
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_IN_WORDS = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")  # without width, and no marks of direction
+_IN_WORDS = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")  # characters without width, except direction marks
 _OF_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def referenced_character(reference: str) -> str:
-    """Return the character that HTML shows for a reference (`&rarr;`); "" for unknown ones, and several characters."""
+    """Return the character that HTML shows for a reference (`&rarr;`); "" if it is unknown or several characters."""
     if not _REFERENCE.fullmatch(reference):
         return ""
     character = unescape(reference) if reference[1] == "#" else html5.get(reference[1:], "")
-    is_one = len(character) == 1 and character != "\N{REPLACEMENT CHARACTER}"  # which stands for an invalid one
+    # That character stands for an invalid reference.
+    is_one = len(character) == 1 and character != "\N{REPLACEMENT CHARACTER}"
     return character if is_one and unicodedata.category(character) not in ("Cn", "Co") else ""
 
 
 def is_text(character: str) -> bool:
-    """Return True if a character is part of a word or a sign: not a blank, a line end or a mark of direction."""
+    """Return True if a character is part of a word or a sign, and not a blank, a line end or a direction mark."""
     return character in _IN_WORDS or unicodedata.category(character)[0] not in "CZ"
 
 
 class CharacterReferences:
-    """The references in the parts of one string.
+    """The character references in the parts of one string.
 
-    A string with references is HTML: signs of markup that are new to it are also written as references. With
-    `is_markup` every string is HTML.
+    A string with references is HTML, so markup signs that are new in its translation are also written as references.
+    With `is_markup` every string is HTML.
     """
 
     def __init__(self, *, is_markup: bool = False) -> None:
         self._is_markup = is_markup
-        self._read: list[tuple[str, str]] = []  # texts, or characters and their references, in the order of the string
+        self._read: list[tuple[str, str]] = []  # (characters, how the string writes them), in order
 
     def read(self, text: str) -> str:
-        """Read a part of the string with the characters that its references stand for; others stay as they are."""
+        """Read a part of the string, replacing references with the characters they stand for; other text stays."""
         position, read = 0, len(self._read)
         for match in _REFERENCE.finditer(text):
             character = referenced_character(match.group())
@@ -64,17 +65,17 @@ class CharacterReferences:
 
     @property
     def signs(self) -> frozenset[str]:
-        """The characters that are written as character references in the string."""
+        """The characters that the string writes as character references."""
         return frozenset(character for character, written in self._read if character != written)
 
     def writer(self) -> Callable[[str], str]:
-        """Make a function that writes the parts of a translation, in their order.
+        """Make a function that writes the parts of a translation, in order.
 
-        The first `&` of the translation is written as the first `&` of the string, and so on; an additional `&` is
-        written as a reference if the string writes it so elsewhere.
+        The first `&` of the translation is written like the first `&` of the string, and so on. An additional `&` is
+        written as a reference if the string does so elsewhere.
         """
         signs = self.signs
-        forms = defaultdict[str, list[str]](list)  # each sign, as the string writes it, in order
+        forms = defaultdict[str, list[str]](list)  # how the string writes each sign, in order
         for characters, written in self._read:
             for character in characters:
                 if character in signs or character in _OF_MARKUP:
@@ -93,7 +94,7 @@ class CharacterReferences:
         return partial(re.compile(f"[{re.escape(''.join(references))}]").sub, write)
 
 
-# Not all that HTML has: in a text, <address> or <option> is rather a word to fill in.
+# Not all HTML elements: in a text, <address> or <option> is more likely a word to fill in.
 BLOCKS = frozenset([
     "blockquote", "dd", "div", "dl", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li",
     "ol", "p", "pre", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
@@ -106,9 +107,12 @@ End = tuple[int, str]  # the number of a tag, and the kind of its mark
 def with_blanks(
     text: str, marks: Sequence[Mark], breaks: Collection[End]
 ) -> tuple[str, tuple[Mark, ...], dict[End, str]]:
-    """Add a blank after each mark of `breaks` without one next to it; return text, marks, and those with a blank."""
+    """Add a blank after each mark of `breaks` that has none next to it.
+
+    Returns text, marks, and the marks with a blank.
+    """
     moved: list[Mark] = []
-    blanks: dict[int, End] = {}  # of marks in the same place, for the first
+    blanks: dict[int, End] = {}  # if several marks share a place, the first one gets the blank
     for mark in marks:
         moved.append(mark._replace(at=mark.at + len(blanks)))
         is_inside = 0 < mark.at < len(text) and not any(map(str.isspace, text[mark.at - 1 : mark.at + 1]))
@@ -133,7 +137,7 @@ def without_blanks(text: str, marks: Sequence[Mark], blanks: Mapping[End, str]) 
     return kept, [mark._replace(at=mark.at - bisect_left(positions, mark.at)) for mark in marks]
 
 
-# The reading of a word in ruby, with parentheses for programs that show it in the line: it is not part of the text.
+# The reading of a word in ruby, with parentheses for programs that show it inline. It is not part of the text.
 _FALLBACK = r"(?:<rp\b[^<>]*+>[^<>]*+(?:</rp\s*+>)?+)?+"
 _READING = re.compile(rf"({_FALLBACK}<rt\b[^<>]*+>)([^<>\r\n]*+)((?:</rt\s*+>)?+{_FALLBACK})", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"(?:\\r)?\\n")
@@ -148,9 +152,9 @@ class Ruby(NamedTuple):
 
 
 def read_codes(string: str, references: CharacterReferences, breaks: str = "") -> Iterator[Piece]:
-    """Yield the texts of a string, with the characters of its references, and its codes, in their order.
+    """Yield the texts of a string, with references read as characters, and its codes, in order.
 
-    The source of a code is its written form, or a `Ruby`. `breaks` is a pattern of other codes that break a line.
+    The source of a code is its written form, or a `Ruby`. `breaks` is a pattern of additional codes that break a line.
     """
     end = 0
     for span in iter_spans(string, ("tags", "placeholders")):
@@ -190,11 +194,11 @@ def _texts(string: str, references: CharacterReferences, breaks: str) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class MarkedText:
-    """A text without its codes, the marks where they were, and the written form of each kind of mark of each code.
+    """A text without its codes, the marks in their places, and the written form of each code by kind of mark.
 
-    `blanks` are the marks where the text has a blank instead of a line break, or a line end because another text
-    begins there (`find_text_ends`). `readings` are texts of their own. `is_doubtful`: two words may be read as one.
-    `write` writes the texts of a translation, one after another, each once.
+    `blanks` are the marks where the text has a blank in place of a line break, or a line end because another text
+    begins there (`find_text_ends`). `readings` are texts of their own. With `is_doubtful`, two words may have been read
+    as one. `write` writes the texts of a translation, one after another, each once.
     """
 
     text: str
@@ -207,7 +211,7 @@ class MarkedText:
     write: Callable[[str], str] = field(default=str, compare=False)
 
     def unit(self, key: str, reasons: tuple[str, ...] = ()) -> TranslationUnit:
-        """Make the text to translate: its lines, and a line for each reading."""
+        """Make the unit to translate, with the lines of the text and a line for each reading."""
         readings = (CharacterReferences().read(reading.text) for reading in self.readings.values())
         text = "\n".join([self.text, *readings])
         reasons = (*reasons, WORDS_TOUCH) if self.is_doubtful else reasons
@@ -232,18 +236,18 @@ class MarkedText:
         return new.written(new.text, new.marks)
 
     def parts(self, text: str, marks: Sequence[Mark]) -> Iterator[str | Mark]:
-        """Yield a part of it, without the blanks that stand for codes: its texts as they are written, and its marks."""
+        """Yield a part of the text, without the blanks that stand for codes: written texts, and marks."""
         for part in interleave(*without_blanks(text, marks, self.blanks)):
             yield self.write(part) if isinstance(part, str) else part
 
     def written(self, text: str, marks: Sequence[Mark]) -> str:
-        """Write a part of it as a string."""
+        """Write a part of the text as a string."""
         parts = self.parts(text, marks)
         return "".join(part if isinstance(part, str) else self.sources[part.tag, part.kind] for part in parts)
 
 
 def take_out_codes(string: str, *, is_markup: bool = False, breaks: str = "") -> MarkedText:
-    """Replace the codes of a string by marks. A tag without its other end is a point."""
+    """Replace the codes of a string with marks. A tag without its other end becomes a point."""
     references = CharacterReferences(is_markup=is_markup)
     return marked_text(read_codes(string, references, breaks), references)
 
@@ -253,9 +257,9 @@ def marked_text(
     references: CharacterReferences,
     partners: Callable[[Sequence[Piece]], Mapping[int, int]] = tag_partners,
 ) -> MarkedText:
-    """Join texts and codes to a marked text; `partners` pairs codes that close each other, by their numbers."""
+    """Join texts and codes into a marked text. `partners` pairs codes that close each other, by index."""
     pieces = list(pieces)
-    numbers = [index for index, piece in enumerate(pieces) if piece.kind != "text"]  # of the codes
+    numbers = [index for index, piece in enumerate(pieces) if piece.kind != "text"]  # indices of the codes
     partner = partners([pieces[index] for index in numbers])
     ends = find_text_ends(pieces, {numbers[one]: numbers[other] for one, other in partner.items()})
     text = ""
@@ -291,6 +295,6 @@ def marked_text(
 
 
 def tag_name(tag: str) -> tuple[bool, str]:
-    """Return True if a tag closes another, else False, and its name in small letters."""
+    """Return True if a tag closes another, and the name of the tag in small letters."""
     match = re.match(r"[<{](/?)\\?([\w.:-]*)", tag)
     return (bool(match[1]), match[2].lower()) if match else (False, "")

@@ -1,4 +1,4 @@
-"""Pieces → runs that become units, and the pieces of their translations."""
+"""Group pieces into runs, which become units, and make the pieces of their translations."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -21,15 +21,15 @@ from .text_ends import WORDS_TOUCH, find_text_ends
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave
 
 MAX_RUN_TAGS = (
-    200  # of a run; longer runs are cut between tags, as placing tags takes time in proportion to their number
+    200  # in a run; longer runs are cut between tags, because placing tags takes time in proportion to their number
 )
 
 
 @dataclass(frozen=True, slots=True)
 class InlineRun:
-    """The pieces `start` to `end` of a paragraph's pieces, which are one unit.
+    """The pieces from `start` to `end` of a paragraph, which form one unit.
 
-    `tags` are its tags' pieces by number: an open and its close, or a point.
+    `tags` are the pieces of its tags by number: an open and its close, or a point.
     """
 
     start: int
@@ -43,7 +43,7 @@ class InlineRun:
         """Return the pieces of the translation: its text, which has no `source`, and the tags of this run."""
         parts: list[Piece] = []
         hidden: int | None = None  # the point without its text
-        ends = defaultdict[str, list[int]](list)  # of each range, which must not change places
+        ends = defaultdict[str, list[int]](list)  # for each range; its ends must not change places
         for number, (piece, *_) in self.tags.items():
             ends[piece.range].append(number)
         for item in interleave(translation.text, translation.marks):
@@ -74,11 +74,11 @@ class InlineRun:
 def inline_runs(
     pieces: Sequence[Piece], *, collapse: bool, key: str = "", numbers: bool = False
 ) -> Iterator[InlineRun]:
-    """Find the runs of text between boundaries that have a letter, or with `numbers` a digit, without outer tags.
+    """Find the runs of text between boundaries that have a letter (or, with `numbers`, a digit), without outer tags.
 
-    A boundary is also where `find_text_ends` says that a text ends, and a tag without its partner between the same
-    boundaries. With `collapse` blanks in a row are one blank, as in HTML. A range that crosses no tag and no boundary
-    is a tag.
+    A boundary is also where a text ends by `find_text_ends`, and at a tag without its partner between the same
+    boundaries. With `collapse`, blanks in a row count as one, as in HTML. A range that crosses no tag and no boundary
+    becomes a tag.
     """
     breaks, cuts, doubts = find_text_ends(pieces, tag_partners(pieces))
     lines = [piece._replace(kind="boundary") if index in breaks else piece for index, piece in enumerate(pieces)]
@@ -101,7 +101,7 @@ def inline_runs(
 def translated_pieces(
     pieces: Sequence[Piece], runs: Sequence[InlineRun], translations: Iterator[UnitTranslation | None]
 ) -> list[Piece] | None:
-    """Put the next translation in the place of each run; None if no text changes."""
+    """Replace each run with the next translation. Returns None if no text changes."""
     result: list[Piece] = []
     position, is_changed = 0, False
     for run in runs:
@@ -113,10 +113,10 @@ def translated_pieces(
 
 
 def _with_boundaries(pieces: Sequence[Piece], cuts: Collection[int]) -> list[Piece]:
-    """Add a boundary for each of `cuts`, and for each tag whose partner is missing or beyond a boundary."""
+    """Add a boundary at each of `cuts`, and at each tag whose partner is missing or beyond a boundary."""
     partners = tag_partners(pieces)
     is_tag = [piece.kind in ("open", "close") for piece in pieces]
-    boundaries: list[int] = []  # how many are before each piece
+    boundaries: list[int] = []  # the number of boundaries before each piece
     count = 0
     for index, piece in enumerate(pieces):
         alone = is_tag[index] and index not in partners
@@ -164,9 +164,9 @@ def _with_ranges(pieces: list[Piece], cuts: Collection[int]) -> list[Piece]:
 
 
 def _short_runs(partners: Mapping[int, int], counts: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut a run into parts of about `MAX_RUN_TAGS` tags: between tags, and at tags that have more inside.
+    """Cut a run into parts of about `MAX_RUN_TAGS` tags: between tags, and at tags with more tags inside.
 
-    `counts` says how many tags there are before each piece.
+    `counts` has the number of tags before each piece.
     """
     ranges = [(start, end)]
     while ranges:
@@ -187,12 +187,12 @@ def _short_runs(partners: Mapping[int, int], counts: Sequence[int], start: int, 
 
 
 def _trimmed(pieces: Sequence[Piece], partners: Mapping[int, int], first: int, last: int) -> range:
-    """Return the pieces from the first that is read to the last, without the tags around all of them."""
+    """Return the pieces from the first to the last that is read, without tags that enclose all of them."""
     texts = [i for i in range(first, last) if pieces[i].text.strip()]
     if not texts:
         return range(0)
     start, end = texts[0], texts[-1] + 1
-    # A tag that has text inside and outside these bounds belongs to the run; widen it to such tags.
+    # A tag with text inside and outside these bounds belongs to the run, so the run is widened to include it.
     before = [i for i in range(first, start) if pieces[i].kind == "open" and start <= partners[i] < end]
     after = [i for i in range(end, last) if pieces[i].kind == "close" and start <= partners[i] < end]
     return range(min(before, default=start), max(after, default=end - 1) + 1)
@@ -245,7 +245,7 @@ def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str, r
 def _with_blank(pieces: Sequence[Piece], index: int) -> tuple[Piece, ...]:
     """Return the piece at `index`, followed by a blank if it is a line break right before code.
 
-    The code is a point, so no text after it could have the blank.
+    The code is a point, so there is no text after the break that could have the blank.
     """
     piece = pieces[index]
     if piece.stands_for != "break":

@@ -1,7 +1,7 @@
-"""JSON and JSON Lines: their string values are units. Python's json module checks them; positions are read here.
+"""JSON and JSON Lines: string values are units. Python's json module checks the file; positions are found here.
 
-Only strings that change are rewritten, as the document writes its strings; everything else (order, indentation,
-numbers, keys that occur twice) keeps its bytes.
+Only strings that change are rewritten, in the way the document writes strings. Everything else (order, indentation,
+numbers, repeated keys) keeps its bytes.
 """
 
 import json
@@ -22,7 +22,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL
 
 
 class JsonPart(NamedTuple):
-    """A part of a file that is valid JSON, and where it starts; `where` names it, if there are several."""
+    """A part of a file that is valid JSON, and its start. `where` names the part, if there are several."""
 
     text: str
     start: int = 0
@@ -30,7 +30,7 @@ class JsonPart(NamedTuple):
 
 
 class JsonString(NamedTuple):
-    """A string value: the keys and indexes that lead to it, and the characters it takes with its quotes."""
+    """A string value: the keys and indices that lead to it, and its characters with their quotes."""
 
     path: tuple[str, ...]
     start: int
@@ -38,10 +38,10 @@ class JsonString(NamedTuple):
 
 
 def read_json_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read the string values whose path (`menu.items.0`) matches one of the options' `keys`, or all.
+    """Read the string values whose path (`menu.items.0`) matches one of the options' `keys`; without `keys`, all.
 
-    Without `keys`, the notes of ARB files on their messages are left out: values under a key that begins with "@".
-    Their "@@locale" becomes the target language, if this is known and a string was translated.
+    Without `keys`, notes on messages in ARB files (values under a key that begins with "@") are left out. "@@locale"
+    becomes the target language, if that is known and a string was translated.
     """
     encoded = decode_text(data, options.encoding)
     try:
@@ -54,7 +54,7 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
 def json_document(encoded: EncodedText, parts: Iterable[JsonPart], options: DocumentOptions) -> Document:
     """Make the document of a file whose `parts` are JSON."""
     strings: list[tuple[JsonString, StringUnit]] = []
-    keys: list[str] = []  # of the units
+    keys: list[str] = []  # keys of the units
     locales: list[JsonString] = []
     for part in parts:
         for value in _find_strings(part):
@@ -86,7 +86,7 @@ def json_document(encoded: EncodedText, parts: Iterable[JsonPart], options: Docu
 
 def _find_strings(part: JsonPart) -> Iterator[JsonString]:
     """Yield the string values of a part, but not its keys."""
-    path: list[str | int] = []  # for every object and list around a value, its key or index there
+    path: list[str | int] = []  # the key or index of each object and list around a value
     expects_key = False
     for token in _TOKEN.finditer(part.text):
         match token.group():
@@ -117,14 +117,14 @@ def _is_chosen(path: tuple[str, ...], patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(".".join(path), pattern) for pattern in patterns)
 
 
-# Characters that strings may escape without need: the escape, and the same character bare.
+# Characters that strings may escape unnecessarily: a pattern of the escape, and of the bare character.
 _ALL_BUT_ASCII = (r"\\u(?!00[0-7])", r"[^\x00-\x7f]")
-_SLASHES = (r"\\/", r"(?<!\\)/")  # as PHP writes them
-_MARKUP = (r"\\u00(?:26|3[ceCE])", r"[<>&]")  # as Go writes it
+_SLASHES = (r"\\/", r"(?<!\\)/")  # as in PHP
+_MARKUP = (r"\\u00(?:26|3[ceCE])", r"[<>&]")  # as in Go
 
 
 def _write_string(text: str, previous: str, document: str) -> str:
-    """Write a string with the escapes of the previous string or, where that shows none, of the document."""
+    """Write a string with the escapes of the previous string or, if that shows none, of the document."""
 
     def escapes(escape: str, bare: str) -> bool:
         answers = (_is_escaped(written, escape, bare) for written in (previous, document))
@@ -140,15 +140,15 @@ def _write_string(text: str, previous: str, document: str) -> str:
 
 @lru_cache(64)
 def _is_escaped(written: str, escape: str, bare: str) -> bool | None:
-    """Return True if a string or a document writes a sign as an escape, False if bare; None if it does not occur."""
-    written = written.replace("\\\\", "")  # backslashes themselves
+    """Return True if a string or a document escapes a sign, False if it writes the sign bare, None if there is none."""
+    written = written.replace("\\\\", "")  # escaped backslashes
     if re.search(bare, written):
         return False
     return True if re.search(escape, written) else None
 
 
 def read_jsonl_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read the string values of all lines as JSON. Blank lines stay; a line that is not JSON is refused by number."""
+    """Read the string values of all lines as JSON. Blank lines stay. Refuses a line that is not JSON, by number."""
     encoded = decode_text(data, options.encoding)
     return json_document(encoded, _lines(encoded.text), options)
 

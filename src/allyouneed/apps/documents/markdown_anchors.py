@@ -1,6 +1,6 @@
-"""Links to headings of the same Markdown document: their anchors are made of the words of the headings.
+"""Links to headings in the same Markdown document, whose anchors are made of the words of the headings.
 
-Programs make them in different ways; a document's way is the one in which most of its links lead to a heading.
+Programs make anchors in different ways. A document uses the way in which most of its links lead to a heading.
 """
 
 import re
@@ -22,21 +22,21 @@ OTHER_DOCUMENT = re.compile(r"\]\(\s*<?(?![A-Za-z][\w+.-]+:)([^\s()<>#]+\.(?:md|
 
 
 class Heading(NamedTuple):
-    """The words of a heading, and the anchor that is written behind it, if there is one."""
+    """The words of a heading, and the anchor that is written after it, if there is one."""
 
     text: str
     anchor: str
 
 
 class Anchor(NamedTuple):
-    """A link to an anchor of the same document, and where that is written."""
+    """A link to an anchor of the same document, and where the link is written."""
 
     name: str
     span: Slice
 
 
 def find_headings(tokens: Sequence[Token]) -> list[Heading]:
-    """Find the headings of a page that has been parsed."""
+    """Find the headings of a parsed page."""
     headings = []
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
@@ -54,7 +54,7 @@ def _shown_text(token: Token) -> str:
 
 
 def find_anchors(page: str, spans: Iterable[Slice]) -> Iterator[Anchor]:
-    """Find the links to anchors in some parts of a page: ends of links, tags, definitions."""
+    """Find the links to anchors in some parts of a page: ends of links, tags, and definitions."""
     for span in spans:
         for match in _LINK.finditer(page, *span):
             name = next(match.span(number) for number in (1, 2, 3) if match[number] is not None)
@@ -64,7 +64,7 @@ def find_anchors(page: str, spans: Iterable[Slice]) -> Iterator[Anchor]:
 def moved_anchors(
     page: str, anchors: Sequence[Anchor], headings: Sequence[Heading], new_headings: Sequence[Heading]
 ) -> list[Edit]:
-    """Edit a page so that its links lead to the headings again, whose words have changed."""
+    """Edit a page so that its links lead to the headings again after the headings' words have changed."""
     fixed = {unquote(match[1]) for match in _HTML_ID.finditer(page)}
     fixed |= {heading.anchor for heading in headings}
     unfixed = [anchor for anchor in anchors if anchor.name not in fixed]
@@ -83,14 +83,14 @@ def moved_anchors(
 
 
 class _Way(NamedTuple):
-    """How a program makes an anchor of a heading, and what it puts before the number of a repeated anchor."""
+    """How a program makes an anchor from a heading, and the separator before the number of a repeated anchor."""
 
     name: Callable[[str], str]
     mark: str
 
 
 def _names(headings: Sequence[Heading], way: _Way) -> list[str]:
-    """Make the anchors of headings, each once."""
+    """Make the anchors of headings, each of them unique."""
     used = set[str]()
     names = []
     for heading in headings:

@@ -23,7 +23,7 @@ _MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~])|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)|[`\[\]$]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)|(?<=~)~"
 )
 _BLOCK_START = re.compile(r"\s*(?:(?=[-+*:~](?:\s|\Z)|#{1,6}(?:\s|\Z)|>|=+\s*\Z|-+\s*\Z|~~~)|\d{1,9}(?=[.)](?:\s|\Z)))")
-_SIGNS = frozenset("*_[]`<~$")  # the signs in `_MARKUP` that a text has if they make no markup
+_SIGNS = frozenset("*_[]`<~$")  # signs in `_MARKUP` that a text may contain without making markup
 _TEXTS = frozenset(["text", "text_special", "softbreak"])
 _PARAGRAPH = ["paragraph_open", "inline", "paragraph_close"]
 BlockKind = Literal["paragraph", "line", "cell"]
@@ -32,11 +32,11 @@ _UNREADABLE = "its markup could not be found again in the document"
 
 @dataclass(slots=True)
 class InlineBlock:
-    """The content of a paragraph, heading, cell or title, or, at a greater `depth`, of an image or note inside another.
+    """The content of a paragraph, heading, cell or title; at greater `depth`, of an image or note inside another.
 
-    `positions` are its lines' positions in the page, or none if these are not known. `closing` is an edit of the text
-    around it, for when its own text changes. Elements are translated if they are in `languages_read`. `pieces` are None
-    if the positions of tokens are not known.
+    `positions` are the positions of its lines in the page; empty if they are unknown. `closing` is an edit of the text
+    around the content, applied if the content changes. Elements are translated if their language is in
+    `languages_read`. `pieces` is None if the positions of tokens are unknown.
     """
 
     page: str
@@ -78,7 +78,7 @@ class InlineBlock:
         return Slice(position(start), position(end))
 
     def with_nested(self) -> Iterator["InlineBlock"]:
-        """Yield this content, and the contents of images and notes in it."""
+        """Yield this content, and the contents of images and notes inside it."""
         yield self
         for token, source in self.sources:
             start, closing = source.start + 2, self.closing  # after `![` or `^[`
@@ -102,19 +102,19 @@ class InlineBlock:
             yield from inner.with_nested()
 
     def runs(self, *, numbers: bool = False) -> Iterator[InlineRun]:
-        """Find the texts; none if positions are lost."""
+        """Find the texts; none if positions are unknown."""
         return inline_runs(self.pieces or [], collapse=True, numbers=numbers)
 
     def left_out(self, *, numbers: bool = False) -> Iterator[LeftOutText]:
-        """Yield the text if positions are lost."""
+        """Yield the text as left out, if positions are unknown."""
         text = "".join(token.content for token in self.tokens if token.type == "text")
         if self.pieces is None and is_translatable(text, numbers=numbers):
             yield LeftOutText(f"line {self.line}", text, _UNREADABLE)
 
     def edits(self, run: InlineRun, translation: UnitTranslation, inner: Sequence[Edit]) -> list[Edit] | None:
-        """Make the edits of the page that write a translation; `inner` are the edits inside it.
+        """Make the edits of the page that write a translation, or None if its markup would differ from the source's.
 
-        None if the translation would not have the markup of its source.
+        `inner` are the edits inside the translated text.
         """
         first, last = content_span(run)
         around = list(self._named_around(run))
@@ -132,7 +132,9 @@ class InlineBlock:
         return None
 
     def _parts(self, run: InlineRun, translation: UnitTranslation, kept: Set[str]) -> list[str | Source]:
-        """Cut a translation into written parts: texts, with the signs `kept` not escaped, and parts of the content."""
+        """Cut a translation into written parts: parts of the content, and texts, in which signs in `kept` are not
+        escaped.
+        """
         parts: list[str | Source] = []
         opened: list[int] = []
         for piece in run.translated(translation):
@@ -143,7 +145,7 @@ class InlineBlock:
                 parts += [_without_block_start(text) if begins_line else text] if text else []
                 continue
             touches = self._written(parts[-1:]).endswith("`") and self.content.startswith("`", piece.source.start)
-            parts += [" ", piece.source] if touches else [piece.source]  # two pieces of code would be one
+            parts += [" ", piece.source] if touches else [piece.source]  # otherwise two pieces of code would become one
             if piece.kind == "open":
                 opened.append(len(parts))
             elif piece.kind == "close":
@@ -156,12 +158,12 @@ class InlineBlock:
         return "".join(part if isinstance(part, str) else part.read(self.content) for part in parts)
 
     def _named(self, closing: Source) -> Edit:
-        """Write the end of a link with an explicit name after its text, which named the link until now."""
+        """Write the end of a link with an explicit name after its text, because the text used to name the link."""
         closed = re.sub(r"^\](?:\[\])?", lambda _: f"][{closing.label}]", closing.read(self.content))
         return Edit(closing.start, closing.end, closed)
 
     def _named_around(self, run: InlineRun) -> Iterator[Edit]:
-        """Do the same for the link that the run is inside of."""
+        """Do the same for the link that contains the run."""
         pieces = self.pieces or []
         if any(piece.source.label for piece in pieces):
             for close, opening in tag_partners(pieces).items():
@@ -199,7 +201,7 @@ def content_span(run: InlineRun) -> Slice:
 
 
 def _markup(tokens: Iterable[Token]) -> Counter[tuple[str, ...]]:
-    """Count the tokens that are not text, each with the tokens that it is inside of."""
+    """Count the tokens that are not text, each together with the tokens around it."""
     markup = Counter[tuple[str, ...]]()
     around: list[str] = []
     for token in tokens:
@@ -220,6 +222,6 @@ def _escaped(text: str, is_cell: bool, kept: Set[str]) -> str:
 
 
 def _without_block_start(text: str) -> str:
-    """Escape the beginning of a line, if it would begin a list, a heading or a quotation."""
+    """Escape the beginning of a line that would otherwise begin a list, a heading or a quotation."""
     match = _BLOCK_START.match(text)
     return f"{text[: match.end()]}\\{text[match.end() :]}" if match else text

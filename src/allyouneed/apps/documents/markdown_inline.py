@@ -1,6 +1,6 @@
-"""The inline content of a Markdown paragraph as pieces with their positions, which markdown-it does not say.
+"""The inline content of a Markdown paragraph as pieces with positions, which markdown-it does not report.
 
-The rules of the parser note where each token ends; a token begins where the previous token ended.
+The rules of the parser record where each token ends. A token begins where the previous one ended.
 """
 
 import re
@@ -21,10 +21,11 @@ from ...text.tokenizer import LANGUAGE_TAG
 from .encoded_text import Slice
 from .pieces import BLANK_PARTS, Piece, find_notes, opaque_point, tag_partners
 
-IS_MARKER = re.compile(r"\s*<\?x*\??>\s*")  # a line of HTML to CommonMark, which ends a paragraph, and no block of HTML
+# CommonMark takes this for a line of HTML, which ends a paragraph but begins no HTML block.
+IS_MARKER = re.compile(r"\s*<\?x*\??>\s*")
 
-_NEXT_LINE = r"\n(?![ \t>]*(?:\n|\Z|`{3}|~{3}))"  # of a paragraph: no fence or blank line
-_PARAGRAPH = rf"(?:.{{0,999}}+{_NEXT_LINE}){{0,99}}?.{{0,999}}?"  # a part of it, as short as it may be
+_NEXT_LINE = r"\n(?![ \t>]*(?:\n|\Z|`{3}|~{3}))"  # within a paragraph: not a fence or a blank line
+_PARAGRAPH = rf"(?:.{{0,999}}+{_NEXT_LINE}){{0,99}}?.{{0,999}}?"  # a part of a paragraph, as short as possible
 _GROUP = r"\{[^{}]*+(?:\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}[^{}]*+)*+\}"  # {three {braces {deep}}}
 _ATTRIBUTE = rf"\s++(?:[\w:-]++(?:=(?:\"[^\"\n]*+\"|'[^'\n]*+'|{_GROUP}|[^\s\"'=<>`{{]++))?|{_GROUP})"
 _TEMPLATE = rf"\{{\{{{_PARAGRAPH}\}}{{2,}}+|\{{%{_PARAGRAPH}%\}}|\{{/\*{_PARAGRAPH}\*/\}}"
@@ -32,7 +33,7 @@ _WIKI_LINK = r"!?\[\[[^\[\]\n]++\]\](?![(\[])"
 _FORMULA = r"(?:(?!\\[)\]])[^\n]){0,99}?(?:(?<!\\)[\^_={}]|\\[A-Za-z,;:!])"
 _DOLLARS = rf"(?:\\.|[^$\\\n]|{_NEXT_LINE}){{1,999}}+"
 
-# A tag with an expression in braces, or without a name, which HTML does not have.
+# A tag with an expression in braces, or without a name, which does not exist in HTML.
 JSX_TAG = re.compile(rf"<(?:/?|[A-Za-z][\w.]*+(?:{_ATTRIBUTE})*+\s*+/?|/[A-Za-z][\w.]*+\s*+)>")
 # Belongs to the link, word or code before it: {.class #id key=value}.
 ATTRIBUTE_LIST = re.compile(r"\{(?:[:.#@/][^{}\n]*+|[\w-]++=[^{}\n]*+)\}")
@@ -42,12 +43,12 @@ OPAQUE = re.compile(
             rf"\$\${_DOLLARS}\$\$",
             # Not a price: no digit next to it, and no word between blanks, which a formula has in braces.
             rf"(?<![\d$])\$(?![\s$])(?![^$\n]*?[^{{\s$]\s+[a-z]{{2,}}\s+[^}}\s]){_DOLLARS}(?<!\s)\$(?![\d$])",
-            # No escaped brackets of a text: there is a sign of a formula, or no word.
+            # Not escaped brackets of a text: it contains a sign of a formula, or no word.
             rf"\\\((?={_FORMULA}|(?:[^\w\\]|\d|[A-Za-z]{{1,2}}(?![A-Za-z]))*\\)[^\n]{{1,999}}?\\\)",
             rf"\\\[(?={_FORMULA})[^\n]{{1,999}}?\\\]",
             _WIKI_LINK,
             rf"(?:{_TEMPLATE})++",
-            r"\{[\w:+.-]++\}(?P<code>`++)[^\n]{1,999}?(?<!`)(?P=code)(?!`)",  # a role of MyST
+            r"\{[\w:+.-]++\}(?P<code>`++)[^\n]{1,999}?(?<!`)(?P=code)(?!`)",  # a MyST role
             r"\[-?@[^\[\]\n]++\](?![(\[])",  # a citation
             r"(?<![\w:]):[a-z0-9+-][\w+-]*+:(?![\w:])",  # an emoji
             r"<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^<>\x00-\x20]*+|[\w.!#$%&'*+/=?^`{|}~-]++@[A-Za-z0-9.-]++)>",
@@ -56,27 +57,28 @@ OPAQUE = re.compile(
 )
 # The mark of a note, or a note inside a sentence.
 NOTE = re.compile(r"\[\^[^\[\]\s]++\]|\^\[(?:[^\[\]\\\n]|\\.|\[[^\[\]\n]*+\](?:\([^()\s]*+\))?)++\]")
-# Begins a line whose words are text: a box to tick, a definition, a row, a title, a bullet.
+# Begins a line whose words are text: a checkbox, a definition, a row, a title, a bullet.
 LINE_SIGN = re.compile(r"\[[ xX]\][ \t]+|[:~|%•·‣◦●○▪▫][ \t]+")
 
 FRONT_MATTER = re.compile(
-    # It begins with a key, a table or a comment, so that a rule and a paragraph are none.
+    # Front matter begins with a key, a table or a comment, so that a rule before a paragraph does not match.
     r"\A(?:(?:---|\+\+\+)[ \t]*\n(?=[\"']?[\w.-]+[\"']?[ \t]*[:=]|\[|[ \t]*#)(?:.*\n)*?(?:---|\+\+\+|\.\.\.)"
     r"|\{\n(?=[ \t]*\")(?:.*\n)*?\})[ \t]*(?:\n|\Z)"
 )
 _BEFORE = r"(?:[ \t>]|[-+*][ \t]|\d{1,9}[.)][ \t])*+"
-# The first line of an admonition or a tab, followed by indented text.
+# The first line of an admonition or a tab, which indented text follows.
 _INDENTED = re.compile(rf"^({_BEFORE})(?:(?:!!!|\?\?\?\+?)[ \t]*[\w\"]|===[+!]*[ \t]+\").*", re.MULTILINE)
 _MARKER = re.compile(
     rf"^({_BEFORE})((?:"
     + "|".join(
         [
             r"\[!\w[^\[\]\n]*(?:\](?!\().*|\[.*)",  # an alert, a callout, an include
-            r":{3,}[ \t]*\{.*(?:\n[ \t>]*:[\w-]+:.*)*",  # a container, with the options of MyST
+            r":{3,}[ \t]*\{.*(?:\n[ \t>]*:[\w-]+:.*)*",  # a container, with MyST options
             r"(?P<sign>[:/%@;^+])(?P=sign){2}.*",
-            r"(?:---?8<---?|<<<|@\[).*",  # a part of a file
+            r"(?:---?8<---?|<<<|@\[).*",  # includes a part of a file
             r"\*\[[^\[\]\n]+\]:.*",  # an abbreviation
-            r"\{(?:\{[<%]|%-?)[ \t]*(?P<code>(?:code[\w-]*|comment|highlight|katex|math|mermaid)\b)"  # around no text
+            # Does not enclose text.
+            r"\{(?:\{[<%]|%-?)[ \t]*(?P<code>(?:code[\w-]*|comment|highlight|katex|math|mermaid)\b)"
             r"(?:.{0,999}+\n(?![ \t>]*(?:`{3}|~{3}))){0,400}?.{0,999}?(?:end|/)[ \t]*(?P=code)[^\n{}]*\}+",
             rf"(?:(?:{_TEMPLATE}|\{{[^{{}}\n]*+\}}|{_WIKI_LINK})[ \t]*+)++",
             r"\[(?i:_?toc_?)\]",
@@ -84,7 +86,7 @@ _MARKER = re.compile(
             rf"\\\[(?=[ \t]*\n|{_FORMULA}){_PARAGRAPH}\\\]",
             rf"\\begin\{{(?P<name>\w+\*?)\}}{_PARAGRAPH}\\end\{{(?P=name)\}}",
             r"\\[A-Za-z]+\*?(?:\{[^{}\n]*\}|\[[^\[\]\n]*\])*",
-            r"\+[-=+:]+\+(?:\n[ \t>]*[|+].*)+",  # a table that is drawn
+            r"\+[-=+:]+\+(?:\n[ \t>]*[|+].*)+",  # a table drawn with characters
             rf"(?!</?(?i:pre|script|style|textarea)\b)(?=<(?:/?>|/?[A-Z][\w.]*[a-z])){JSX_TAG.pattern}",
             rf"(?<![^\n])import\s+(?:[\w$*{{](?:[^\"'\n;]{{0,999}}+{_NEXT_LINE}){{0,99}}?[^\"'\n;]{{0,999}}?\bfrom\s*)?[\"'][^\"'\n]+[\"'];?",
             rf"(?<![^\n])export\s(?=.*[={{*;(])(?:.*{_NEXT_LINE})*.*",
@@ -94,7 +96,7 @@ _MARKER = re.compile(
     re.MULTILINE,
 )
 _AFTER_INDENT = re.compile(r"(?<![^\n])([ \t>]*)(\S.*)")
-# An address with blanks, which are inside a tag of a template.
+# An address with blanks inside a template's tag.
 _ADDRESS = re.compile(rf"(?:(?<=\]\()|(?<=\]: ))(?:[^\s(){{}}]*(?:{_TEMPLATE}))+[^\s(){{}}]*(?=[)\s]|\Z)")
 _TITLED = (
     "abstract|attention|bug|caution|danger|details|error|example|failure|hint|important|info|note|question|quote|"
@@ -119,9 +121,9 @@ _TITLE = re.compile(
 
 
 def without_markers(text: str) -> str:
-    """Replace marker lines by HTML, and drop front matter; the line ends of `text` are single characters.
+    """Replace marker lines with HTML, and drop front matter. Line ends in `text` must be single characters.
 
-    All lines with text stay as long as they are. Admonitions and tabs begin as `admon_plugin` reads them.
+    All lines with text keep their length. Admonitions and tabs begin in the form that `admon_plugin` reads.
     """
     text = FRONT_MATTER.sub(lambda match: "\n" * match[0].count("\n"), text)
     text = _INDENTED.sub(r"\1!!! -", text)
@@ -130,13 +132,13 @@ def without_markers(text: str) -> str:
 
 
 def _html(match: re.Match[str]) -> str:
-    """As many characters, but three at least."""
+    """Write HTML with as many characters as the match, but at least three."""
     length = len(match[2])
     return f"{match[1]}<?{'x' * (length - 4)}{'?' if length > 3 else ''}>"
 
 
 def marker_title(line: str) -> Slice | None:
-    """Return where a marker line has a title, which is text."""
+    """Return where the title of a marker line is, which is text to translate; None if there is no title."""
     match = _TITLE.fullmatch(line)
     return Slice(*match.span(match.lastgroup)) if match and match.lastgroup else None
 
@@ -149,11 +151,14 @@ InlineRule = Callable[[StateInline, bool], bool]
 
 
 class LostPosition(Exception):  # noqa: N818  no failure of the program: the paragraph is left as it is
-    """The source of a token is not where it should be."""
+    """Raised if the source of a token is not where it should be."""
 
 
 class Source(NamedTuple):
-    """Characters `start` to `end` of a content. The end of a link that is named by its text has this name, `label`."""
+    """The characters from `start` to `end` of a content.
+
+    The end of a link named by its text has this name as `label`.
+    """
 
     start: int
     end: int
@@ -167,7 +172,7 @@ class Source(NamedTuple):
 def make_parser() -> MarkdownIt:
     """Make a parser of CommonMark with tables, strikethrough, definitions, notes, admonitions, attributes and JSX.
 
-    Escapes and entities are tokens of their own, and each token that is not text has the position of its end.
+    Escapes and entities are separate tokens, and each token that is not text records where it ends.
     """
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
     parser.use(admon_plugin).use(deflist_plugin).use(
@@ -204,7 +209,7 @@ def _pattern_rule(kind: str, pattern: re.Pattern[str]) -> InlineRule:
 
 
 def _with_end(rule: InlineRule) -> InlineRule:
-    """Wrap a rule, so that its last token notes where it ends."""
+    """Wrap a rule so that its last token records where it ends."""
 
     def noting(state: StateInline, silent: bool) -> bool:
         before = len(state.tokens)
@@ -217,7 +222,7 @@ def _with_end(rule: InlineRule) -> InlineRule:
 
 
 def token_sources(content: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, Source]]:
-    """Yield each of the `tokens` of `content` with its place. Raises `LostPosition`."""
+    """Yield each of the `tokens` of `content` with its position. Raises `LostPosition`."""
     position = 0
     opened: list[int] = []
     for token in tokens:
@@ -243,11 +248,14 @@ def token_sources(content: str, tokens: Sequence[Token]) -> Iterator[tuple[Token
 def inline_pieces(
     content: str, sources: Sequence[tuple[Token, Source]], languages_read: Collection[str] = ()
 ) -> list[Piece]:
-    """Return the pieces of `content`; the `source` of each is a `Source`. Elements not in `languages_read` stay."""
+    """Return the pieces of `content`, whose `source` is a `Source`.
+
+    Elements outside `languages_read` stay unchanged.
+    """
     pieces: list[Piece] = []
     begins_line = True
     breaks = (source.end for token, source in sources if token.type in _LINE_BREAKS)
-    keeps_lines = any(LINE_SIGN.match(content, at) for at in breaks)  # a poem, or terms and their definition
+    keeps_lines = any(LINE_SIGN.match(content, at) for at in breaks)  # a poem, or terms and their definitions
     for token, source in sources:
         last = pieces[-1] if pieces else Piece("text", source=source)
         sticks = token.type == "attributes" or token.content.startswith("<!--")
@@ -263,7 +271,7 @@ def inline_pieces(
 
 
 def _without_kept(content: str, pieces: list[Piece], languages_read: Collection[str]) -> list[Piece]:
-    """Replace each reading of a word in ruby, mark of a note, and text of another language by a point."""
+    """Replace each ruby reading, mark of a note, and text in another language with a point."""
     result: list[Piece] = []
     partners = tag_partners(pieces)
     notes = find_notes(pieces, partners)

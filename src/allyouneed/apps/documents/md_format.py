@@ -1,7 +1,8 @@
-"""Markdown: the text of paragraphs, headings, list items and table cells; all else stays, character by character.
+"""Markdown: translate the text of paragraphs, headings, list items and table cells.
 
-Kept: front matter except `lang` and `dir`, code, HTML blocks, marker lines, addresses and titles of links, reference
-definitions. Links to headings of the page follow these. A translated paragraph is one line, except for hard breaks.
+All else stays unchanged, character by character: front matter except `lang` and `dir`, code, HTML blocks, marker lines,
+addresses and titles of links, and reference definitions. Links to headings of the page follow translated headings. A
+translated paragraph is one line, except for hard breaks.
 """
 
 import re
@@ -26,7 +27,7 @@ _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 
 
 def read_md_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read a Markdown text: CommonMark, and many common extensions. Refuses bytes that are not of its encoding."""
+    """Read a Markdown text: CommonMark and many common extensions. Refuses bytes that are invalid in its encoding."""
     encoded = decode_text(data, options.encoding)
     page = encoded.text
     parsed = _parse(page)
@@ -75,7 +76,7 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _language_edits(page: str, target: str) -> Iterator[Edit]:
-    """Edit the front matter's language of a page, for a translation."""
+    """Edit the language in a page's front matter, for a translation."""
     front = FRONT_MATTER.match(re.sub("\r\n?", lambda match: "\n".rjust(len(match[0])), page))
     for match in _LANGUAGE.finditer(page, 0, front.end() if front else 0):
         yield Edit(*match.span(3), ("rtl" if is_right_to_left(target) else "ltr") if match[1] == "dir" else target)
@@ -86,7 +87,7 @@ def _inside_first(item: tuple[InlineBlock, object, object]) -> int:
 
 
 class ParsedPage(NamedTuple):
-    """The lines of a page, the text that the parser reads of it, and the parser's result."""
+    """The lines of a page, the text that the parser reads, and the parser's result."""
 
     rows: list[re.Match[str]]
     text: str
@@ -104,7 +105,7 @@ def _parse(page: str) -> ParsedPage:
 
 
 def _places_of_links(parsed: ParsedPage, blocks: Iterable[InlineBlock]) -> Iterator[Slice]:
-    """Find where links have their addresses: at their ends, in tags, in blocks of HTML and in definitions."""
+    """Find where links have their addresses: at their ends, in tags, in HTML blocks and in definitions."""
     for block in blocks:
         for token, source in block.sources if block.pieces is not None else ():
             if token.type in ("link_close", "html_inline"):
@@ -124,7 +125,7 @@ def _links_elsewhere(block: InlineBlock, run: InlineRun) -> Iterator[str]:
 def _inline_blocks(page: str, parsed: ParsedPage, languages_read: frozenset[str]) -> Iterator[InlineBlock]:
     rows, text, parser, environment, tokens = parsed
     lines = text.split("\n")
-    after: dict[int, int] = {}  # where the next cell of a row is looked for
+    after: dict[int, int] = {}  # where to look for the next cell of a row
     for previous, token in pairwise([None, *tokens]):
         if token is None or token.map is None:
             continue
@@ -160,6 +161,6 @@ def _kind(opening: Token | None) -> BlockKind:
 
 
 def _column(line: str, content: str) -> int:
-    """Return where the content of a line begins after indents, markers and quotation signs; -1 if it is not there."""
+    """Return where the content of a line begins, after indents, markers and quotation signs; -1 if it is not there."""
     at = len(line.rstrip(" \t")) - len(content.rstrip(" \t"))
-    return at if at >= 0 and line.startswith(content, at) else line.rfind(content)  # a heading may be closed by signs
+    return at if at >= 0 and line.startswith(content, at) else line.rfind(content)  # signs may also follow a heading

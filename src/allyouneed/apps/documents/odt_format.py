@@ -1,4 +1,4 @@
-"""OpenDocument texts (.odt): paragraphs and headings, also in tables, headers, footers, notes and frames."""
+"""OpenDocument texts (.odt): paragraphs and headings, including those in tables, headers, footers, notes and frames."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -17,12 +17,12 @@ _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
-_LIBREOFFICE = "{http://openoffice.org/2009/office}"  # its editor's own notes
+_LIBREOFFICE = "{http://openoffice.org/2009/office}"  # LibreOffice's own notes on editing
 _KINDS = ("application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text-template")
 _WRAPPERS = frozenset(f"{_TEXT}{name}" for name in ("span", "a", "meta"))
 _BLANKS: dict[str, StandsFor] = {f"{_TEXT}line-break": "break", f"{_TEXT}s": "blank"}
 _PARAGRAPHS = (f"{_TEXT}p", f"{_TEXT}h")
-_RANGE_END = re.compile(r"-(?:start|end)$")  # of a bookmark, an annotation and others
+_RANGE_END = re.compile(r"-(?:start|end)$")  # of a bookmark, an annotation and similar
 _RANGE_NAMES = (f"{_TEXT}name", f"{_OFFICE}name", f"{_TEXT}id", f"{_TEXT}change-id")
 _LEFT_OUT = frozenset([f"{_TEXT}tracked-changes", f"{_OFFICE}annotation"])
 
@@ -34,17 +34,17 @@ class InlineElement(NamedTuple):
 
 
 def read_odt_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read an OpenDocument text. Refuses other archives and files, and an encrypted document.
+    """Read an OpenDocument text. Refuses other files and archives, and an encrypted document.
 
-    Not translated: comments, deleted text, formulas, fields, and words that are marked as another language than source
-    and target. The marks of translated words become the target language.
+    Comments, deleted text, formulas, fields, and words marked as a language other than source and target are not
+    translated. Translated words are marked as the target language.
     """
     archive = Archive(data)
     if archive.read("mimetype").decode("ascii", "replace").strip() not in _KINDS:
         raise DocumentError("has no OpenDocument text in it")
     if "META-INF/manifest.xml" in archive.names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
         raise DocumentError("is encrypted; save it without a password")
-    names = ["content.xml", *({"styles.xml"} & archive.names)]  # the latter has headers and footers
+    names = ["content.xml", *({"styles.xml"} & archive.names)]  # styles.xml has headers and footers
     return office_document(
         archive, names, partial(_paragraphs, options=options), _build, label=_label, collapse=True, options=options,
         name_language=partial(_name_language, options=options), styles="styles.xml",
@@ -71,9 +71,9 @@ def _content(element: Element) -> str:
 
 
 def _foreign_styles(root: Element, options: DocumentOptions) -> dict[str, str]:
-    """Find the styles of words in another language than source and target, with that language.
+    """Find the styles of words in a language other than source and target, with that language.
 
-    None if the source language is not known.
+    There are none if the source language is unknown.
     """
     languages_read = {primary_language(one) for one in (options.source_language, options.target_language)}
     return {
@@ -91,7 +91,7 @@ def _is_marked(properties: Element) -> bool:
 
 
 def _name_language(root: Element, options: DocumentOptions) -> bool:
-    """Change marks of a language to the target language, also in its group of scripts."""
+    """Change language marks to the target language, and its group of scripts."""
     language, *others = options.target_language.split("-")
     country = next((part for part in others if len(part) == 2), "none")
     languages_read = {primary_language(one) for one in (options.source_language, options.target_language)}
@@ -112,7 +112,10 @@ def _name_language(root: Element, options: DocumentOptions) -> bool:
 
 
 def _unseen_styles(root: Element) -> set[str]:
-    """Find the automatic styles that only note an editing session: LibreOffice cuts texts into spans of such styles."""
+    """Find the automatic styles that only record an editing session.
+
+    LibreOffice cuts texts into spans of these styles.
+    """
     return {
         str(style.get(f"{_STYLE}name"))
         for style in root.iter(f"{_STYLE}style")

@@ -1,4 +1,4 @@
-"""Documents that are XML parts in a zip archive, of Word or OpenDocument: their paragraphs."""
+"""Documents that consist of XML parts in a zip archive, of Word or OpenDocument: their paragraphs."""
 
 import io
 from collections.abc import Callable, Iterable, Sequence
@@ -16,9 +16,9 @@ _COMPLEX = frozenset(["bn", "bo", "gu", "hi", "km", "kn", "lo", "ml", "mr", "my"
 
 
 class OfficeParagraph(NamedTuple):
-    """A paragraph, its content as pieces, and anything else its format needs to write it.
+    """A paragraph, its content as pieces, and whatever else its format needs to write it.
 
-    `foreign` maps texts that stay because they are marked as another language to that language.
+    `foreign` maps texts that stay unchanged, because they are marked as another language, to that language.
     """
 
     element: Element
@@ -39,11 +39,11 @@ def office_document(
     name_language: Callable[[Element], bool],
     styles: str,
 ) -> Document:
-    """Make the document whose text is in the parts `names`; parts without translated text keep their bytes.
+    """Make a document of the text in the parts `names`. Parts without translated text keep their bytes.
 
-    `read` yields the paragraphs of a part, whose keys begin with its `label`, and `build` replaces the content of one.
-    `name_language` marks a part as the target language, and returns True if it has a place for such a mark; it gets
-    the parts that are translated, and `styles`.
+    `read` yields the paragraphs of a part; their keys begin with the part's `label`. `build` replaces the content of a
+    paragraph. `name_language` marks a part as being in the target language, and returns True if the part has a place
+    for such a mark; it is called for translated parts, and for `styles`.
     """
 
     def read_part(name: str) -> tuple[Element, list[tuple[OfficeParagraph, list[InlineRun]]]]:
@@ -79,7 +79,7 @@ def office_document(
     paragraphs = [
         (f"{label(name)}paragraph {number}", *one) for name in names for number, one in enumerate(read_part(name)[1], 1)
     ]
-    # A mark may be wrong: programs set it by the keyboard.
+    # A mark may be wrong, because programs set it by the keyboard.
     left_out = (
         LeftOutText(key, text, f"is marked as text in {language}")
         for key, paragraph, _ in paragraphs
@@ -90,7 +90,7 @@ def office_document(
 
 
 def office_script(language: str) -> str:
-    """Return the group of scripts in which office programs count a language: "asian", "complex", else ""."""
+    """Return the group of scripts to which office programs assign a language: "asian", "complex" or ""."""
     if is_right_to_left(language) or primary_language(language) in _COMPLEX:
         return "complex"
     return "asian" if primary_language(language) in ("ja", "ko", "zh") else ""
@@ -98,6 +98,6 @@ def office_script(language: str) -> str:
 
 def _serialized(root: Element) -> bytes:
     tree, part = root.getroottree(), io.BytesIO()
-    standalone = cast(bool, tree.docinfo.standalone)  # None: it is not declared
+    standalone = cast(bool, tree.docinfo.standalone)  # None if it is not declared
     tree.write(part, encoding="UTF-8", xml_declaration=True, standalone=standalone)
     return part.getvalue()

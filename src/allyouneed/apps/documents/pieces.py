@@ -1,6 +1,6 @@
 """The content of a paragraph as pieces: text, tags and points; and the blanks next to points.
 
-A format turns its own markup into pieces and writes pieces out again; everything between is the same for all.
+Each format converts its own markup to and from pieces. All code in between works for every format.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 MAX_SHOWN = 60  # characters of code in a sentence that the model reads; longer code is left out of the text
 LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 BLANKS = re.compile(r"[ \t\r\n\f]+")
-# A text split into blanks at its ends and the rest: blanks next to a tag are pieces of their own.
+# Split a text into blanks at its ends and the rest, because blanks next to a tag are separate pieces.
 BLANK_PARTS = re.compile(r"[ \t\r\n\f]+|[^ \t\r\n\f](?:.*[^ \t\r\n\f])?", re.DOTALL)
 _LETTER, _LETTER_OR_DIGIT = re.compile(r"[^\W\d_]"), re.compile(r"[^\W_]")
 _SIGN_BEFORE = re.compile(r"[(\[{«“„‘¿¡/]")
@@ -22,12 +22,12 @@ StandsFor = Literal["", "word", "blank", "break"]
 
 
 class Piece(NamedTuple):
-    """Text, or a tag. `source` is for the format, which writes it; nothing here looks into it.
+    """Text, a tag or a point. Only the format that writes it looks at `source`.
 
-    A "point" has no content that is translated. If it stands for a "word" (code in a sentence), a "blank" or a
-    "break" (of a line), it is apart from its neighbours even without a blank; its `text`, if any, is what the
-    model reads in its place. At a "boundary" a unit ends. An "open" and a "close" belong together if they have the same
-    `name`. The two ends of a range that may cross tags (a bookmark) are points of one `range`.
+    A "point" has no translated content. If it stands for a "word" (code in a sentence), a "blank" or a "break" (of a
+    line), it is separate from its neighbours even without a blank; the model reads its `text`, if any, in its place. A
+    unit ends at a "boundary". An "open" and a "close" with the same `name` belong together. The two ends of a range
+    that may cross tags (a bookmark) are points with the same `range`.
     """
 
     kind: Literal["text", "open", "close", "point", "boundary"]
@@ -39,9 +39,9 @@ class Piece(NamedTuple):
 
 
 class Spacing(NamedTuple):
-    """The characters next to a point: a blank (" "), another character, or nothing (""); and the letters that touch it.
+    """The characters next to a point: a blank (" "), another character or nothing (""); and the letters that touch it.
 
-    Letters that touch a word which stays as it is, such as the s of `Promise`s, stay with it.
+    Letters that touch an unchanged word, such as the s of `Promise`s, stay with that word.
     """
 
     before: str
@@ -51,13 +51,13 @@ class Spacing(NamedTuple):
 
 
 def opaque_point(content: str, source: object) -> Piece:
-    """Make the point for content within a sentence that stays as it is: a model reads it only if it is short."""
+    """Make a point for content in a sentence that stays unchanged. A model reads the content only if it is short."""
     text = " ".join(content.split())
     return Piece("point", text if len(text) <= MAX_SHOWN else "", source=source, stands_for="word")
 
 
 def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
-    """Pair the numbers of the opens and closes that belong together, in both directions."""
+    """Pair the indices of opens and closes that belong together, in both directions."""
     partners: dict[int, int] = {}
     opened: list[int] = []
     count: dict[str, int] = {}
@@ -91,7 +91,7 @@ def find_notes(pieces: Sequence[Piece], partners: Mapping[int, int]) -> dict[int
 
 
 def beside_text(pieces: Sequence[Piece], partners: Mapping[int, int]) -> set[int]:
-    """Find the opens and closes next to text that is not blank, in the element around them, up to a boundary."""
+    """Find the opens and closes that are next to text that is not blank, inside their parent element and boundaries."""
     elements, boundaries = [-1], 0
     around: list[tuple[int, int]] = []
     with_text = set[tuple[int, int]]()
@@ -108,12 +108,12 @@ def beside_text(pieces: Sequence[Piece], partners: Mapping[int, int]) -> set[int
 
 
 def is_translatable(text: str, *, numbers: bool = False) -> bool:
-    """Return True if a text has a letter, or with `numbers` a digit, and no lone surrogate (an undecodable byte)."""
+    """Return True if a text has a letter (with `numbers`, or a digit) and no lone surrogate (an undecodable byte)."""
     return bool((_LETTER_OR_DIGIT if numbers else _LETTER).search(text)) and not LONE_SURROGATE.search(text)
 
 
 def read_spacing(parts: Sequence[Piece], index: int) -> Spacing:
-    """Return the characters next to a point; for another point, from the text that the model reads in its place."""
+    """Return the characters next to a point. A neighbouring point counts as the text that the model reads for it."""
     before, after = _beside(parts, index)
     one = parts[before].text[-1:] if before >= 0 else ""
     other = parts[after].text[:1] if after < len(parts) else ""
@@ -121,9 +121,9 @@ def read_spacing(parts: Sequence[Piece], index: int) -> Spacing:
 
 
 def part_words(parts: list[Piece]) -> None:
-    """Leave one blank or none in place of points that are not read, among all the blanks around them.
+    """Replace points that are not read, and all blanks around them, with one blank or none.
 
-    Points in a row, with only tags and blanks between them, count as one: a blank or break if any of them is.
+    Points in a row, with only tags and blanks in between, count as one point: a blank or break if any of them is.
     """
     for is_read, group in groupby(range(len(parts)), key=lambda index: _is_read(parts[index])):
         inside = list(group)
@@ -158,7 +158,7 @@ def _is_apart(stands_for: Collection[StandsFor], spacing: Spacing) -> bool:
 def restore_blanks(parts: list[Piece], index: int, source: Spacing) -> None:
     """Give a point in a translation the blanks that it had in the source, or that it needs there.
 
-    After each point that stands for something, and after each close, there is a text, which may be empty.
+    A text, which may be empty, must follow each point that stands for something, and each close.
     """
     here = read_spacing(parts, index)
     if parts[index].stands_for == "word":
@@ -176,13 +176,13 @@ def restore_blanks(parts: list[Piece], index: int, source: Spacing) -> None:
 
 
 def _add_blank(parts: list[Piece], text: int, end: int, blank: bool) -> None:
-    """Add a blank to a text, or to the text after the last tag that closes before `end`: outside the tag."""
+    """Add a blank to a text, or to the text after the last tag that closes before `end`, outside that tag."""
     at = max((index + 1 for index in range(text, end) if parts[index].kind == "close"), default=text)
     parts[at] = parts[at]._replace(text=parts[at].text + " " * blank)
 
 
 def glue_letters(parts: list[Piece], index: int) -> tuple[str, str]:
-    """Move the letters that touch a point into its text, and return the letters before and after it."""
+    """Move the letters that touch a point into its text. Returns the letters before and after it."""
     left, right = _neighbours(parts, index)
     prefix = first_letters(parts[left].text[::-1])[::-1] if left is not None else ""
     suffix = first_letters(parts[right].text) if right is not None else ""
@@ -195,14 +195,14 @@ def glue_letters(parts: list[Piece], index: int) -> tuple[str, str]:
 
 
 def first_letters(text: str) -> str:
-    """Return the letters, digits and underscores that a text begins with."""
+    """Return the letters, digits and underscores at the beginning of a text."""
     return "".join(takewhile(lambda character: character.isalnum() or character == "_", text))
 
 
 def _needs_blank(source: str, here: str, sign: re.Pattern[str]) -> bool:
-    """Return True if a blank parts a word from the character `here` next to which it is put.
+    """Return True if a blank must separate a word from the new neighbouring character `here`.
 
-    In the source it was next to `source`; `sign` matches signs that touch a word.
+    In the source, the word's neighbour was `source`. `sign` matches signs that may touch a word.
     """
     if here in ("", " "):
         return here == " "
@@ -210,7 +210,10 @@ def _needs_blank(source: str, here: str, sign: re.Pattern[str]) -> bool:
 
 
 def _neighbours(parts: Sequence[Piece], index: int) -> tuple[int | None, int | None]:
-    """Return the texts before and after a point; None at a boundary or another point that stands for something."""
+    """Return the indices of the texts before and after a point.
+
+    An index is None at a boundary, or at another point that stands for something.
+    """
     before, after = _beside(parts, index)
     return (
         before if before >= 0 and parts[before].kind == "text" else None,
@@ -219,9 +222,9 @@ def _neighbours(parts: Sequence[Piece], index: int) -> tuple[int | None, int | N
 
 
 def _beside(parts: Sequence[Piece], index: int) -> tuple[int, int]:
-    """Return what is before and after a point, except tags and points that stand for nothing (comments, bookmarks).
+    """Return the indices of the pieces before and after a point, skipping tags and points that stand for nothing.
 
-    These are numbers of pieces; -1 and their count at the ends.
+    Such points are comments and bookmarks. At the ends the indices are -1 and the number of pieces.
     """
     before, after = index - 1, index + 1
     while before >= 0 and _is_passed(parts[before]):

@@ -1,7 +1,7 @@
-"""gettext catalogues (.po, .pot). `po_catalogue` reads the messages; this file finds where their translations are.
+"""gettext catalogues (.po, .pot): `po_catalogue` reads the messages, and this file finds where translations belong.
 
-Only the `msgstr` of messages that get a translation are rewritten, and the flags of messages to review. Everything
-else keeps its bytes: comments, the order and wrapping of lines, translated, fuzzy and obsolete messages.
+Only the `msgstr` of messages that get a translation, and the flags of messages to review, are rewritten. All else keeps
+its bytes: comments, order and wrapping of lines, and translated, fuzzy and obsolete messages.
 """
 
 import gettext
@@ -40,11 +40,11 @@ _RULES = {
 }
 _BY_LANGUAGE = {language: rule for rule, languages in _RULES.items() for language in languages.split()}
 _HEADER = re.compile(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]{1,500})")
-_NUMBERS = range(201)  # every rule of the CLDR for whole numbers repeats after 100
+_NUMBERS = range(201)  # every CLDR rule for whole numbers repeats after 100
 
 
 class PluralForms(NamedTuple):
-    """How many forms a language has, and the form for a number."""
+    """How many plural forms a language has, and which form each number takes."""
 
     nplurals: int
     form: Callable[[int], int]
@@ -55,7 +55,7 @@ class PluralForms(NamedTuple):
 
 
 def plural_rule(language: str) -> str | None:
-    """Return the `Plural-Forms` of a language (`it`, `pt_BR`), or None if it is not known here."""
+    """Return the `Plural-Forms` of a language (`it`, `pt_BR`), or None if it is unknown here."""
     code = language.lower().replace("-", "_")
     return _BY_LANGUAGE.get(code) or _BY_LANGUAGE.get(code.partition("_")[0])
 
@@ -76,15 +76,15 @@ def parse_plural_forms(header: str) -> PluralForms | None:
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _KEYWORD = re.compile(r"[ \t]*(#~[ \t]*)?(msgctxt|msgid_plural|msgid|msgstr)\b")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"')
-_WIDTH = 79  # characters of a line, at which gettext wraps
+_WIDTH = 79  # characters in a line, at which gettext wraps
 
 
 @dataclass(slots=True)
 class MessageLines:
-    """The place of a message: characters of the catalogue, and the line of its `msgid`.
+    """The place of a message: its characters in the catalogue, and the line of its `msgid`.
 
-    Flags go before `start`. `flags` is the line that it has, and `strings` are all its `msgstr` lines, each with its
-    line end. `has_id`: its `msgid` is not empty; `has_context`: it has a `msgctxt`.
+    New flags go before `start`. `flags` is its existing line of flags, and `strings` are all its `msgstr` lines, each
+    with its line end. `has_id` is True if its `msgid` is not empty, and `has_context` if it has a `msgctxt`.
     """
 
     start: int = -1
@@ -96,7 +96,7 @@ class MessageLines:
 
 
 def find_messages(text: str) -> list[MessageLines]:
-    """Find the messages of a catalogue that polib can read, the header and obsolete ones among them, in their order."""
+    """Find the messages of a catalogue that polib can read, in order, with the header and obsolete messages."""
     messages: list[MessageLines] = []
     current = MessageLines()
     state = ""  # the keyword that the last string belongs to
@@ -137,13 +137,13 @@ class LineStyle(NamedTuple):
 
     @classmethod
     def detect(cls, text: str) -> "LineStyle":
-        """Detect if lines are wrapped (no string with blanks over 80 characters) and broken (after each line feed)."""
+        """Detect whether lines are wrapped (no string with blanks over 80 characters) and broken after line feeds."""
         lines = [line.group().strip() for line in _LINE.finditer(text) if line.group().rstrip().endswith('"')]
         wrapped = not any(len(line) > _WIDTH + 1 and " " in line[10:_WIDTH] for line in lines)
         return cls(wrapped, not any(re.search(r'(?<!\\)\\n[^"]', line) for line in lines))
 
     def string_lines(self, keyword: str, string: str, newline: str) -> str:
-        """Write a string in lines, each with its end."""
+        """Write a string in lines, each with its line end."""
         pieces = re.findall(r"[^\n]*\n|[^\n]+", string) if self.broken else [string]
         parts = [escape_string(piece) for piece in pieces] or [""]
         if len(parts) > 1 or (self.wrapped and len(f'{keyword} "{parts[0]}"') > _WIDTH):
@@ -153,7 +153,7 @@ class LineStyle(NamedTuple):
 
 
 def _wrap(part: str, width: int) -> Iterator[str]:
-    """Break a string after blanks into lines of at most `width` characters; a longer word is not broken."""
+    """Break a string after blanks into lines of at most `width` characters. A longer word stays whole."""
     line = ""
     for word in re.findall(r"\S*\s*", part):
         if line and len(line) + len(word.rstrip()) > width:
@@ -170,7 +170,7 @@ def with_fuzzy(line: str, newline: str) -> str:
 
 
 def read_string(lines: str) -> str:
-    """Read the string that is written in lines of a catalogue."""
+    """Read the string written in some lines of a catalogue."""
     return "".join(unescape_string(match[1]) for match in _STRING.finditer(lines))
 
 
@@ -178,8 +178,8 @@ _CHARSET = re.compile(rb"charset=([\w.:-]+)")
 _SAME_TEXT = "one of several plural forms that got the translation of the same text"
 
 
-# The parts of gettext's formats (c-format, python-brace-format, scheme-format …), in one pattern for all: a part that
-# differs from the message may be an error to `msgfmt -c`. The parts of named and numbered arguments may change places.
+# The parts of all gettext formats (c-format, python-brace-format, scheme-format …) in one pattern. A part that differs
+# from the message may be an error for `msgfmt -c`. Named and numbered arguments may change places.
 _DIRECTIVE = re.compile(
     r"%(?:\([^()]*+\)|\{[^{}]*+\}|<[^<>]*+>)?[^A-Za-z%]*+(?:hh|ll|[hlLqjztZ](?=[A-Za-z]))?[A-Za-z%]?"
     r"|[$#@]?\{[^{}]*+\}?|\}|~[^A-Za-z~]*+[A-Za-z~]?|\$\w*+|<[^<>]*+>?|[>@\\|^#`]"
@@ -188,10 +188,10 @@ _MOVABLE = re.compile(r"%\(|%<|%\{|%L?\d+(?:\$|:|\Z|[^\w.])|\{\s*\w|[$#@]\{|\$\w
 
 
 class MessageFormat(NamedTuple):
-    """How the strings of a message are read, by its flags.
+    """How the strings of a message are read, according to its flags.
 
-    `has_arguments`: a flag such as "c-format" names a format. `quotes`: an apostrophe is written twice, and a single
-    one begins text that is not an argument, as in Java's MessageFormat.
+    `has_arguments` is True if a flag such as "c-format" names a format. With `quotes`, an apostrophe is written twice,
+    and a single one begins text that is not an argument, as in Java's MessageFormat.
     """
 
     has_arguments: bool
@@ -204,15 +204,15 @@ class MessageFormat(NamedTuple):
         return cls(bool(named), "java-format" in named)
 
     def read(self, string: str) -> str:
-        """Return a message as the model reads it. Apostrophes that quote something stay as they are."""
+        """Return a message as the model reads it. Apostrophes that quote something stay unchanged."""
         return string.replace("''", "'") if self._is_doubled(string) else string
 
     def write(self, translation: str, message: str) -> str:
-        """Return a translation as the format writes it."""
+        """Return a translation in the form that the format requires."""
         return translation.replace("'", "''") if self._is_doubled(message) else translation
 
     def differs(self, translation: str, message: str) -> bool:
-        """Return True if the arguments of a translation may not fit its message."""
+        """Return True if the arguments of a translation may not match those of its message."""
         if not self.has_arguments:
             return False
         parts, others = (_DIRECTIVE.findall(string) for string in (message, translation))
@@ -242,7 +242,7 @@ class _Form(NamedTuple):
         return self.source.unit(key, self.reasons) if self.source.has_words else None
 
     def text(self, translation: UnitTranslation | None) -> str | None:
-        """Return the text to write; None if that is not known."""
+        """Return the text to write; None if it is unknown."""
         string = self.message
         if self.existing or not self.source.has_words:
             return self.existing or (string if is_same_in_all_languages(string) else None)
@@ -255,11 +255,11 @@ class _Message(NamedTuple):
 
 
 def read_po_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read the messages of a catalogue; each plural form of the target language is a unit.
+    """Read the messages of a catalogue. Each plural form of the target language is a unit.
 
-    The singular is the source of the form for the number 1, the plural the source of the others. A header without a
-    charset, language or plural forms gets them, as far as the target language is known. Refuses a catalogue that does
-    not follow the format, by its line.
+    The singular is the source of the form for the number 1; the plural is the source of all other forms. A header
+    without charset, language or plural forms gets these, as far as the target language is known. Refuses a catalogue
+    that does not follow the format, and names the line.
     """
     encoded = _decode(data, options.encoding)
     try:
@@ -270,7 +270,7 @@ def read_po_document(data: bytes, options: DocumentOptions) -> Document:
     plurals = parse_plural_forms(catalogue.metadata.get("Plural-Forms", "")) or parse_plural_forms(rule or "")
     lines = find_messages(encoded.text)
     header = next((where for where in lines if not where.has_id), None)
-    if header and len(lines) == len(catalogue) + 1:  # polib keeps it apart
+    if header and len(lines) == len(catalogue) + 1:  # polib keeps the header separately
         lines.remove(header)
     if len(lines) != len(catalogue):
         raise DocumentError("is not a gettext catalogue: a message begins inside another's lines")
@@ -299,7 +299,7 @@ def read_po_document(data: bytes, options: DocumentOptions) -> Document:
 
 def _decode(data: bytes, encoding: str) -> EncodedText:
     charset = _CHARSET.search(data[:10_000])
-    known = charset and charset[1] != b"CHARSET"  # as a template has it
+    known = charset and charset[1] != b"CHARSET"  # a template has "CHARSET"
     return decode_text(data, encoding or (charset[1].decode() if charset and known else ""))
 
 
@@ -318,7 +318,10 @@ def _forms(entry: polib.POEntry, plurals: PluralForms | None) -> Iterator[_Form]
 
 
 def _is_singular(form: int, entry: polib.POEntry, plurals: PluralForms | None) -> bool:
-    """Return True if a form is for 1. If it is also for other numbers (21), the singular must have the number."""
+    """Return True if a form is for 1.
+
+    If the form also covers other numbers (21), the singular must contain the number.
+    """
     if plurals is None:
         return form == 0
     numbers = plurals.numbers(form)
@@ -335,7 +338,7 @@ def _replacements(
     style: LineStyle,
     newline: str,
 ) -> Iterator[Edit]:
-    """Edit the lines of a message; make no edits if a form has no translation and gets none."""
+    """Edit the lines of a message. There are no edits if some form has no translation and gets none."""
     strings = [form.text(new) for form, new in zip(message.forms, translations, strict=True)]
     if None in strings or all(form.existing for form in message.forms):
         return

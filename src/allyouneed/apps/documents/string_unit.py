@@ -1,9 +1,9 @@
-"""Plain text: a string of a document (a message, a cell) is one unit, whose lines are its passages; in a text file
-(.txt) every passage is a unit.
+"""Plain text: strings of a document (messages, cells) and text files (.txt).
 
-Passages are lines, and the paragraphs of text that was wrapped at a width. Everything around a passage stays as it is:
-line ends, blank lines, indents, marks of lists and quotations, tabs, and the blanks between columns. Tags of HTML that
-begin a line (`<p>`, `<li>`) are also around passages, unless text was wrapped.
+A string is one unit, whose lines are its passages; in a text file every passage is a unit. Passages are lines, and
+paragraphs of text that was wrapped at a width. Everything around a passage stays unchanged: line ends, blank lines,
+indents, marks of lists and quotations, tabs, and the blanks between columns. HTML tags that begin a line (`<p>`,
+`<li>`) are also outside passages, unless the text was wrapped.
 """
 
 import re
@@ -20,7 +20,7 @@ from .text_ends import continues
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 _LINE = re.compile(r"[^\r\n]+")
-# Blanks and the marks of quotations, but not the tag of a language, >>ita<<.
+# Blanks and quotation marks of e-mail, but not a language tag, >>ita<<.
 _INDENT = re.compile(rf"(?:[ \t]|(?!{LANGUAGE_TAG.pattern})>)*")
 _MARKED = re.compile(rf"{_INDENT.pattern}(?:(?:[-–—*•·+]|\d{{1,3}}[.)])[ \t]+)?")
 _COLUMN = re.compile(r"\S(?:(?! {3,}|\t).)*(?<=\S)")
@@ -28,11 +28,11 @@ _NARROWEST = 40  # characters; lines of poems, addresses and tables are shorter 
 
 
 class Passage(NamedTuple):
-    """A part that is translated at once: characters `start` to `end` of a text.
+    """A part that is translated at once: the characters from `start` to `end` of a text.
 
-    If `width` is set, these are lines wrapped at this width: `text` has them joined by blanks, and the lines after
-    the first begin with `indent`. `first` is the number of characters of the mark or indent before the first line, and
-    `newline` ends a line.
+    If `width` is set, the passage consists of lines wrapped at this width: `text` has the lines joined by blanks, and
+    lines after the first begin with `indent`. `first` is the number of characters of the mark or indent before the
+    first line. `newline` is the line end.
     """
 
     start: int
@@ -44,14 +44,14 @@ class Passage(NamedTuple):
     newline: str = "\n"
 
     def laid_out(self, translation: str) -> str:
-        """Lay out the translation in lines like the original's."""
+        """Lay out the translation in lines like those of the original."""
         if not self.width:
             return translation
         return self.newline.join(_wrap(translation, self.width, " " * self.first, self.indent))[self.first :]
 
 
 def find_passages(text: str, *, numbers: bool = False) -> Iterator[Passage]:
-    """Find the passages of a text, in order; a line without a letter, or with `numbers` a digit, has none."""
+    """Find the passages of a text, in order. A line without a letter (with `numbers`, or a digit) has none."""
     for paragraph in _paragraphs(list(_LINE.finditer(text))):
         wrapped = _wrapped_passage(paragraph)
         for passage in [wrapped] if wrapped else _columns(paragraph):
@@ -60,7 +60,7 @@ def find_passages(text: str, *, numbers: bool = False) -> Iterator[Passage]:
 
 
 def _paragraphs(lines: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    """Group consecutive lines; a blank line begins another group, and so does a line with the mark of a list."""
+    """Group consecutive lines. A blank line, or a line with the mark of a list, begins a new group."""
     paragraph: list[re.Match[str]] = []
     for line in lines:
         begins = not line.group().strip() or _prefix(_MARKED, line) != _prefix(_INDENT, line)
@@ -74,7 +74,7 @@ def _paragraphs(lines: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
 
 
 def _wrapped_passage(lines: list[re.Match[str]]) -> Passage | None:
-    """Join the lines to a passage if wrapping their words gives the same lines, and a sentence crosses an end."""
+    """Join lines into a passage if wrapping the words gives the same lines, and a sentence crosses a line end."""
     if len(lines) < 2:
         return None
     prefix, indent = _prefix(_MARKED, lines[0]), _prefix(_INDENT, lines[1])
@@ -132,9 +132,9 @@ _HAS_TEXTS = re.compile(r"\{[^{}]+(?:,|->)[^{}]*\{")  # {n, plural, one {# file}
 
 
 class StringUnit:
-    """A string without its inline tags, its indents, and other text around its passages; `text` has a line for each.
+    """A string without its inline tags, indents and other text around its passages. `text` has a line for each passage.
 
-    It is one unit, so that what must be in the whole translation (placeholders) is looked for in the whole.
+    The string is one unit, so that required spans (placeholders) are looked for in the whole translation.
     """
 
     def __init__(self, string: str, *, numbers: bool = False) -> None:
@@ -149,11 +149,14 @@ class StringUnit:
         return has_words(self._marked.text, numbers=self._numbers)
 
     def unit(self, key: str, reasons: tuple[str, ...] = ()) -> TranslationUnit:
-        """Make the unit. `reasons` say why to look at its translation."""
+        """Make the unit. `reasons` say why its translation needs a review."""
         return self._marked.unit(key, reasons)
 
     def translated(self, translation: UnitTranslation) -> str:
-        """Write the string with translated passages. Extra lines join the last passage; missing ones are empty."""
+        """Write the string with translated passages.
+
+        Extra lines are joined to the last passage; missing ones are empty.
+        """
         if not translation.changes(self.unit("")):
             return self.string
         lines = self._marked.restored(translation).split("\n", len(self._passages) - 1)
@@ -167,7 +170,7 @@ class StringUnit:
 
 
 def has_words(text: str, *, numbers: bool = False) -> bool:
-    """Return True if a text has a letter, or with `numbers` a digit, apart from its placeholders."""
+    """Return True if a text has a letter (with `numbers`, or a digit) outside its placeholders."""
     return any(
         character.isalpha() or (numbers and character.isdigit())
         for part in _between_placeholders(text)
@@ -176,7 +179,7 @@ def has_words(text: str, *, numbers: bool = False) -> bool:
 
 
 def is_same_in_all_languages(text: str) -> bool:
-    """Return True if a text has no letter, apart from placeholders without words: a number, `%d: %s`."""
+    """Return True if a text has no letter outside placeholders without words: a number, `%d: %s`."""
     return not has_words(text) and not any(_HAS_TEXTS.match(span.text) for span in iter_spans(text, ("placeholders",)))
 
 

@@ -1,12 +1,14 @@
-"""SubRip and WebVTT subtitles (.srt, .vtt): lines in cues ↔ sentences to translate, broken again at similar lengths.
+"""SubRip and WebVTT subtitles (.srt, .vtt): translate the sentences in cues, and break them at similar lengths.
 
-Lines of a cue are joined unless a line ends a sentence or another speaker begins: with a dash, a name and a colon, a
-voice or a colour. The last line of a cue and the first of the next are joined if a sentence clearly goes on: nothing
-ends it, and a small letter follows, or a comma is between them. A line that the next cue shows again, as captions
-roll up, is read once. Everything around the words stays: numbers, times, settings, dashes, names in capitals, notes,
-tags around a line. Times inside a line belong to words of the source and are left out of a translation. A translation
-is broken at the blanks that part it most like its source. A line longer than `MAX_LINE`, and than every line of the
-file, is broken in lines of similar length.
+The lines of a cue are joined, except where a line ends a sentence or another speaker begins (with a dash, a name and a
+colon, a voice or a colour). The last line of a cue and the first line of the next are joined if a sentence clearly
+continues: no sign ends it and a small letter follows, or a comma separates them. A line that the next cue repeats, as
+in captions that roll up, is read once.
+
+Everything around the words stays: numbers, times, settings, dashes, names in capitals, notes, and tags around a line.
+Times inside a line belong to words of the source, so a translation does not contain them. A translation is broken at
+the blanks that divide it most similarly to its source. A line that is longer than `MAX_LINE`, and than every line of
+the file, is broken into lines of similar length.
 """
 
 import math
@@ -26,16 +28,17 @@ from .string_unit import has_words
 from .text_ends import SENTENCE_END
 from .unit import Document, DocumentOptions, Mark, UnitTranslation
 
-MAX_LINE = 42  # characters, a usual limit of broadcasters
-_MAX_CUES = 3  # of a sentence: captions without punctuation would be joined without end
+MAX_LINE = 42  # characters; a usual limit of broadcasters
+_MAX_CUES = 3  # in a sentence, because captions without punctuation would be joined without end
 
 _TIME = r"(?:\d+:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
-_TIMING = re.compile(rf"(?:^|(?<=[\r\n]))[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}[^\r\n]*")  # the line; its first time
+# The line with the times; the group is its first time.
+_TIMING = re.compile(rf"(?:^|(?<=[\r\n]))[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}[^\r\n]*")
 _LINE = re.compile(r"[^\r\n]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_BREAKS = r"\\[Nh]"  # of lines and between words, in SubStation Alpha
+_BREAKS = r"\\[Nh]"  # line breaks and blanks in SubStation Alpha
 _CODE = rf"{TAG}|{_BREAKS}"
-_RUBY = r"<ruby\b[^<>\r\n]*+>[^\r\n]{0,300}?</ruby\s*+>"  # a word with its reading, which belongs to it
+_RUBY = r"<ruby\b[^<>\r\n]*+>[^\r\n]{0,300}?</ruby\s*+>"  # a word together with its reading
 _TOKEN = re.compile(rf"{_RUBY}|({_CODE}|[\s♪♫#]++)|[^\s♪♫#<{{\\]++|[<{{\\]")
 _DASHES = re.compile(rf"[-–—‐](?![-–—‐\d])|(?!{LANGUAGE_TAG.pattern})>>+")
 # Who speaks, or what is heard, before the words of a line.
@@ -51,7 +54,7 @@ _Span = tuple[int, int]
 
 
 class Words(NamedTuple):
-    """Characters `start` to `end` of the file, all in one line. `is_new`: another speaker begins."""
+    """The characters from `start` to `end` of the file, all in one line. With `is_new`, another speaker begins."""
 
     start: int
     end: int
@@ -59,10 +62,10 @@ class Words(NamedTuple):
 
 
 class CueLine(NamedTuple):
-    """The words of a line of cue number `cue`, which begins at `time`, and where the same are shown again.
+    """The words of a line in cue number `cue`, which begins at `time`, and the places where they are shown again.
 
-    `voice` is the tag of the voice or colour that they begin in, `last_voice` that they end in. Cues with nothing new
-    are not counted.
+    `voice` is the tag of the voice or colour in which the words begin, and `last_voice` that in which they end. Cues
+    without new words are not counted.
     """
 
     cue: int
@@ -76,7 +79,7 @@ class CueLine(NamedTuple):
 
 
 def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each cue's time, and its characters from the end of the line with its times to the next such line."""
+    """Yield the time of each cue, and its characters: from the end of its line of times to the next such line."""
     timings = list(_TIMING.finditer(text))
     for number, timing in enumerate(timings, start=1):
         end = timings[number].start() if number < len(timings) else len(text)
@@ -86,10 +89,10 @@ def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
 def subtitle_document(
     encoded: EncodedText, cues: Iterable[tuple[str, int, int]], *, is_markup: bool = False, language: Edit | None = None
 ) -> Document:
-    """Make the document whose units are the sentences in cues: each has a time and the characters of its text.
+    """Make a document whose units are the sentences in cues. A cue is a time and the characters of its text.
 
-    With `is_markup` the format is markup, in which "<" and "&" begin something. `language` is an edit of the
-    language that a translated file says.
+    With `is_markup`, "<" and "&" begin markup. `language` is an edit that names the target language in a translated
+    file.
     """
     text = encoded.text
     sentences = [_Sentence(text, group, is_markup) for group in _joined(text, list(_cue_lines(text, cues)))]
@@ -105,7 +108,7 @@ def subtitle_document(
 
 def _cue_lines(text: str, cues: Iterable[tuple[str, int, int]]) -> Iterator[CueLine]:
     cue = 0
-    previous: dict[str, CueLine] = {}  # the lines of the cue before
+    previous: dict[str, CueLine] = {}  # the lines of the previous cue
     for time, start, end in cues:
         lines: dict[str, CueLine] = {}
         voices = _voices(text, start, end)
@@ -128,7 +131,7 @@ def _cue_lines(text: str, cues: Iterable[tuple[str, int, int]]) -> Iterator[CueL
 
 
 def _voices(text: str, start: int, end: int) -> list[tuple[int, str]]:
-    """Find where a voice or colour begins or ends in a cue, and the innermost one from there on."""
+    """Find where voices and colours begin or end in a cue, each with the tag that applies from there on."""
     opened: list[str] = []
     changes = [(start, "")]
     for tag in _VOICES.finditer(text, start, end):
@@ -145,7 +148,7 @@ def _voice_at(voices: Sequence[tuple[int, str]], at: int) -> str:
 
 
 def _line_words(line: re.Match[str]) -> Iterator[Words]:
-    """Yield the words of a line: of each voice in it, and of a label before them, unless that is in capitals."""
+    """Yield the words of a line: of each voice in it, and of a label before them unless it is in capitals."""
     starts = [line.start(), *(match.end() for match in _NEXT_VOICE.finditer(line.string, line.start(), line.end()))]
     for start, end in pairwise([*starts, line.end()]):
         words = _words(line.string, start, end)
@@ -166,7 +169,7 @@ def _is_label(name: str) -> bool:
 
 
 def _words(text: str, line_start: int, line_end: int) -> Words | None:
-    """Return the characters of a line without dashes, blanks, notes and tags around them, and if there was a dash."""
+    """Return a line's characters without surrounding dashes, blanks, notes and tags, and whether there was a dash."""
     start = end = -1
     has_dash = False
     for token in _TOKEN.finditer(text, line_start, line_end):
@@ -181,7 +184,7 @@ def _words(text: str, line_start: int, line_end: int) -> Words | None:
     if start < 0:
         return None
     inside = text[start:end]
-    if _TIMES.search(inside):  # the tags around words with times go with these
+    if _TIMES.search(inside):  # tags around words with times are removed together with the times
         tags = _PLAIN_TAG.findall(inside)
         start -= 3 if tags[:1] == ["</c>"] and text.startswith("<c>", start - 3, start) else 0
         end += 4 if tags[-1:] == ["<c>"] and text.startswith("</c>", end) else 0
@@ -206,7 +209,7 @@ def _continues(text: str, line: CueLine, after: CueLine) -> bool:
         return False
     if line.cue == after.cue:
         return len(_LINE_END.findall(text, line.end, after.start)) == 1
-    has_tags = re.search(_CODE, words + next_words)  # that could end up in another cue than their other end
+    has_tags = re.search(_CODE, words + next_words)  # that could be separated from their other end
     return not has_tags and after.cue == line.cue + 1 and (words.endswith(",") or next_words[0].islower())
 
 
@@ -215,7 +218,7 @@ def _marked(text: str, is_markup: bool = False) -> MarkedText:
 
 
 def _without_times(words: str) -> str:
-    """Remove the times when each word is shown, and the tags around words that come later."""
+    """Remove the times at which words are shown, and the tags around words that appear later."""
     plain, count = _TIMES.subn("", words)
     return _PLAIN_TAG.sub("", plain) if count else words
 
@@ -228,13 +231,13 @@ class _Sentence:
         after_times = _LINE_END.search(text, 0, lines[0].start)
         self.newline = after_times.group() if after_times else "\n"
         originals = [text[line.start : line.end] for line in lines]
-        marked = _marked("\n".join(originals), is_markup)  # no tag runs over a line
+        marked = _marked("\n".join(originals), is_markup)  # no tag extends over a line end
         self.marked = replace(marked, text=marked.text.replace("\n", " "), blanks=dict.fromkeys(marked.blanks, " "))
         self.lengths = [len(_marked(line).text) for line in originals]
         self.unit = self.marked.unit(lines[0].time)
 
     def replacements(self, translation: UnitTranslation, limit: int) -> Iterator[Edit]:
-        """Yield the new text of each line; nothing if the translation is the text itself."""
+        """Yield the new text of each line; nothing if the translation equals the text."""
         if not translation.changes(self.unit):
             return
         new = self.marked.rewritten(translation)
@@ -243,7 +246,8 @@ class _Sentence:
             for line, span in zip(self.lines, spans, strict=True):
                 yield from _line_edits(line, line.start, self._written(new, span, limit))
             return
-        # Fewer words than lines: every cue shows them all, in its first line, as an empty cue would show nothing.
+        # With fewer words than lines, the first line of every cue shows all words, because an empty cue would show
+        # nothing.
         whole = self._written(new, (0, len(new.text)), limit)
         for _, group in groupby(self.lines, key=lambda line: line.cue):
             first, *others = group
@@ -253,7 +257,7 @@ class _Sentence:
                 yield from _line_edits(line, before.end, "".join(markup), again=whole)
 
     def _written(self, new: MarkedText, span: _Span, limit: int) -> str:
-        """Write a part of a translation, with its tags, in the fewest lines that keep to the limit."""
+        """Write a part of a translation, with its tags, in as few lines as the limit permits."""
         start, end = span
         lines = [span]
         for count in range(2, 2 + math.ceil((end - start) / limit)):
@@ -267,7 +271,7 @@ class _Sentence:
 
 
 def _line_edits(line: CueLine, start: int, content: str, again: str = "") -> Iterator[Edit]:
-    """Replace a line from some character on and, without tags or as `again`, where it is shown once more."""
+    """Replace a line from a given character on, and also, without tags or as `again`, where it is repeated."""
     yield Edit(start, line.end, content)
     yield from (Edit(one.start, one.end, again or re.sub(_CODE, "", content)) for one in line.repeats)
 
@@ -286,9 +290,9 @@ def _marks_between(marks: Sequence[Mark], text: str, start: int, end: int) -> li
 
 
 def split_like(text: str, lengths: Sequence[int]) -> list[_Span] | None:
-    """Split a text into parts as near to these lengths as its blanks allow; None if it has too few.
+    """Split a text at blanks into parts that come closest to these lengths; None if it has too few blanks.
 
-    The blank between two parts belongs to neither. A text without blanks (Chinese, Japanese) may be parted anywhere.
+    The blank between two parts belongs to neither. A text without blanks (Chinese, Japanese) may be split anywhere.
     """
     breaks = [match.span() for match in re.finditer(r"(?<=\S)\s+(?=\S)", text)]
     blank = 1 if breaks else 0  # characters between two parts
@@ -316,7 +320,7 @@ _NUMBER = re.compile(r"(?:^|(?<=[\r\n]))[ \t]*\d+[ \t]*(?:\r\n|\r|\n)$")
 
 
 def read_srt_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read the sentences of subtitles; see `subtitles` for joining and breaking. Refuses text without times."""
+    """Read the sentences of SubRip subtitles; see the module for how lines are joined. Refuses text without times."""
     encoded = decode_text(data, options.encoding)
     text = encoded.text
     spans = list(find_cues(text))
@@ -334,9 +338,9 @@ _BLANK_LINE = re.compile(r"(?>\r\n|\r|\n)(?=\r|\n)")
 
 
 def read_vtt_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read the sentences of subtitles; see `subtitles` for how they are joined and broken.
+    """Read the sentences of WebVTT subtitles; see the module for how lines are joined and broken.
 
-    Notes, styles, regions and the names of cues stay; a `Language` becomes the target language. Refuses a file that
+    Notes, styles, regions and names of cues stay. A `Language` header becomes the target language. Refuses a file that
     does not begin with WEBVTT.
     """
     encoded = decode_text(data, options.encoding)

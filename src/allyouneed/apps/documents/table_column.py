@@ -1,7 +1,7 @@
-"""A column of a table in a text file (.csv, .tsv): its cells are translated in their place, or into another column.
+"""A column of a table in a text file (.csv, .tsv), translated in place or into another column.
 
-Python's csv module does not say where a cell is, so a pattern finds the cells here (RFC 4180); all bytes outside the
-cells that get a translation stay.
+Python's csv module does not report where a cell is, so a pattern finds the cells here (RFC 4180). All bytes outside
+translated cells stay.
 """
 
 import re
@@ -14,19 +14,19 @@ from .columns import ColumnCell, Columns, column_document, find_columns
 from .encoded_text import Edit, EncodedText, decode_text, line_numbers
 from .unit import Document, DocumentOptions
 
-_Cell = tuple[int, int]  # its characters, with quotation marks
+_Cell = tuple[int, int]  # characters of the cell, with quotation marks
 _Row = list[_Cell]
 
 
 class TableStyle(NamedTuple):
-    """The sign between the cells of a row, whether cells may be in quotation marks, and where the first row starts."""
+    """The separator of cells, whether cells may be in quotation marks, and where the first row starts."""
 
     delimiter: str
     quoted: bool
     start: int = 0
 
     def rows(self, text: str) -> Iterator[_Row]:
-        """Yield the cells of each row. Refuses, by its line, a quotation mark that its cell does not close."""
+        """Yield the cells of each row. Refuses an unclosed quotation mark, and names its line."""
         plain = rf"[^{re.escape(self.delimiter)}\r\n]*+"
         cell = re.compile(rf'"(?:[^"]|"")*+"|(?!"){plain}' if self.quoted else plain)
         row: _Row = []
@@ -61,11 +61,11 @@ class TableStyle(NamedTuple):
 
 
 def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOptions) -> Document:
-    """Make the document whose units are the cells of `options.column`; a full cell of `options.into` keeps its row.
+    """Make a document whose units are the cells of `options.column`. A row with text in `options.into` is kept.
 
-    A column is a name in one of the first rows, or a number or letter in a table without names. A new column becomes
-    the last, and a row with more cells than the headings is refused by its line. A blank line stays as it is, as does a
-    row that is too short to have the column.
+    A column is given by a name in one of the first rows, or in a table without names by number or letter. A new column
+    becomes the last one; a row with more cells than the headings is then refused, by its line. A blank line stays
+    unchanged, and so does a row that is too short to have the column.
     """
     text = encoded.text
     rows = list(style.rows(text))
@@ -107,7 +107,7 @@ def _existing(text: str, row: _Row, columns: Columns, style: TableStyle) -> str:
 
 
 def _in_column(row: _Row, column: int, cell: str, style: TableStyle) -> Edit:
-    """Write a cell in its column; a row that is too short gets the cells before it."""
+    """Write a cell into its column. A row that is too short gets the missing cells before it."""
     if column < len(row):
         return Edit(*row[column], cell)
     end = row[-1][1]
@@ -120,8 +120,8 @@ _DECLARED = re.compile(r'"?sep=([,;:|\t])"?(?:\r\n?|\n)', re.IGNORECASE)
 def read_csv_document(data: bytes, options: DocumentOptions) -> Document:
     """Read one column of a table; see `table_document`.
 
-    Cells are parted by the sign in a first line `sep=;`, as Excel reads it, else by semicolons if the first line has no
-    comma outside of quotation marks.
+    The separator is named by a first line `sep=;`, as in Excel. Otherwise it is a semicolon if the first line has no
+    comma outside quotation marks, and else a comma.
     """
     encoded = decode_text(data, options.encoding)
     if declared := _DECLARED.match(encoded.text):

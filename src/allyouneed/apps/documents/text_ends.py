@@ -1,7 +1,7 @@
-"""Where a text ends inside a paragraph: at a line break, or between tags that have no blank between them.
+"""Where a text ends inside a paragraph: at a line break, or between tags without a blank in between.
 
-`<a>Home</a><a>The files</a>` and `<strong>Note</strong>The file is open.` are two texts each, which a page shows apart.
-`<b>un</b>do` and `H<sub>2</sub>O` are words.
+`<a>Home</a><a>The files</a>` and `<strong>Note</strong>The file is open.` are two texts each, which a page shows
+separately. `<b>un</b>do` and `H<sub>2</sub>O` are words.
 """
 
 import re
@@ -16,17 +16,17 @@ WORDS_TOUCH = "two words touch at a tag, and are read as one"  # a reason for a 
 SENTENCE_END = re.compile(r"[.!?…:;。！？]['\"”’»)\]]*$")
 _CLOSING_SIGN = re.compile(r"[.,:;!?…)\]»”’]$")
 _LINKS = frozenset(["a", "link", "hyperlink", "button"])
-# Elements that change the looks of letters, also inside a word.
+# Elements that change the appearance of letters, possibly inside a word.
 _STYLES = frozenset(
     ["b", "big", "em", "font", "format", "i", "ins", "mark", "s", "small", "strike", "strong", "tt", "u", "range"]
 )
 _RAISED = frozenset(["sub", "sup", "rt", "rp", "rb"])
-_LEAST = 3  # letters of two neighbouring words; styles inside a word change fewer
+_LEAST = 3  # letters of two neighbouring words; a style inside a word changes fewer
 _LOCAL_NAME = re.compile(r"(?:\{.*\}|<|tag )?([^\s>]*)")
 
 
 class TextEnds(NamedTuple):
-    """Where texts end: at breaks, and before other pieces; and where a text may end or a word go on."""
+    """Where texts end: at breaks and before other pieces; and where it is unclear if one ends or a word continues."""
 
     breaks: frozenset[int]
     cuts: frozenset[int]
@@ -34,14 +34,14 @@ class TextEnds(NamedTuple):
 
 
 def continues(line: str, after: str) -> bool:
-    """Return True if a sentence clearly runs into the next line: no sign ends it, and a small letter goes on."""
+    """Return True if a sentence clearly continues in the next line: no sign ends it, and a small letter follows."""
     return not SENTENCE_END.search(line) and after[:1].islower()
 
 
 def find_text_ends(pieces: Sequence[Piece], partners: Mapping[int, int]) -> TextEnds:
-    """Find the ends of texts between the boundaries of a paragraph; `partners` are its tags' partners.
+    """Find the ends of texts between the boundaries of a paragraph. `partners` pairs its tags.
 
-    A line break is not an end if a sentence goes on behind it, and began with a capital letter: lines that all begin
+    A line break is not an end if the sentence continues after it and began with a capital letter: lines that all begin
     with small letters are a list.
     """
     boundaries = {index for index, piece in enumerate(pieces) if piece.kind == "boundary"}
@@ -52,7 +52,7 @@ def find_text_ends(pieces: Sequence[Piece], partners: Mapping[int, int]) -> Text
 
 
 def _between(pieces: Sequence[Piece], borders: Collection[int]) -> Iterator[list[int]]:
-    """Yield the numbers of the pieces that are read, between two borders each."""
+    """Yield the indices of the pieces that are read, between each two borders."""
     words: list[int] = []
     for index, piece in enumerate(pieces):
         if index in borders:
@@ -65,7 +65,7 @@ def _between(pieces: Sequence[Piece], borders: Collection[int]) -> Iterator[list
 
 def _breaks(pieces: Sequence[Piece], words: Sequence[int]) -> Iterator[int]:
     """Yield the breaks that end a line of a text."""
-    first = 0  # the word that the sentence begins with
+    first = 0  # the word that begins the sentence
     for number, (before, after) in enumerate(pairwise(words), start=1):
         breaks = [index for index in range(before + 1, after) if pieces[index].stands_for == "break"]
         begins_small = pieces[words[first]].text.strip()[:1].islower()
@@ -76,7 +76,7 @@ def _breaks(pieces: Sequence[Piece], words: Sequence[int]) -> Iterator[int]:
 
 
 def _cuts(pieces: Sequence[Piece], partners: Mapping[int, int], words: Sequence[int]) -> Iterator[tuple[int, bool]]:
-    """Yield pieces before which a text ends, the first tag of the next text, and whether this is sure."""
+    """Yield the pieces before which a text ends (the first tag of the next text), and whether this is certain."""
     first = words[0] if words else 0  # of the current text
     for before, after in pairwise(words):
         left, right = pieces[before], pieces[after]
@@ -86,7 +86,7 @@ def _cuts(pieces: Sequence[Piece], partners: Mapping[int, int], words: Sequence[
         is_blank = left.text[-1:].isspace() or right.text[:1].isspace() or any(pieces[i].text for i in between)
         if is_blank or not left.kind == right.kind == "text" or any(pieces[i].stands_for for i in between):
             continue
-        # An element that begins the text, such as a heading in the line, or ends it, such as a button.
+        # An element at the beginning of the text, such as an inline heading, or at its end, such as a button.
         is_edge = any(partners[index] < first for index in closes)
         is_edge = is_edge or any(partners[index] > words[-1] for index in opens)
         closed, opened = ({_local_name(pieces[index]) for index in some} for some in (closes, opens))
@@ -99,7 +99,7 @@ def _cuts(pieces: Sequence[Piece], partners: Mapping[int, int], words: Sequence[
 
 
 def _are_apart(left: str, right: str, closed: set[str], opened: set[str], *, is_edge: bool) -> bool:
-    """Return True if two texts are two, by their letters and by the elements that end and begin between them."""
+    """Return True if two texts are separate, by their letters and by the elements that end and begin between them."""
     words = first_letters(left[::-1]), first_letters(right)
     begins_anew = _begins_anew(left, right)
     if not (closed and opened):
@@ -121,7 +121,7 @@ def _begins_anew(left: str, right: str) -> bool:
 
 
 def _may_be_apart(left: str, right: str) -> bool:
-    """Return True if nobody can tell whether two words are one, such as Java<b>Script</b>."""
+    """Return True if it is impossible to know whether two words are one, such as Java<b>Script</b>."""
     is_long = len(first_letters(left[::-1])) >= _LEAST and len(first_letters(right)) >= _LEAST
     return is_long and _begins_anew(left, right)
 

@@ -1,7 +1,7 @@
-"""`Document`: the texts of a file as translation units, and how the file is written with translations.
+"""`Document`: the texts of a file as translation units, and how to write the file with translations.
 
-A format is one file of this room with one function, from the bytes of a file to a `Document`. The text of a unit is
-plain: inline markup is taken out of it and kept separately, as marks.
+A format is one file in this folder with one function, from the bytes of a file to a `Document`. The text of a unit is
+plain: inline markup is taken out and kept separately as marks.
 """
 
 from bisect import bisect_left
@@ -14,10 +14,10 @@ from ...text.normalize import UNSEEN, without_unseen
 
 @dataclass(frozen=True, slots=True)
 class TagRules:
-    """Rules for tags by their names; if a name has two rules, the first here counts.
+    """Rules for tags by name. If a name has two rules, the first in the order of these fields counts.
 
-    The content of `ignored` tags stays as it is. A sentence ends at `splitting` tags, and does not at `non_splitting`
-    ones. With `outline` off, a sentence in XML ends at no tags but the `splitting` ones.
+    The content of `ignored` tags stays unchanged. A sentence ends at `splitting` tags and continues across
+    `non_splitting` ones. With `outline` off, only `splitting` tags end a sentence in XML.
     """
 
     ignored: frozenset[str] = frozenset()
@@ -26,7 +26,7 @@ class TagRules:
     outline: bool = True
 
     def for_html(self) -> "TagRules":
-        """Put the names in lower case, in which HTML compares them."""
+        """Convert the names to lower case, because HTML ignores case."""
 
         def lower(names: Iterable[str]) -> frozenset[str]:
             return frozenset(name.lower() for name in names)
@@ -40,8 +40,8 @@ NO_RULES = TagRules()
 class Mark(NamedTuple):
     """The place where an inline tag opens or closes, or of a tag without content (a point: a line break, an image).
 
-    `at` counts characters of the text; the mark comes before this character. `tag` is the number of the tag within
-    its unit: one "open" and one "close", or one "point".
+    The mark comes before character number `at` of the text. `tag` is the number of the tag in its unit; each tag has
+    one "open" and one "close", or one "point".
     """
 
     at: int
@@ -53,7 +53,7 @@ Marks = tuple[Mark, ...]
 
 
 def tag_mark(at: int, number: int, partner: int | None) -> Mark:
-    """Make the mark of tag `number` of a text; `partner` is the number of the tag that it closes or that closes it."""
+    """Make the mark of tag `number` in a text. `partner` is the number of the tag that it closes or that closes it."""
     if partner is None:
         return Mark(at, number, "point")
     return Mark(at, min(number, partner), "open" if number < partner else "close")
@@ -61,14 +61,14 @@ def tag_mark(at: int, number: int, partner: int | None) -> Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslationUnit:
-    """A text to translate: a paragraph, a message, a cell.
+    """A text to translate: a paragraph, a message or a cell.
 
-    `marks` are in the order of the document, and nested. The content of the tags `opaque`, such as code in a sentence,
-    is for the model to read, and is written as it was. `signs` are characters that the document writes as codes, and
-    that must come back. `key` says where in the document the unit is, for messages ("line 12"). `translation` is
-    already in the document, else None; it is kept. With `reasons`, a person should look at its translation, however
-    sure the model is. The text has no soft hyphens and other characters without width: they say how the words of the
-    source are broken, and no format writes them into a translation.
+    `marks` are in document order, and nested. The model reads the content of `opaque` tags, such as code in a sentence,
+    but it is written unchanged. `signs` are characters that the document writes as codes and that must come back. `key`
+    says where in the document the unit is, for messages ("line 12"). `translation` is the translation that the document
+    already has, which is kept, or None. If there are `reasons`, a person should look at the translation, however sure
+    the model is. The text has no soft hyphens and other characters without width: these say how words of the source are
+    broken, and no format writes them into a translation.
     """
 
     text: str
@@ -93,27 +93,27 @@ class TranslationUnit:
 
 @dataclass(frozen=True, slots=True)
 class UnitTranslation:
-    """The translation of a unit, with the unit's tags. With `reasons`, a person should look at it; each is a phrase."""
+    """The translation of a unit, with the unit's tags. `reasons` are phrases that say why a person should review it."""
 
     text: str
     marks: Marks = ()
     reasons: tuple[str, ...] = ()
 
     def changes(self, unit: TranslationUnit) -> bool:
-        """Return True if it differs from the text of the unit itself."""
+        """Return True if the translation differs from the text of the unit itself."""
         return (self.text, self.marks) != (unit.text, unit.marks)
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
-    """The options that a format needs besides the bytes. `target_language` is a code such as "pt-BR"; "" is unknown.
+    """The options that a format needs besides the bytes. `target_language` is a code such as "pt-BR", or "" if unknown.
 
-    `encoding` is for a text file without a byte order mark; "" is UTF-8, or the encoding that a page declares. `column`
-    of a table is translated, and its translation goes to the column `into`, or takes its place; a column is a name or a
-    number. In a JSON document, only strings whose path matches one of `keys` are translated (`menu.*.title`); without
-    any, all are. `tags` are rules for HTML's tags. With `numbers` a text without a letter is also translated, such as a
-    date in digits. Text that a document marks as another language than `source_language`, or than its own, is not
-    translated.
+    `encoding` is for a text file without a byte order mark; "" means UTF-8, or the encoding that a page declares.
+    `column` is the column of a table to translate, and `into` the column for the translations, by default the same; a
+    column is a name or a number. In a JSON document, only strings whose path matches one of `keys` (`menu.*.title`) are
+    translated; without `keys`, all are. `tags` are rules for HTML's tags. With `numbers`, texts without letters are
+    also translated, such as dates in digits. Text that a document marks as a language other than `source_language`, or
+    than its own, is not translated.
     """
 
     target_language: str = ""
@@ -127,7 +127,7 @@ class DocumentOptions:
 
 
 class LeftOutText(NamedTuple):
-    """A text with words that no unit has, so that it stays as it is: where it is in the document, and why."""
+    """A text with words that belongs to no unit and so stays unchanged: its place in the document, and the reason."""
 
     key: str
     text: str
@@ -136,12 +136,12 @@ class LeftOutText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file's units, and the function that makes the file with translations, one for each unit, in their order.
+    """The units of a file, and the function `write` that makes the file with a translation for each unit, in order.
 
-    None leaves a unit as it is in the file. With None for all of them the file keeps its bytes.
-    `problem` says why the file cannot hold a translation of the unit with some number, from 0; empty: it can. `write`
-    leaves such a unit as it is. `left_out` are texts that cannot be translated at all, for the summary.
-    With `copies_numbers` the format has no option `numbers`. `target_language` is its options'.
+    None leaves a unit unchanged; with None for all units, the file keeps its bytes. `problem` says why the file cannot
+    hold a translation of the unit with this index, or ""; `write` leaves such a unit unchanged. `left_out` are texts
+    that cannot be translated at all, for the summary. With `copies_numbers` the format does not have the option
+    `numbers`. `target_language` is that of the options.
     """
 
     units: tuple[TranslationUnit, ...]
@@ -156,7 +156,7 @@ Reader = Callable[[bytes, DocumentOptions], Document]
 
 
 def nesting_problem(text: str, marks: Sequence[Mark]) -> str:
-    """Say what is wrong with the marks of a text: order, nesting, or a tag that is not there once. Empty: nothing."""
+    """Describe a problem with the marks of a text: order, nesting, or a tag that does not occur once; "" if none."""
     open_tags: list[int] = []
     seen: set[int] = set()
     previous = 0
@@ -177,7 +177,7 @@ def nesting_problem(text: str, marks: Sequence[Mark]) -> str:
 
 
 def interleave(text: str, marks: Sequence[Mark]) -> Iterator[str | Mark]:
-    """Yield the parts of a text and its marks, in their order; no part is empty."""
+    """Yield the parts of a text and its marks, in order. No part is empty."""
     start = 0
     for mark in marks:
         if mark.at > start:

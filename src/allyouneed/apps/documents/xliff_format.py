@@ -1,15 +1,15 @@
-"""XLIFF 1.2 and 2.0 (.xlf, .xliff, .sdlxliff): segments without a translation get one, and a state.
+"""XLIFF 1.2 and 2.0 (.xlf, .xliff, .sdlxliff): give segments without a translation a translation and a state.
 
 1.2: https://docs.oasis-open.org/xliff/v1.2/os/xliff-core.html. 2.0: https://docs.oasis-open.org/xliff/xliff-core/v2.0/.
-A translation is `translated`; one to review is `needs-review-translation` in 1.2, and `initial` in 2.0, which has no
-other state for it. The document comes back as the same tree of XML. Its bytes may differ where XML has several ways to
-write the same, such as quotation marks around an attribute.
+A translation gets the state `translated`. A translation to review gets `needs-review-translation` in 1.2, and `initial`
+in 2.0, which has no better state. The document comes back as the same XML tree. Its bytes may differ where XML has
+several ways to write the same thing, such as quotation marks around attributes.
 
-Inline elements are marks of the text. `<g>`, `<pc>` and `<mrk>` have text inside and are pairs of marks, as are a
-`<bpt>` and its `<ept>`, a `<bx>` and its `<ex>`, an `<sc>` and its `<ec>`. All other elements, and elements that are
-not to be translated or are marked as another language (`xml:lang`), are points, whatever is in them. Tags that are
-written in the text itself, `&lt;b&gt;`, are also marks, as in other strings with tags. A code for a line break is a
-blank in the text.
+Inline elements are marks of the text. `<g>`, `<pc>` and `<mrk>` contain text and are pairs of marks, and so are a
+`<bpt>` with its `<ept>`, a `<bx>` with its `<ex>`, and an `<sc>` with its `<ec>`. All other elements, and elements that
+must not be translated or are marked as another language (`xml:lang`), are points, whatever they contain. Tags written
+in the text itself, `&lt;b&gt;`, are also marks, as in other strings with tags. A code for a line break is a blank in
+the text.
 """
 
 import re
@@ -36,7 +36,7 @@ _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
 
 
 def write_inline(parent: Element, inline: MarkedText, translation: UnitTranslation) -> None:
-    """Write a translation of `inline` into an element, with its inline elements and tags, in place of its content."""
+    """Replace the content of an element with a translation of `inline`, including its inline elements and tags."""
     for child in list(parent):
         parent.remove(child)
     parent.text = None
@@ -68,16 +68,16 @@ def add_empty_copy(parent: Element, element: Element) -> Element:
 
 
 def read_inline(element: Element) -> MarkedText:
-    """Read the text of a `<source>` or `<target>`, leaving out inline elements and any tags written as text.
+    """Read the text of a `<source>` or `<target>`. Inline elements and tags written as text become marks.
 
-    The written form of an end tag is None for an element that encloses text.
+    For an element that encloses text, the written form of its end is None.
     """
     references = CharacterReferences()
     return marked_text(_parts(element, references), references, lambda codes: dict(_pairs(codes)))
 
 
 def _is_line_break(element: Element) -> bool:
-    """Return True if the type of an element, or the code that it stands for, is a line break of HTML."""
+    """Return True if the type of an element, or the code that it stands for, is an HTML line break."""
     kind = (element.get("ctype") or element.get("subType") or "").lower()
     code = element.get("equiv-text") or element.get("disp") or ("" if local_name(element) in _AROUND else element.text)
     is_break = kind in ("lb", "xlf:lb") or kind.removeprefix("x-").removeprefix("html-") in LINE_BREAKS
@@ -106,7 +106,7 @@ def _parts(element: Element, references: CharacterReferences) -> Iterator[Piece]
 
 
 def _text_parts(text: str, references: CharacterReferences) -> Iterator[Piece]:
-    """Yield text and the tags that are written in it."""
+    """Yield text, and the tags that are written in it."""
     for piece in read_codes(text, references):
         yield piece if piece.kind == "text" else piece._replace(name=f"tag {piece.name}")
 
@@ -118,7 +118,7 @@ def _is_protected(element: Element) -> bool:
 
 
 def _is_foreign(element: Element, source_language: str = "") -> bool:
-    """Return True if an element is marked as another language than the sources of its file."""
+    """Return True if an element is marked as a language other than that of its file's sources."""
     named = [one.get("srcLang") or one.get("source-language") or "" for one in element.iterancestors()]
     own = {primary_language(language) for language in (*named, source_language)} - {""}
     marks = (one.get(_LANGUAGE) for one in (element, *element.iterancestors()) if local_name(one) != "xliff")
@@ -126,14 +126,17 @@ def _is_foreign(element: Element, source_language: str = "") -> bool:
 
 
 def _pairs(codes: Sequence[Piece]) -> Iterator[tuple[int, int]]:
-    """Pair the events that close each other, both ways. Codes that cross an element, or have one end, have no pair."""
+    """Pair the codes that close each other, in both directions.
+
+    Codes that cross an element, or lack an end, get no pair.
+    """
     opened: list[int] = []
     for number, code in enumerate(codes):
         if code.kind == "open":
             opened.append(number)
         elif code.kind == "close":
             depth = len(opened) - 1
-            # Codes may be left open; an element around text is closed by its own end.
+            # Codes may stay open; an element around text is closed by its own end.
             while (
                 depth >= 0
                 and codes[opened[depth]].name != code.name
@@ -153,7 +156,7 @@ def _alone(element: Element) -> Element:
 
 
 _UNTRANSLATED = {"new", "needs-translation", "initial"}  # states of a target that may be a copy of the source
-_MAX_SEGMENTS = 1000  # of a unit; each is looked up among them all
+_MAX_SEGMENTS = 1000  # in a unit; each one is looked up among all of them
 _DONE = {"final", "signed-off", "reviewed"}
 
 
@@ -161,7 +164,7 @@ _DONE = {"final", "signed-off", "reviewed"}
 class XliffSegment:
     """A source, and `holder`, the element whose child is its target: a `<trans-unit>` (1.2) or a `<segment>` (2.0).
 
-    `mid` is the number of its `<mrk>` if a `<trans-unit>` has several segments, else "".
+    `mid` identifies its `<mrk>` if a `<trans-unit>` has several segments; otherwise it is "".
     """
 
     source: Element
@@ -170,7 +173,7 @@ class XliffSegment:
 
     @property
     def key(self) -> str:
-        """Its unit."""
+        """The name of the unit."""
         unit = self.holder if _is_old(self.holder) else self.holder.getparent()
         return "" if unit is None else f"unit {unit.get('id', '')}"
 
@@ -212,7 +215,7 @@ class XliffSegment:
         return self.holder.get("state", "initial")  # the default of the specification
 
     def _add_target(self) -> Element:
-        """Add a target after the source; for several segments, with the text between them."""
+        """Add a target after the source. If there are several segments, the text between them is copied."""
         previous = self.holder.find("{*}seg-source")
         previous = self.holder.find("{*}source") if previous is None else previous
         assert previous is not None
@@ -226,14 +229,14 @@ class XliffSegment:
                 mark.text = None
         end = previous.tail
         previous.addnext(target)
-        previous.tail, target.tail = self.holder.text, end  # indented as the first child is
+        previous.tail, target.tail = self.holder.text, end  # indented like the first child
         return target
 
 
 def find_segments(root: Element, source_language: str = "") -> Iterator[XliffSegment]:
-    """Find the segments that may be translated: the nearest attribute `translate` around them is not "no".
+    """Find the segments that may be translated: the nearest `translate` attribute around them is not "no".
 
-    Segments whose source is marked as another language than the file's, or `source_language`, are left out.
+    Segments whose source is marked as a language other than the file's, or than `source_language`, are left out.
     """
     for holder in root.iter("{*}trans-unit", "{*}segment"):
         source = holder.find("{*}source")
@@ -257,9 +260,9 @@ _DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?(?:<\?xml[^>]*\?>\s*)?")
 
 
 def read_xliff_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read the segments of an XLIFF file, except segments that are not to be translated.
+    """Read the segments of an XLIFF file, except those that must not be translated.
 
-    A segment that is approved, reviewed, final or has a translation is kept. A target that is new and equal to its
+    A segment that is approved, reviewed or final, or that has a translation, is kept. A new target that equals its
     source counts as no translation. Inline elements are marks. Refuses files other than XLIFF 1.2 or 2.0.
     """
     segments = list(find_segments(_parse(data), options.source_language))
@@ -268,7 +271,7 @@ def read_xliff_document(data: bytes, options: DocumentOptions) -> Document:
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         if not any(translations):
             return data
-        root = _parse(data)  # again: a document may be written several times
+        root = _parse(data)  # parsed again, because a document may be written several times
         remaining = iter(translations)
         for segment, unit in zip(find_segments(root, options.source_language), units, strict=True):
             translation = next(remaining) if unit else _copy(segment)
@@ -317,7 +320,7 @@ def _mark_target(holder: Element, language: str) -> None:
 
 
 def _name_language(root: Element, language: str) -> None:
-    """Give a file without a target language one, which XLIFF 2.0 demands if there are targets."""
+    """Add a target language to a file that has none, because XLIFF 2.0 requires it if there are targets."""
     for element, name in (
         [(root, "trgLang")]
         if root.get("version", "")[:1] == "2"
@@ -328,7 +331,7 @@ def _name_language(root: Element, language: str) -> None:
 
 
 def _serialize(root: Element, data: bytes) -> bytes:
-    """Write the document with the declaration, line ends and last line end of `data`."""
+    """Write the document with the declaration, the line ends and the final line end of `data`."""
     tree, file = root.getroottree(), BytesIO()
     is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
     tree.write(file, encoding=tree.docinfo.encoding or "UTF-8", xml_declaration=is_wide)

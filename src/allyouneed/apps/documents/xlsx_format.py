@@ -1,7 +1,7 @@
-"""Spreadsheets (.xlsx): a column is translated in its own cells, or into another column, as in a table of text.
+"""Spreadsheets (.xlsx): a column is translated in place or into another column, as in a text table.
 
-Only the cells that get a translation are written, as texts within the sheet; formulas, formats, widths, other sheets
-and all else stay. A new cell has the format of the cell that it translates.
+Only translated cells are written, as texts inside the sheet. Formulas, formats, widths, other sheets and all else stay.
+A new cell has the format of the cell that it translates.
 """
 
 import io
@@ -22,7 +22,7 @@ from .unit import Document, DocumentOptions
 
 _STRINGS = "xl/sharedStrings.xml"
 _FORMATS_LOST = ("formats within the cell are lost",)
-MOST_TEXT = 1 << 25  # characters of all cells to translate
+MOST_TEXT = 1 << 25  # characters in all cells to translate
 
 
 class _String(NamedTuple):
@@ -32,7 +32,7 @@ class _String(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """A sheet: its part of the archive, the elements of its rows, and the cells of each by their columns."""
+    """A sheet: its part of the archive, the elements of its rows, and the cells of each row by column."""
 
     name: str
     part: str
@@ -41,21 +41,21 @@ class _Sheet:
     strings: Sequence[_String]
 
     def text(self, row: int, column: int) -> str:
-        """Return the text of a cell; of a formula its last result; empty if it has none."""
+        """Return the text of a cell, or the last result of a formula; "" if there is none."""
         cell = self.rows[row][1].get(column)
         return "" if cell is None else _cell_text(cell, self.strings)
 
     def head(self) -> list[list[str]]:
-        """Return the texts of the first rows, all of one length."""
+        """Return the texts of the first rows, filled up to equal lengths."""
         rows = range(min(HEAD_ROWS, len(self.rows)))
         width = max((column + 1 for row in rows for column in self.rows[row][1] if self.text(row, column)), default=0)
         return [[self.text(row, column) for column in range(width)] for row in rows]
 
 
 def read_xlsx_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read the cells of `options.column` in each sheet that has a column of this name, or in the first sheet.
+    """Read the cells of `options.column` in each sheet with a column of this name, or else in the first sheet.
 
-    A row with a full cell of `options.into` is kept, as is a formula that would be replaced.
+    A row with text in `options.into` is kept, and so is a formula that would be replaced.
     """
     archive = Archive(data)
     if WORKBOOK not in archive.names:
@@ -66,7 +66,8 @@ def read_xlsx_document(data: bytes, options: DocumentOptions) -> Document:
     sheets = [_read_sheet(archive, name, part, strings) for name, part in parts.items()]
     chosen = list(_choose_columns([sheet for sheet in sheets if sheet.rows], options))
     places = [(sheet, columns, row) for sheet, columns in chosen for row in _body(sheet, columns)]
-    if sum(len(sheet.text(row, columns.source)) for sheet, columns, row in places) > MOST_TEXT:  # cells share strings
+    # Counted before reading, because many cells may share a long string.
+    if sum(len(sheet.text(row, columns.source)) for sheet, columns, row in places) > MOST_TEXT:
         raise DocumentError(f"has more than {MOST_TEXT:,} characters in the column; split it")
     cells = [_column_cell(sheet, columns, row) for sheet, columns, row in places]
 
@@ -88,7 +89,7 @@ def read_xlsx_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _choose_columns(sheets: Sequence[_Sheet], options: DocumentOptions) -> Iterator[tuple[_Sheet, Columns]]:
-    """Yield the sheets with a column of the name, else the first sheet, with its column of the number or letter."""
+    """Yield the sheets with a column of this name, or else the first sheet, with a column by number or letter."""
     named = [sheet for sheet in sheets if options.column and any(options.column in row for row in sheet.head())]
     for sheet in named or sheets[:1]:
         yield sheet, find_columns(sheet.head(), options, letters=True)
@@ -122,7 +123,7 @@ def _copied(sheet: _Sheet) -> _Sheet:
 
 
 def _with_rows(name: str, part: str, root: Element, strings: Sequence[_String]) -> _Sheet:
-    """Read a sheet; rows and cells that do not say where they are get their places written in."""
+    """Read a sheet. Rows and cells that do not say where they are get their places written in."""
     rows: list[tuple[Element, dict[int, Element]]] = []
     number = 0
     for row in root.iterfind("{*}sheetData/{*}row"):
@@ -148,7 +149,7 @@ def _cell_text(cell: Element, strings: Sequence[_String]) -> str:
 
 
 def _read_string(string: Element | None) -> _String:
-    """Read a string, with all its formats, without the readings of Japanese words."""
+    """Read a string with all its formats, but without readings of Japanese words."""
     if string is None:
         return _String("", has_formats=False)
     texts = (text for child in string.iterchildren("{*}t", "{*}r") for text in child.iter("{*}t"))
@@ -172,11 +173,11 @@ def _put(sheet: _Sheet, columns: Columns, row: int, text: str) -> None:
             cell.set("s", style)
         after = [other for column, other in cells.items() if column < columns.target]
         element.insert(element.index(after[-1]) + 1 if after else 0, cell)
-        element.attrib.pop("spans", "")  # the columns of the row, which programs find themselves
+        element.attrib.pop("spans", "")  # the columns of the row; programs work these out themselves
         cells[columns.target] = cell
     for child in list(cell):
         cell.remove(child)
-    for name in ("cm", "vm"):  # left from a formula
+    for name in ("cm", "vm"):  # left over from a formula
         cell.attrib.pop(name, "")
     cell.set("t", "inlineStr")
     string = etree.SubElement(cell, f"{{{namespace}}}is")

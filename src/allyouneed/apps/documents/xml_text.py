@@ -1,7 +1,7 @@
-"""A text with XML tags of any vocabulary, as programs send it: a sentence with markup, or a whole document.
+"""Text with XML tags of any vocabulary, as programs send it: a sentence with markup, or a whole document.
 
-It need not be one element or well-formed: a tag without its partner ends a unit. The translations replace characters of
-the text, and nothing else is rewritten.
+The text need not be a single element or well-formed: a tag without its partner ends a unit. Translations replace
+characters of the text, and nothing else is rewritten.
 """
 
 import re
@@ -24,12 +24,12 @@ _NAME = re.compile(r"</?([A-Za-z][^\s/>]*+)")
 def read_xml_text(
     text: str, rules: TagRules = NO_RULES, *, keep_lines: bool = False, source_language: str = ""
 ) -> Document:
-    """Find the units of a text with tags; `keep_lines` keeps its line breaks, which else are blanks.
+    """Find the units of a text with tags. Line breaks are read as blanks, unless `keep_lines` is set.
 
-    Without a rule, a tag is part of a sentence if text is next to it in the element around it (`Press <x>Start</x>
-    now`) or if HTML has it within sentences (`<b>`); else it is structure, and a unit ends there. Comments,
-    instructions and CDATA sections stay as they are, and so does text that `xml:lang` marks as another language than
-    `source_language` and the language of the outermost element.
+    Without a rule, a tag is part of a sentence if it touches text inside its parent element (`Press <x>Start</x> now`)
+    or if HTML uses it within sentences (`<b>`). Any other tag is structure, where a unit ends. Comments, instructions
+    and CDATA sections stay unchanged, and so does text that `xml:lang` marks as a language other than `source_language`
+    and the language of the outermost element.
     """
     runs = list(inline_runs(_read(text, rules, source_language), collapse=not keep_lines))
 
@@ -88,7 +88,7 @@ def _token_pieces(text: str, token: Token) -> Iterator[Piece]:
         yield from text_pieces(text, token)
         return
     match = _NAME.match(text, token.start)
-    name = match[1] if match else ""  # as it is written: XML tells capitals apart
+    name = match[1] if match else ""  # as written, because XML distinguishes capitals
     if token.kind == "end":
         yield Piece("close", name=name, source=span)
     elif token.kind == "start" and not text.startswith("/>", token.end - 2):
