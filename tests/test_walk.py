@@ -351,7 +351,7 @@ def test_the_film_shows_every_frame_as_python_recorded_it(
             [("without positions", "cross"), ("without the mask over the future", "self")]
         ):
             page.get_by_role("button", name=film.FILMED[name], exact=True).click()
-            page.get_by_role("button", name={"cross": "the text", "self": "what is before"}[side], exact=True).click()
+            page.get_by_role("button", name={"cross": "the source", "self": "the answer"}[side], exact=True).click()
             page.get_by_label("Text").select_option(str(text_number))
             slider = page.get_by_role("slider", name="Update")
             slider.focus()

@@ -311,11 +311,11 @@ def draw_learning() -> Drawing:
     """Draw the cross-entropy of the probabilities with the smoothed target."""
     target, log_probabilities = smoothed_target(), letter_logits().log_softmax(0)
     terms = -target * log_probabilities
-    picture = Drawing(560, 190, "The loss is the sum of the target times minus the log-probability")
+    picture = Drawing(400, 180, "The loss is the sum of minus the log-probability times the target")
     columns = (
-        ("log p", log_probabilities, ORANGE, "×", 2),
+        ("−log p", -log_probabilities, ORANGE, "×", 2),
         ("target", target, PURPLE, "=", 3),
-        ("−target · log p", terms, BLUE, "", 3),
+        ("product", terms, BLUE, "", 3),
     )
     right = 0.0
     for title, values, colour, sign, digits in columns:

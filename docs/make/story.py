@@ -69,10 +69,10 @@ def draw_halves() -> Drawing:
     )
     middles = row(picture, 6, 232, "1845-01-05")
     picture.arrow((100, 220), (100, 196))
-    picture.box(6, 154, 188, 42, "encoder\nreads all, once", colour=BLUE)
+    picture.box(6, 154, 188, 42, "encoder\nreads everything once", colour=BLUE)
     picture.arrow((100, 154), (100, 134))
     vectors(picture, middles, 106)
-    picture.text(100, 92, "memory: a vector for each", style="small")
+    picture.text(110, 92, "memory: a vector per token", style="small")
     picture.box(244, 154, 152, 42, "decoder\nwrites one at a time", colour=ORANGE)
     picture.arrow((194, 118), (220, 118), (220, 175), (242, 175))
     picture.box(270, 220, 100, 26, "January", colour=ORANGE)
@@ -97,8 +97,8 @@ def draw_blocks() -> Drawing:
         vectors(picture, middles, 226)
         vectors(picture, middles, 38)
     for y, text, colour in (
-        (164, "attention: tokens take from each other", ORANGE),
-        (112, "feed-forward: each token on its own", BLUE),
+        (164, "attention: tokens exchange information", ORANGE),
+        (112, "feed-forward: each token separately", BLUE),
     ):
         picture.box(30, y, 360, 34, text, colour=colour)
     picture.box(12, 100, 396, 110)
@@ -194,7 +194,7 @@ def draw_heads() -> Drawing:
     picture = Drawing(WIDTH, 304, "Two heads: one finds what to write, the other what it depends on")
     cases = (
         (30, "1845-01-05", 9, 7, "writes the 5", "which digit?", "year, month or day?"),
-        (186, "the red house", 1, 2, "writes rossa", "which word?", "of which noun?"),
+        (186, "the red house", 1, 2, "writes rossa", "which word?", "which noun is red?"),
     )
     for top, source, first, second, title, one, two in cases:
         picture.text(4, top - 16, title, anchor="start", bold=True)
@@ -297,7 +297,10 @@ def draw_words() -> Drawing:
     for index, joins in enumerate((0, 1, 4, 6)):
         joined, pieces = byte_pairs(WORDS, joins)
         top = 56 + 56 * index
-        title = f"{joins} joined, the last {joined[-1][0]} ({joined[-1][1]} times)" if joined else "characters"
+        title = "characters"
+        if joined:
+            joined_most, times = joined[-1]
+            title = f"after {joins} join{'s' * (joins > 1)}, the last: {joined_most} ({times} times)"
         picture.text(4, top - 22, title, anchor="start", bold=True)
         for word, x in columns.items():
             row(picture, x, top, " ".join(pieces[word]))
@@ -307,15 +310,17 @@ def draw_words() -> Drawing:
 def draw_second_layer() -> Drawing:
     """Draw how often the vector of a character tells the month, before and after each block of the encoder."""
     known = json.loads(SECOND_LAYER.read_text(encoding="utf-8"))
-    picture = Drawing(WIDTH, 190, "How many months, in %, the vectors of four characters tell, after each block")
-    picture.text(4, 14, "months that the vector of each tells, in %", anchor="start", style="small")
+    picture = Drawing(
+        WIDTH, 190, "How often the vectors of four characters reveal the month, in %, before and after each block"
+    )
+    picture.text(4, 14, "how often each vector reveals the month, in %", anchor="start", style="small")
     for column, character in enumerate(("dash", "0", "1", "dash")):
         picture.text(206 + 54 * column, 42, character, style="code")
     for index, (name, shares) in enumerate(known.items()):
         picture.text(168, 73 + 36 * index, name, anchor="end", style="small")
         for column, share in enumerate(shares):
             picture.box(180 + 54 * column, 58 + 36 * index, 52, 30, f"{share:.0f}", colour=GREEN, strong=share > 60)
-    picture.text(4, 176, "a guess: 8", anchor="start", style="small")
+    picture.text(4, 176, "guessing: 8", anchor="start", style="small")
     return picture
 
 

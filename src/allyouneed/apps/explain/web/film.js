@@ -58,7 +58,7 @@ function showFilm(root, texts) {
 
   // Everything that depends on the text, on what is beside the model, and on the drawing.
   function build() {
-    choice(sides, ["the text", "what is before"], ["cross", "self"].indexOf(state.side), (index) => { state.side = ["cross", "self"][index]; build(); });
+    choice(sides, ["the source", "the answer"], ["cross", "self"].indexOf(state.side), (index) => { state.side = ["cross", "self"][index]; build(); });
     if (names.length > 1) choice(breaks, ["nothing", ...names.slice(1)], state.beside, (index) => { state.beside = index; build(); });
     const films = shown(), width = Math.min(460, (root.clientWidth - 24 * (films.length - 1)) / films.length);
     panels = films.map((film, index) => filmPanel(film, texts[state.text].answer, state.side, width, index ? `without ${film.name}` : film.name, (text) => (reading.textContent = text)));
@@ -82,7 +82,7 @@ function showFilm(root, texts) {
 // One model at one moment: its translation, its loss, and one of its attentions.
 function filmPanel(film, answer, side, width, title, say) {
   const output = make("output", { class: "written", dir: "auto" }), facts = make("p", { class: "soft" }), place = make("div", {});
-  const rows = answer === undefined ? "Each row is a token that it writes." : "Each row is a token of the right answer, which it reads in training.";
+  const rows = answer === undefined ? "Each row is a token that the model writes." : "Each row is a token of the right answer, which the model reads in training.";
   let drawn = null, before = "";
   return {
     root: make("section", { "aria-label": title || film.name || "The model" }, ...(title ? [make("h3", {}, title)] : []), make("p", { class: "soft" }, "It writes on its own:"), output, facts, make("p", { class: "soft rows" }, rows), place),
