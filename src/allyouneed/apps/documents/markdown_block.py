@@ -132,9 +132,7 @@ class InlineBlock:
         return None
 
     def _parts(self, run: InlineRun, translation: UnitTranslation, kept: Set[str]) -> list[str | Source]:
-        """Cut a translation into written parts: parts of the content, and texts, in which signs in `kept` are not
-        escaped.
-        """
+        """Cut a translation into parts to write: parts of the content, and texts, whose signs in `kept` stay unescaped."""
         parts: list[str | Source] = []
         opened: list[int] = []
         for piece in run.translated(translation):

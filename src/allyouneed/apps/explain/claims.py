@@ -1,4 +1,4 @@
-"""Claims about the sharpest heads, measured over many pairs of texts."""
+"""Claims about the sharpest attention heads, measured over many pairs of texts."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,14 @@ from ...translator.likelihood import eval_copy
 from .heads import PATTERN_LIFT, PATTERN_SHARE, token_patterns, visible_keys
 from .recording import recorded_attention
 
-MOST_INPUTS = 200  # that a claim is measured over, and as many others that it is chosen by
+MOST_INPUTS = 200  # pairs that a claim is measured over; as many others are used to choose the claim
 MOST_CLAIMS = 3
-LEAST_QUERIES = 0.05  # of all, for a claim about some of them
-MOST_TOKENS = 200  # of a side of a pair
+LEAST_QUERIES = 0.05  # share of all queries; a claim about some queries needs at least this many
+MOST_TOKENS = 200  # on each side of a pair
 
 ALL = "every token"
 
-# Places of keys in words, where the places in `token_patterns` say too little.
+# Positions of keys in words, for the positions in `token_patterns` that need more explanation.
 _PLACES = {
     "attention": {"same position": "itself", "previous position": "the one before", "next position": "the one after"},
     "self_attention": {
@@ -41,7 +41,7 @@ _PLACES = {
 class Claim:
     """A head puts `share` of its weight on `keys` if its query is one of `queries`; even weights would put `even`.
 
-    `inputs` texts were read for these shares; none of them was used to choose the claim.
+    The shares were measured over `inputs` texts, none of which was used to choose the claim.
     """
 
     part: str
@@ -54,7 +54,7 @@ class Claim:
 
 
 class _Shares(NamedTuple):
-    """Of the weight of each head, by kind of query and of key, and of even weights; and how many queries there were."""
+    """The share of each head's weight, by kind of query and of key; the share of even weights; and the query counts."""
 
     heads: Tensor  # (H, Q, K)
     even: Tensor  # (Q, K)
@@ -64,8 +64,9 @@ class _Shares(NamedTuple):
 def sharpest_claims(translator: Translator, pairs: Sequence[Pair]) -> list[Claim]:
     """Make claims about the three heads that differ most from evenly spread weights, the sharpest first.
 
-    They are chosen by the attention of one half of `pairs`, at most 200, as the model reads source and target, and
-    measured over the other half. None if nothing has 30 % of the weight and twice the even share.
+    At most 200 `pairs` are read, source and target. The claims are chosen by the attention in one half of the pairs,
+    and measured over the other half. There are none if no kind of key has 30 % of a head's weight and twice its even
+    share.
     """
     readable = list(_encoded(translator, pairs))
     half = min(MOST_INPUTS, len(readable) // 2)
@@ -90,7 +91,7 @@ def sharpest_claims(translator: Translator, pairs: Sequence[Pair]) -> list[Claim
 
 
 def _standing_out(of_head: Tensor, shares: _Shares) -> Iterator[tuple[int, int, float, float]]:
-    """Yield the kinds of query and key that a head brings together, with its share and the share of even weights."""
+    """Yield the kinds of query and key that a head links, with the head's share and the share of even weights."""
     least = LEAST_QUERIES * shares.queries[_QUERIES.index(ALL)]
     for q, k in ((of_head >= PATTERN_SHARE) & (of_head >= PATTERN_LIFT * shares.even)).nonzero().tolist():
         if shares.queries[q] >= least:
@@ -98,7 +99,7 @@ def _standing_out(of_head: Tensor, shares: _Shares) -> Iterator[tuple[int, int, 
 
 
 def _encoded(translator: Translator, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], list[int]]]:
-    """Encode the pairs, except those with a letter that the vocabulary lacks."""
+    """Encode the pairs, except those with a character that is not in the vocabulary."""
     normalize = translator.bundles[0].normalization
     longest = min(MOST_TOKENS, translator.model.config.max_length)
     for pair in pairs:
@@ -160,7 +161,10 @@ def describe_claim(claim: Claim) -> str:
 
 
 def token_groups(pieces: Sequence[str]) -> dict[str, Tensor]:
-    """Group tokens by kind, such as the first number: which of `pieces` belong to each, (L,) of 0 and 1."""
+    """Group tokens by kind, such as the first number. For each kind, the result says which of `pieces` belong to it.
+
+    Each value is a tensor of 0 and 1 of shape (L,).
+    """
     kinds = [_kind(piece) for piece in pieces]
     groups = {ALL: [True] * len(pieces)}
     for kind in ("number", "word"):
@@ -180,7 +184,7 @@ def _kind(piece: str) -> str:
 
 
 def _runs(pieces: Sequence[str], kinds: Sequence[str], kind: str) -> Iterator[set[int]]:
-    """Find the positions of each number or word: neighbours of one kind without a space between them."""
+    """Find the positions of each number or word: neighbouring tokens of one kind without a space in between."""
     run: set[int] = set()
     for i, piece in enumerate(pieces):
         goes_on = kinds[i] == kind and not piece.startswith("␣") and not (run and pieces[i - 1].endswith("␣"))

@@ -1,4 +1,4 @@
-"""Two translations of one text, by two models or by two moments of a run, compared on one page."""
+"""Compare two translations of a text, by two models or at two moments of a run, on one page."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from .values import search_steps
 
 
 def load_moment(path: Path) -> Bundle:
-    """Load the bundle of a folder, or the model of a run as a file in its `snapshots/` has it."""
+    """Load the bundle in a folder, or the model of a run from a file in its `snapshots/`."""
     if path.suffix != ".safetensors":
         return Bundle.load(path)
     if path.parent.name != "snapshots" or not path.is_file():
@@ -28,10 +28,10 @@ def load_moment(path: Path) -> Bundle:
 
 
 def compare_traces(first: Trace, second: Trace) -> dict[str, Any]:
-    """Find where two translations of one text part, and the heads whose pattern differs, as plain data for the page.
+    """Find where two translations of a text part, and the heads whose pattern differs, as plain data for the page.
 
-    `parting` is None if the outputs are equal, otherwise the tokens that both begin with and the most probable
-    tokens of each after them. `heads` are the heads that both models have, if at least one of the two follows a
+    `parting` is None if the outputs are equal. Otherwise it has the tokens that both outputs begin with, and the most
+    probable next tokens of each. `heads` are the heads that both models have, if at least one model's follows a
     pattern.
     """
     then = {(head.part, head.head): head for head in describe_heads(second)}
@@ -53,7 +53,7 @@ def _parting(first: Trace, second: Trace) -> dict[str, Any] | None:
     """Return the first position where the translations differ: the tokens before it, and both candidates there."""
     both = zip(first.decoder_targets, second.decoder_targets, strict=False)
     step = next((t for t, (a, b) in enumerate(both) if a != b), None)
-    if step is None:  # if both are cut off at their limits, one can go on where the other ends
+    if step is None:  # two translations that are cut off at their limits may end at different lengths
         step = min(len(first.decoder_targets), len(second.decoder_targets))
         if len(first.decoder_targets) == len(second.decoder_targets):
             return None

@@ -1,4 +1,4 @@
-"""The JavaScript, style and HTML of an explanation, for the pages that show it. It knows no model."""
+"""The JavaScript, style and HTML of an explanation, for the pages that show it. Independent of any model."""
 
 from pathlib import Path
 
@@ -9,12 +9,15 @@ SITE = (*COMPONENT, "live.js", "plane.js", "film.js")
 
 
 def explanation_script(*, live: bool = False) -> str:
-    """Return the JavaScript of the page's component; `live` adds translations of a model that runs in the page."""
+    """Return the JavaScript of the page's component.
+
+    With `live`, it can translate with a model that runs in the page.
+    """
     return "\n".join(map(read_component_file, [*COMPONENT, *["live.js"] * live]))
 
 
 def site_script() -> str:
-    """Return the JavaScript of all components, for pages that show several of them."""
+    """Return the JavaScript of all components, for pages that show several."""
     return "\n".join(map(read_component_file, SITE))
 
 
@@ -36,5 +39,5 @@ def explanation_markup() -> str:
 
 
 def read_component_file(name: str) -> str:
-    """Read the text of a file of web/."""
+    """Read a text file of web/."""
     return _WEB.joinpath(name).read_text(encoding="utf-8")

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which colour-blind readers can distinguish, on light and on dark pages.
+# Okabe and Ito's colours, which colour-blind readers can distinguish, on light and dark pages.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#D55E00")
-SHARES = "cividis"  # of 0 to 1; made for the colour-blind
+SHARES = "cividis"  # for values from 0 to 1; made for the colour-blind
 SIGNED = "PuOr"
-MONOSPACE = ("DejaVu Sans Mono", "DejaVu Sans", "monospace")  # a font takes the letters that earlier fonts lack
+MONOSPACE = ("DejaVu Sans Mono", "DejaVu Sans", "monospace")  # characters missing in one font are taken from the next
 
 _STYLE: Any = {
     "svg.fonttype": "none",
-    "svg.hashsalt": "allyouneed",  # the same picture, the same file
+    "svg.hashsalt": "allyouneed",  # makes the same picture the same file
     "font.size": 10,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -37,7 +37,7 @@ _BY_ITSELF = "<style>svg{color:#222}@media (prefers-color-scheme:dark){svg{color
 
 def new_figure(width: float, height: float) -> "Figure":
     """Make an empty figure in the common style; width and height in inches."""
-    import matplotlib as mpl  # here, because a page, and the server, draw without it
+    import matplotlib as mpl  # imported here, because a page and the server draw without it
     from matplotlib.figure import Figure
 
     with mpl.rc_context(_STYLE):
@@ -45,7 +45,10 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def to_svg(figure: "Figure") -> str:
-    """Write a figure as SVG. Black becomes the text colour of the page, so that it fits light and dark pages."""
+    """Write a figure as SVG.
+
+    Black becomes the text colour of the page, so that the figure fits light and dark pages.
+    """
     import matplotlib as mpl
 
     written = io.StringIO()
@@ -54,16 +57,16 @@ def to_svg(figure: "Figure") -> str:
         figure.patch.set_alpha(0)
         for axes in figure.axes:
             axes.patch.set_alpha(0)
-        _write(figure, written, format="svg", metadata={"Date": None, "Creator": None})  # its reader chooses the fonts
+        _write(figure, written, format="svg", metadata={"Date": None, "Creator": None})  # the reader chooses the fonts
     svg = written.getvalue()
     svg = svg[svg.index("<svg") :]
-    # Text without a fill is black in SVG; a fill on the whole drawing changes it too.
+    # Text without a fill is black in SVG; setting a fill on the whole drawing changes that too.
     svg = re.sub(r"(stroke|fill): ?#000000", r"\1: currentColor", svg)
     return compact(svg.replace("<svg ", '<svg fill="currentColor" class="drawing" ', 1))
 
 
 def compact(svg: str) -> str:
-    """Leave out parts of an SVG that draw nothing, and round coordinates to a hundredth of a point."""
+    """Remove parts of an SVG that draw nothing, and round coordinates to a hundredth of a point."""
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|\s*\n\s*(?=<)|(?<=>)\n\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     used = set(re.findall(r"#(\w+)", svg))
@@ -78,7 +81,7 @@ def _without_frames(figure: "Figure") -> None:
 
 
 def _write(figure: "Figure", file: IO[Any], **options: Any) -> bool:
-    """Write a figure; return True if the fonts of Matplotlib have all its letters, instead of a warning for each."""
+    """Write a figure without warnings about fonts. Returns True if Matplotlib's fonts have all its characters."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure.savefig(file, **options)
@@ -89,7 +92,10 @@ def _write(figure: "Figure", file: IO[Any], **options: Any) -> bool:
 
 
 def save(figure: "Figure", path: Path) -> bool:
-    """Write a figure as SVG or PNG, by the suffix of the path; returns False if a PNG has boxes for missing letters."""
+    """Write a figure as SVG or PNG, by the ending of the path.
+
+    Returns False if a PNG has boxes for missing characters.
+    """
     if path.suffix == ".svg":
         svg = to_svg(figure)
         start = svg.index(">", svg.index("<svg")) + 1
@@ -105,9 +111,9 @@ def save(figure: "Figure", path: Path) -> bool:
 def draw_attention(
     weights: Tensor, *, source: Sequence[str], target: Sequence[str], path: Path, title: str = ""
 ) -> None:
-    """Draw the attention weights of every head to a PNG or SVG file: a row for each query, a column for each key.
+    """Draw the attention weights of every head to a PNG or SVG file.
 
-    Shapes: weights (H, T, S), for T target tokens and S source tokens.
+    Rows are queries, and columns are keys. Shapes: weights (H, T, S), for T target tokens and S source tokens.
     """
     _, rows, columns = weights.shape
     if (rows, columns) != (len(target), len(source)):
@@ -142,14 +148,14 @@ def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence
 
 
 def label_columns(axes: "Axes", pieces: Sequence[str]) -> None:
-    """Write a token under each column: short tokens upright, longer ones turned."""
+    """Write a token under each column. Short tokens are upright, longer ones are turned."""
     axes.set_xticks(range(len(pieces)), pieces, fontsize=9, family=MONOSPACE, parse_math=False)
     for label, piece in zip(axes.get_xticklabels(), pieces, strict=True):
         label.set_rotation(turned(piece))
 
 
 def turned(piece: str) -> int:
-    """Return by how many degrees a token is turned so that it fits a column."""
+    """Return by how many degrees a token must be turned to fit a column."""
     return 90 if len(piece) > 2 else 0
 
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_BRANCHES = 40  # prefixes of the search tree that are drawn
-LEAST_WEIGHT = 0.08  # that an alignment draws, but for the largest of each target token
+LEAST_WEIGHT = 0.08  # smallest weight that an alignment draws, besides the largest one of each target token
 
 
 def embedding_figure(trace: Trace) -> "Figure":
-    """Draw embedding, position and their sum, for every source token and the first 32 dimensions."""
+    """Draw embedding, position and their sum for every source token, in the first 32 dimensions."""
     names = ("embedding", "position", "sum")
     parts = [trace.recording[f"source.{name}"][:, :32] for name in names]
     reach = float(max(part.abs().max() for part in parts))
@@ -47,7 +47,7 @@ def embedding_figure(trace: Trace) -> "Figure":
 
 
 def stream_figure(trace: Trace) -> "Figure":
-    """Draw the mean norm of the residual stream after each sublayer, and how much each sublayer changes it."""
+    """Draw the mean norm of the residual stream after each sublayer, and how much each sublayer changes the stream."""
     figure = new_figure(9.5, 5.6)
     panels = figure.subplots(2, 2, sharey="row", squeeze=False)
     for column, stack in enumerate(("encoder", "decoder")):
@@ -65,7 +65,7 @@ def stream_figure(trace: Trace) -> "Figure":
 
 
 def lens_figure(trace: Trace) -> "Figure":
-    """Draw the logit lens: the most probable tokens if each decoder layer were the last, with their probabilities."""
+    """Draw the logit lens: the most probable tokens, with probabilities, if each decoder layer were the last."""
     layers = [
         x for name, x in trace.recording.items() if name.startswith("decoder.layers.") and name.endswith(".logits")
     ]
@@ -114,7 +114,7 @@ def alignment_figure(trace: Trace) -> "Figure":
 
 
 def tree_figure(trace: Trace) -> "Figure":
-    """Draw the search as a tree of all expanded prefixes, the translation in another colour."""
+    """Draw the search as a tree of all expanded prefixes, with the translation in another colour."""
     answer = tuple(trace.search.hypothesis.ids)
     branches = trace.search.ranked()
     kept = with_parents(branches[: MAX_BRANCHES + len(answer)])
@@ -154,7 +154,7 @@ def tree_figure(trace: Trace) -> "Figure":
 
 
 def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:
-    """Give every prefix a row: the translation has the first row, a first child has its parent's."""
+    """Assign a row to every prefix. The translation gets the first row, and a first child its parent's row."""
     children: dict[Prefix, list[Prefix]] = {branch: [] for branch in kept}
     for branch in kept:
         if branch:

@@ -1,4 +1,4 @@
-"""A model's translation and attention for one text at a moment of its training, for a film of the run."""
+"""A frame of a run's film: the model's translation and attention for one text at a moment of training."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,16 @@ from ...translator.definition import DefinitionEngine
 from ...translator.likelihood import alignment_layer, eval_copy
 from .recording import recorded_attention
 
-MAX_TOKENS = 48  # of a translation and of its drawing: a model that has learned nothing writes on and on
+MAX_TOKENS = 48  # in a translation and its drawing, because an untrained model never stops writing
 
 
 @torch.inference_mode()
 def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str, Any]:
     """Translate `text` greedily, and record the attention of one pass over `text` and `target`.
 
-    `target` is by default that translation. The attentions are the mean over the heads of the cross-attention that
-    aligns and of the decoder's first self-attention, of at most 48 tokens a side, as shares of 255. The model may be
-    in training: it stays as it is. Refuses a text that the vocabulary cannot spell.
+    By default, `target` is the translation. Two attentions are recorded, as means over their heads: the cross-attention
+    of the layer that aligns, and the decoder's first self-attention, for at most 48 tokens per side, as shares of 255.
+    The model may be in training mode, which does not change. Refuses a text that the vocabulary cannot spell.
     """
     model, tokenizer = eval_copy(bundle.model), bundle.target_tokenizer
     source = bundle.source_tokenizer.encode(bundle.normalization(text))
@@ -50,7 +50,7 @@ def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str
 
 
 def changes(frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Keep of each frame only the values that differ from the previous frame, which is all that a page needs."""
+    """Keep only the values of each frame that differ from the previous frame; a page needs no more."""
     return [
         {key: value for key, value in frame.items() if before.get(key, ...) != value}
         for before, frame in zip([{}, *frames[:-1]], frames, strict=True)
@@ -58,6 +58,6 @@ def changes(frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _pack(weights: Tensor) -> str:
-    """Write rows of weights as bytes, 255 for a weight of 1, in base64."""
+    """Write rows of weights as bytes, with 255 for a weight of 1, in base64."""
     steps = (255 * weights[:MAX_TOKENS, :MAX_TOKENS].float().cpu()).round().to(torch.uint8)
     return b64encode(steps.numpy().tobytes()).decode("ascii")

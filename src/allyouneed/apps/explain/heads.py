@@ -1,4 +1,4 @@
-"""The attention of each head, measured: the share of its weight on positions that a reader can name."""
+"""Describe the attention of each head by the share of its weight on positions that a reader can name."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -9,19 +9,20 @@ from torch import Tensor
 
 from .trace import Trace, attention_tokens, attentions
 
-PATTERN_SHARE = 0.3  # of the weight, for a pattern
-PATTERN_LIFT = 2.0  # times the share of evenly spread weights
-EVEN = 0.9  # of the largest possible entropy: spread evenly
+PATTERN_SHARE = 0.3  # share of the weight that makes a pattern
+PATTERN_LIFT = 2.0  # and how many times the share of evenly spread weights it must be
+EVEN = 0.9  # share of the largest possible entropy; above it, weights count as spread evenly
 NO_PATTERN = "no clear pattern"
 SPREAD = "spread evenly"
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a head attends, averaged over all queries: shares of its weight, 0 to 1; entropy in bits.
+    """Where a head attends, averaged over all queries: shares of its weight, from 0 to 1, and its entropy in bits.
 
-    `role` is the pattern that differs most from evenly spread weights; `share` of the weight follows it, where
-    even weights would give `even`. "no clear pattern": none has 30 % of the weight and twice the even share.
+    `role` is the pattern that differs most from evenly spread weights. It has `share` of the weight, and would have
+    `even` of evenly spread weights. The role is "no clear pattern" if none has 30 % of the weight and twice its even
+    share.
     """
 
     part: str
@@ -40,11 +41,12 @@ class Head:
 
 
 def describe_heads(trace: Trace) -> list[Head]:
-    """Describe each head of each attention in this sentence."""
+    """Describe each head of each attention for this sentence."""
     heads = []
     for part, weights in attentions(trace).items():
         queries, keys = attention_tokens(trace, part)
-        # A decoder's query is compared with keys by the token it reads in self-attention, by that it writes otherwise.
+        # In self-attention, a decoder's query stands for the token it reads; in cross-attention, for the token it
+        # writes.
         compared = keys if part.endswith("self_attention") else queries
         for number, head in enumerate(weights, start=1):
             heads.append(describe_head(part, number, head, queries=compared, keys=keys))
@@ -52,7 +54,7 @@ def describe_heads(trace: Trace) -> list[Head]:
 
 
 def describe_head(part: str, number: int, weights: Tensor, *, queries: Sequence[str], keys: Sequence[str]) -> Head:
-    """Describe a head with the weights (T, S); `queries` and `keys` are the tokens of its rows and columns."""
+    """Describe a head with the weights (T, S). `queries` and `keys` are the tokens of its rows and columns."""
     rows, columns = weights.shape
     visible = visible_keys(part, rows, columns)
     even = visible / visible.sum(-1, keepdim=True)
@@ -60,7 +62,8 @@ def describe_head(part: str, number: int, weights: Tensor, *, queries: Sequence[
     patterns["one token"] = (torch.arange(columns) == weights.mean(0).argmax()).float().expand(rows, columns)
     shares: dict[str, float] = {name: _share(weights, pattern) for name, pattern in patterns.items()}
     expected = {name: _share(even, pattern) for name, pattern in patterns.items()}
-    role = max(shares, key=lambda name: shares[name] - expected[name])  # the first of equals: "<eos>", not "one token"
+    # The first of equals: "<eos>" rather than "one token".
+    role = max(shares, key=lambda name: shares[name] - expected[name])
     entropy, largest = _entropy(weights), _entropy(even)
     if shares[role] < max(PATTERN_SHARE, PATTERN_LIFT * expected[role]):
         role = SPREAD if entropy > EVEN * largest else NO_PATTERN
@@ -74,15 +77,15 @@ def describe_head(part: str, number: int, weights: Tensor, *, queries: Sequence[
 
 
 def visible_keys(part: str, rows: int, columns: int) -> Tensor:
-    """Return which keys each query of an attention layer may attend to, as a (T, S) matrix of 0 and 1."""
+    """Return which keys each query of an attention may attend to, as a (T, S) matrix of 0 and 1."""
     visible = torch.ones(rows, columns)
     return visible.tril() if part.endswith("self_attention") else visible
 
 
 def token_patterns(part: str, queries: Sequence[str], keys: Sequence[str]) -> dict[str, Tensor]:
-    """Return for each pattern the keys that belong to it, (T, S) of 0 and 1."""
+    """Return, for each pattern, the keys that belong to it, as a (T, S) matrix of 0 and 1."""
     rows, columns, crossing = len(queries), len(keys), part.endswith("cross_attention")
-    # In cross-attention position t predicts token t + 1, so its "same position" is column t + 1.
+    # In cross-attention, position t predicts token t + 1, so its "same position" is column t + 1.
     shift = 1 if crossing else 0
 
     def along(offset: int) -> Tensor:

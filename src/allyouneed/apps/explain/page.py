@@ -1,4 +1,4 @@
-"""A trace as one HTML page that needs no network and no other file, or in a notebook; its parts are in web/."""
+"""A trace as one HTML page that needs no network and no other file, or in a notebook. Its parts are in web/."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ FRAME_HEIGHT = 720  # pixels
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A translation and its page. A notebook shows it inline; `save` writes the page to a file."""
+    """A translation and its page. A notebook shows the page inline; `save` writes it to a file."""
 
     trace: Trace
     page: str
@@ -34,7 +34,7 @@ class Explanation:
         return f"Explanation({self.trace.whole_text!r} → {self.trace.output!r})"
 
     def _repr_html_(self) -> str:
-        # A frame of its own keeps the page's style and script apart from the notebook's.
+        # A separate frame keeps the page's style and script apart from the notebook's.
         return (
             f'<iframe title="Explanation of a translation" sandbox="allow-scripts" srcdoc="{escape(self.page)}" '
             f'style="width:100%;height:{FRAME_HEIGHT}px;border:1px solid #8888"></iframe>'
@@ -51,13 +51,13 @@ def explain(translator: Translator, text: str) -> Explanation:
 
 
 def build_page(trace: Trace, translator: Translator, claims: Sequence[Claim] = ()) -> str:
-    """Build the page of a trace, as HTML. `translator` was traced, and `claims` say what its heads do elsewhere."""
+    """Build the page of a trace as HTML. `translator` made the trace; `claims` describe its heads on other texts."""
     data = build_page_data(trace, translator, claims)
     return _build(f"{data['text']} → {data['output']}", data)
 
 
 def build_page_of_two(names: Sequence[str], traces: Sequence[Trace], translators: Sequence[Translator]) -> str:
-    """Build the page of two translations of one text, by two translators whose names are `names`."""
+    """Build the page of two translations of a text, by two translators with these names."""
     both = [build_page_data(trace, translator) for trace, translator in zip(traces, translators, strict=True)]
     data = {"names": names, "traces": both, **compare_traces(*traces)}
     return _build(f"{traces[0].whole_text}: {names[0]} and {names[1]}", data)

@@ -12,11 +12,14 @@ from .tensors import all_tensors, attention_tensors, count_drawn_tokens
 from .trace import Trace, attentions, residual_stream
 from .values import lens_values, search_steps, significant
 
-MAX_NODES = 120  # of the tree of a search
+MAX_NODES = 120  # in the tree of a search
 
 
 def build_page_data(trace: Trace, translator: Translator, claims: Sequence[Claim] = ()) -> dict[str, Any]:
-    """Collect everything that the page shows. `translator` was traced, and `claims` say what its heads do elsewhere."""
+    """Collect everything that the page shows.
+
+    `translator` made the trace; `claims` describe its heads on other texts.
+    """
     config, decode = translator.model.config, translator.decode
     drawn = count_drawn_tokens(trace)
     crossing = [name for name in attentions(trace) if name.endswith("cross_attention")]
@@ -81,7 +84,7 @@ def _heads(trace: Trace, drawn: int) -> list[dict[str, Any]]:
         weights = attentions(trace)[head.part][head.head - 1][:drawn, :drawn]
         compared = weights.clone()
         if head.part.endswith("self_attention") and len(weights) > 1:
-            compared[0] = 0  # the first token sees only itself
+            compared[0] = 0  # the first token attends only to itself
         row, column = divmod(int(compared.argmax()), weights.shape[1])
         heads.append(
             {
@@ -97,7 +100,7 @@ def _heads(trace: Trace, drawn: int) -> list[dict[str, Any]]:
 
 
 def _tree(trace: Trace, drawn: int) -> dict[str, Any]:
-    """Return expanded prefixes, up to `drawn` tokens: the translation's, then the most probable ones."""
+    """Return the expanded prefixes of at most `drawn` tokens: those of the translation, then the most probable ones."""
     answer = tuple(trace.search.hypothesis.ids)
     prefixes = trace.search.ranked()
     kept = with_parents([prefix for prefix in prefixes if len(prefix) <= drawn][:MAX_NODES])

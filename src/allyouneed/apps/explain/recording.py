@@ -1,6 +1,6 @@
-"""Record what a model computes, by forward hooks that are removed when the block ends.
+"""Record what a model computes, with forward hooks that are removed when the `with` block ends.
 
-The model has no code for this, and its outputs stay the same to the bit.
+The model contains no code for this, and its outputs do not change by a single bit.
 """
 
 import math
@@ -28,11 +28,11 @@ Recording = dict[str, Tensor]
 
 @contextmanager
 def recorded_attention(model: nn.Module) -> Iterator[Recording]:
-    """Record the attention weights of the latest call of each attention of `model` inside the block.
+    """Record the attention weights of the latest call of each attention of `model` inside the `with` block.
 
-    Yields a dictionary that is filled as the model runs: a name, such as `decoder.layers.0.cross_attention`,
-    → weights (B, H, T, S). The model still uses its fused kernel; the weights are computed separately, by
-    equation 1, from the same inputs. Only calls of this thread are recorded: others may use the model meanwhile.
+    Yields a dictionary that is filled while the model runs: names such as `decoder.layers.0.cross_attention` → weights
+    (B, H, T, S). The model still uses its fused kernel; the weights are computed separately by equation 1 from the same
+    inputs. Only calls in this thread are recorded, because other threads may be using the model.
     """
     recording: Recording = {}
     with ExitStack() as hooks:
@@ -114,7 +114,7 @@ def _note_parts(seen: Recording, name: str, part: MultiHeadAttention, inputs: tu
         scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.size(-1))
         seen[f"{name}.query"], seen[f"{name}.key"], seen[f"{name}.value"] = queries, keys, values
         seen[f"{name}.scores"] = scores if attn_mask is None else scores.masked_fill(~attn_mask, -torch.inf)
-        seen[f"{name}.heads"] = seen[name] @ values  # the weights were noted before
+        seen[f"{name}.heads"] = seen[name] @ values  # the weights were recorded before
 
 
 def _note_position(
@@ -137,6 +137,6 @@ def _note_hidden(
 def _note_lens(
     model: Transformer, seen: Recording, name: str, part: nn.Module, inputs: tuple[Any, ...], output: Tensor
 ) -> None:
-    # `forward` and not a call of the module: a call would run its hooks.
+    # a call of the module, instead of `forward`, would run its hooks
     with torch.no_grad():
         seen[name] = model.projection.forward(model.decoder.norm.forward(output))

@@ -1,4 +1,4 @@
-"""A record of a search: its engine is wrapped, and every prefix that the search expands is kept."""
+"""Record a search: its engine is wrapped, and every prefix that the search expands is kept."""
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,21 +27,23 @@ def as_tensor(rows: Any) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class SearchTrace:
-    """A search. `log_probabilities` maps each expanded prefix to log-probabilities of the next token, (V,), in nats.
+    """A search.
 
-    These are the model's; `after_rules` has them after the rules of the search. A prefix leaves out `<sos>`.
+    `log_probabilities` maps each expanded prefix to the log-probabilities of the next token, (V,), in nats.
+
+    These are the model's own; `after_rules` has them after the rules of the search. A prefix does not include `<sos>`.
     """
 
     hypothesis: Hypothesis
     log_probabilities: Mapping[Prefix, Tensor]
     eos_id: int
-    limit: int  # tokens at most, `<eos>` included
+    limit: int  # most tokens, counting `<eos>`
     config: DecodeConfig
-    constrained: bool = False  # the translation must have phrases: of a glossary, or copied spans
+    constrained: bool = False  # the translation must contain phrases from a glossary, or copied spans
     after_rules: Mapping[Prefix, Tensor] = field(default_factory=dict)
 
     def log_probability(self, prefix: Prefix) -> float:
-        """Return the log-probability of a prefix that was expanded, or that continues an expanded prefix by a token."""
+        """Return the log-probability of a prefix that was expanded, or that extends an expanded prefix by one token."""
         return sum(float(self.log_probabilities[prefix[:t]][token]) for t, token in enumerate(prefix))
 
     def best(self, prefix: Prefix, count: int) -> list[tuple[int, float]]:
@@ -59,7 +61,9 @@ class SearchTrace:
         return only_end
 
     def ranked(self) -> list[Prefix]:
-        """Order the expanded prefixes: the translation's, then the most probable ones by their mean for a token."""
+        """Order the expanded prefixes: first those of the translation, then the others by mean log-probability per
+        token.
+        """
         answer = tuple(self.hypothesis.ids)
 
         def order(prefix: Prefix) -> tuple[bool, float]:
@@ -70,9 +74,9 @@ class SearchTrace:
     def ended(self) -> dict[Prefix, float]:
         """Return the finished hypotheses with their scores, best first.
 
-        These are the prefixes that may end, and whose `<eos>` is among the `beam` best continuations of all prefixes
-        of their length. In a search with constraints, whose hypotheses do not all compete, it is among the prefix's own
-        best.
+        A prefix is a finished hypothesis if it may end, and its `<eos>` is among the `beam` best continuations of all
+        prefixes of its length. In a search with constraints not all hypotheses compete, so there the `<eos>` must be
+        among the best continuations of the prefix itself.
         """
         totals = {prefix: self.ruled(prefix) + self.log_probability(prefix) for prefix in self.log_probabilities}
         rivals: dict[int, list[Tensor]] = {}
@@ -89,7 +93,7 @@ class SearchTrace:
         return dict(sorted(ended.items(), key=lambda item: -item[1]))
 
     def score(self, sentence: Prefix) -> float:
-        """Divide the log-probability by the length penalty. An `<eos>` that is forced has a probability of 1."""
+        """Divide the log-probability by the length penalty. A forced `<eos>` has a probability of 1."""
         finished = sentence[-1] == self.eos_id
         is_certain = finished and self._is_forced(sentence[:-1]) and not self._is_scored_again()
         total = self.log_probability(sentence[:-1] if is_certain else sentence)
@@ -99,7 +103,7 @@ class SearchTrace:
         return total / length_divisor(self.config, Hypothesis(ids, total, total, finished=finished))
 
     def explain_ending(self) -> str:
-        """Say why the search stopped, in a sentence or two."""
+        """Explain in a sentence or two why the search stopped."""
         ids, limit = tuple(self.hypothesis.ids), "1 token" if self.limit == 1 else f"{self.limit} tokens"
         if not self.hypothesis.finished or ids not in self.log_probabilities:
             return f"The output reached its limit of {limit} before <eos>."
@@ -155,36 +159,36 @@ class SearchTrace:
         return self.config.forced_eos and len(prefix) + 1 == self.limit
 
     def _is_scored_again(self) -> bool:
-        """Return True if the scores are the model's without the rules (`TranslationGenerator`)."""
+        """Return True if the scores are the model's own, without the rules (`TranslationGenerator`)."""
         return self.config.repetition_penalty != 1
 
 
 def percent(share: float) -> str:
-    """Write a share from 0 to 1 as a percentage, as web/dom.js does: only 0 itself is 0 %."""
+    """Write a share from 0 to 1 as a percentage, as web/dom.js does; only 0 itself becomes 0 %."""
     if 0 < share < 0.001:
         return "< 0.1 %"
     return f"{100 * share:.{1 if 0 < share < 0.1 else 0}f} %"
 
 
 def with_parents(prefixes: Iterable[Prefix]) -> list[Prefix]:
-    """Add to some prefixes all that they continue, the shortest first."""
+    """Add to some prefixes all their beginnings, the shortest first."""
     whole = {prefix[:length] for prefix in prefixes for length in range(len(prefix) + 1)}
     return sorted(whole, key=lambda prefix: (len(prefix), prefix))
 
 
 class RecordedStep(WrappedStep):
-    """A step that keeps the log-probabilities after every prefix that a search expands. For one sentence."""
+    """A step that keeps the log-probabilities after every prefix that a search expands, for one sentence."""
 
     _step: EngineStep
 
     def __init__(self, step: EngineStep) -> None:
         super().__init__(step, 1)
-        self._prefixes: list[Prefix] | None = None  # None: nothing was read yet, not even `<sos>`
+        self._prefixes: list[Prefix] | None = None  # None until something was read, at least `<sos>`
         self.log_probabilities_of: dict[Prefix, Tensor] = {}
         self.after_rules: dict[Prefix, Tensor] = {}
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
-        """As in `Step`."""
+        """Advance the inner step, and keep the log-probabilities of the new prefixes; see `Step.__call__`."""
         super().__call__(hypotheses, tokens)
         before = self._prefixes
         self._prefixes = [
@@ -193,12 +197,11 @@ class RecordedStep(WrappedStep):
         self.log_probabilities_of |= self._rows()
 
     def best(self, totals: Sequence[float], count: int) -> list[list[Continuation]]:
-        """As in `Step`."""
         self.after_rules |= self._rows()
         return super().best(totals, count)
 
     def log_probabilities(self) -> Any:
-        """As in the steps of engines."""
+        """Return the log-probabilities of the next token; see `EngineStep`."""
         return self._step.log_probabilities()
 
     def _rows(self) -> dict[Prefix, Tensor]:
@@ -206,7 +209,7 @@ class RecordedStep(WrappedStep):
 
 
 class RecordingEngine:
-    """An engine whose searches, one sentence each, are recorded."""
+    """An engine whose searches, of one sentence each, are recorded."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self.config, self.precision = engine, engine.config, engine.precision
@@ -214,7 +217,7 @@ class RecordingEngine:
         self.steps: list[RecordedStep] = []
 
     def start(self, sources: Sequence[Sequence[int]], **settings: Any) -> RecordedStep:
-        """As in `Engine`."""
+        """Start a recorded search; see `Engine.start`."""
         self.steps.append(RecordedStep(self._engine.start(sources, **settings)))
         return self.steps[-1]
 
@@ -238,8 +241,9 @@ class _RecordedGenerator(TranslationGenerator):
 def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
     """Search for the translation of a segment as `translator` does, with all its settings, and record the search.
 
-    If the translation is searched again (because it was repetitive, or its copied spans were wrong), every search
-    is recorded; the settings and rules are those of the search that found it. `segment` must have a translation.
+    If the translation is searched again (because it was repetitive, or its copied spans were wrong), all searches are
+    recorded; the settings and rules are those of the search that found the translation. `segment` must have a
+    translation.
     """
     engine = RecordingEngine(translator.engine)
     generator = _RecordedGenerator(

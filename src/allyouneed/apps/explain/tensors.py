@@ -1,4 +1,4 @@
-"""Every tensor of a trace for a page: named, reduced where it is large, and packed."""
+"""Every tensor of a trace for a page: named, reduced if it is large, and packed."""
 
 import math
 from base64 import b64encode
@@ -10,11 +10,12 @@ from torch import Tensor
 
 from .trace import Trace, attention_label, attentions
 
-TOKEN_LIMITS = (64, 48, 32, 16)  # positions of a sentence that a page draws, the first with which all weights fit
-MAX_WEIGHTS = 600_000  # of all attentions of a page together
-MAX_EXACT = 80_000  # of the queries, keys and values from which a page shows how weights are computed
-MAX_VALUES = 300_000  # of all tensors of a page together, without attention weights
-LIMITS = (64, 32, 16, 8, 4)  # columns of a tensor, the first with which all fit
+# Positions of a sentence that a page draws; the first limit at which all weights fit is used.
+TOKEN_LIMITS = (64, 48, 32, 16)
+MAX_WEIGHTS = 600_000  # in all attentions of a page together
+MAX_EXACT = 80_000  # in the queries, keys and values with which a page shows how weights are computed
+MAX_VALUES = 300_000  # in all tensors of a page together, without attention weights
+LIMITS = (64, 32, 16, 8, 4)  # columns of a tensor; the first limit at which all tensors fit is used
 LIKELY = 32  # columns of logits
 _MASKED = -32768
 
@@ -29,7 +30,7 @@ _PARTS = {
 
 
 def pack(values: Tensor) -> dict[str, Any]:
-    """Pack numbers in 16 bits each, for JSON: value = low + (n + 32767) / 65534 · (high − low); n = −32768 is −∞."""
+    """Pack numbers in 16 bits each, for JSON: value = low + (n + 32767) / 65534 · (high − low); n = −32768 means −∞."""
     finite = values[values.isfinite()]
     low, high = (float(finite.min()), float(finite.max())) if finite.numel() else (0.0, 0.0)
     share = (values - low) / ((high - low) or 1.0)
@@ -39,7 +40,7 @@ def pack(values: Tensor) -> dict[str, Any]:
 
 
 def pack_exactly(values: Tensor) -> dict[str, Any]:
-    """Pack numbers in float32 for JSON."""
+    """Pack numbers in float32, for JSON."""
     data = b64encode(values.float().contiguous().numpy().astype("<f4").tobytes()).decode("ascii")
     return {"shape": list(values.shape), "float32": data}
 
@@ -55,10 +56,10 @@ def count_drawn_tokens(trace: Trace) -> int:
 
 
 def attention_tensors(trace: Trace) -> list[dict[str, Any]]:
-    """Return the weights of every attention, (H, T, S), of the tokens that a page draws.
+    """Return the weights of every attention, (H, T, S), for the tokens that a page draws.
 
-    From the last attention on, as many as a page has room for also have the queries, keys and values of all heads; none
-    has them if a text is too long to be drawn as a whole.
+    As many attentions as a page has room for, counted from the last, also have the queries, keys and values of all
+    heads. None has them if a text is too long to be drawn as a whole.
     """
     drawn, left, exact = count_drawn_tokens(trace), MAX_EXACT, set[str]()
     for name, weights in reversed(attentions(trace).items()):
@@ -80,10 +81,10 @@ def attention_tensors(trace: Trace) -> list[dict[str, Any]]:
 
 
 def all_tensors(trace: Trace, pieces: Sequence[str]) -> list[dict[str, Any]]:
-    """Return every tensor of a trace except attention weights; `pieces` are the whole target vocabulary's.
+    """Return every tensor of a trace except attention weights. `pieces` are those of the whole target vocabulary.
 
-    A tensor with more columns than the page has room for is reduced to its first columns, logits to the columns of the
-    most probable tokens; its `note` says so.
+    A tensor with more columns than the page has room for is reduced to its first columns, and logits to the columns of
+    the most probable tokens; the `note` of the tensor says so.
     """
     tensors = {name: x for name, x in trace.recording.items() if name not in attentions(trace)}
     drawn = count_drawn_tokens(trace)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def positions_figure(*, length: int = 64, d_model: int = 64) -> "Figure":
-    """Draw the sines and cosines (§3.5); a shift by k positions is the same rotation at every position."""
+    """Draw the sines and cosines (§3.5). A shift by k positions is the same rotation at every position."""
     encoding = sinusoids(length, d_model)
     figure = new_figure(9.5, 3.6)
     table, clock, similarity = figure.subplots(1, 3, width_ratios=[1.5, 1, 1.2])
@@ -44,7 +44,7 @@ def positions_figure(*, length: int = 64, d_model: int = 64) -> "Figure":
 
 
 def rotation(step: int, d_model: int) -> torch.Tensor:
-    """Return the matrix R with PE(p + step) = R PE(p) for every p, (D, D): 2 × 2 rotations along the diagonal."""
+    """Return the matrix R, (D, D), with PE(p + step) = R PE(p) for every p: 2 × 2 rotations along the diagonal."""
     sine, cosine = sinusoids(step + 1, d_model)[step].view(-1, 2).T
     even = torch.arange(0, d_model, 2)
     turn = torch.zeros(d_model, d_model)

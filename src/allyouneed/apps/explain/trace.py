@@ -1,4 +1,4 @@
-"""The record of one translation, as tensors and numbers; the figures are drawn from it."""
+"""The record of a translation, as tensors and numbers, from which the figures are drawn."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,30 +16,30 @@ from .search_trace import SearchTrace, trace_search
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One sentence on its way through a model. The decoder reads `<sos> …` and predicts `… <eos>`."""
+    """A sentence on its way through a model. The decoder reads `<sos> …` and predicts `… <eos>`."""
 
     text: str
     translation: str
-    whole_text: str  # the user's text; longer than `text` if it is translated in parts
-    output: str  # its translation by `translate`
+    whole_text: str  # the user's text, which is longer than `text` if it is translated in parts
+    output: str  # the translation by `translate`
     source_ids: list[int]
     target_ids: list[int]  # with <sos> and <eos>
-    source_pieces: list[str]  # the tokens of the source as text, special tokens included
+    source_pieces: list[str]  # the tokens of the source as text, with special tokens
     decoder_inputs: list[str]  # the tokens that the decoder reads, by position
-    decoder_targets: list[str]  # the tokens that it predicts
+    decoder_targets: list[str]  # the tokens that the decoder predicts
     recording: Recording  # of this sentence, without the batch axis
     search: SearchTrace
     pieces: dict[int, str]  # the text of every token that a figure names
-    note: str  # says what the trace leaves out, and what the translation must contain; may be empty
+    note: str  # says what the trace omits and what the translation must contain; may be empty
 
 
 @torch.inference_mode()
 def trace_translation(translator: Translator, text: str) -> Trace:
     """Translate a text as `translator` does, with all its settings, and record everything.
 
-    The tensors are the model's in float32 as it reads the source and the translation. If a text is translated in parts,
-    the first part is recorded; a text that would be copied is translated. The note says so. Refuses an empty text, an
-    ensemble of models, and a text that `translator` refuses.
+    The tensors are those of the model in float32, reading the source and the translation. If a text is translated in
+    parts, the first part is recorded; a text that would be copied is translated. The note says so. Refuses an empty
+    text, an ensemble of models, and a text that `translator` refuses.
     """
     if len(translator.bundles) > 1:
         raise InputError(
@@ -84,7 +84,7 @@ def trace_translation(translator: Translator, text: str) -> Trace:
 
 
 def _notes(translator: Translator, whole: Translation, traced: str, segments: Sequence[Segment]) -> Iterator[str]:
-    """Say what a reader must know to compare the trace with the output of `translate`."""
+    """Yield what a reader must know to compare the trace with the output of `translate`."""
     if "copied" in whole.flags:
         yield "`translate` copies this text, as the training pairs did; here the model translates it."
     elif len(segments) > 1:
@@ -112,12 +112,12 @@ def _notes(translator: Translator, whole: Translation, traced: str, segments: Se
 
 
 def attentions(trace: Trace) -> dict[str, Tensor]:
-    """Return the weights (H, T, S) of every attention, encoder first."""
+    """Return the weights (H, T, S) of every attention, the encoder's first."""
     return {name: x for name, x in trace.recording.items() if name.endswith("attention") and x.dim() == 3}
 
 
 def attention_tokens(trace: Trace, part: str) -> tuple[list[str], list[str]]:
-    """Return the tokens of an attention's rows and columns: for a decoder, what it predicts and what it reads."""
+    """Return the tokens of an attention's rows and columns. A decoder's rows are the tokens that it predicts."""
     rows = trace.source_pieces if part.startswith("encoder") else trace.decoder_targets
     return rows, trace.decoder_inputs if part.endswith("self_attention") else trace.source_pieces
 
@@ -155,7 +155,7 @@ def residual_stream(trace: Trace, stack: str) -> list[Stage]:
 
 
 def alignment_matrix(trace: Trace) -> Tensor:
-    """Return the cross-attention of target tokens to source tokens, (T, S): the mean over the heads of a layer.
+    """Return the cross-attention of target tokens to source tokens, (T, S), averaged over the heads of a layer.
 
     Alignments of a translation use the same layer.
     """

@@ -1,4 +1,4 @@
-"""A trace as numbers for other programs; the numbers of each figure are under its name."""
+"""A trace as numbers for other programs. The numbers of each figure are under its name."""
 
 from dataclasses import asdict
 from typing import Any
@@ -64,7 +64,7 @@ def search_steps(trace: Trace) -> list[list[dict[str, Any]]]:
 
 
 def _tree(trace: Trace) -> list[dict[str, Any]]:
-    """List every prefix that the search expanded, and its score if it could end there."""
+    """List every prefix that the search expanded, with its score if it could end there."""
     ended = trace.search.ended()
     return [
         {

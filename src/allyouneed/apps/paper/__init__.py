@@ -1,4 +1,4 @@
-"""The paper's numbers as commands: Table 3, its ablations on other data, and figures 3 to 5 from a model of ours."""
+"""The paper's numbers as commands: Table 3, its ablations on other data, and figures 3 to 5 from one of our models."""
 
 from .ablate import AblationResult, ablate, ablation_figure, build_small_base
 from .attention_patterns import AttentionPattern, find_patterns

@@ -21,13 +21,13 @@ from ...train import Update, paper_learning_rate
 from ..explain.draw import BLUE, ORANGE, new_figure
 from .table import ROWS, Row
 
-TRIAL_UPDATES = 10  # updates of each row for timing
+TRIAL_UPDATES = 10  # updates of each row, to measure its speed
 SCORED_PAIRS = 200  # validation pairs that are translated
 
 
 @dataclass(frozen=True, slots=True)
 class AblationResult:
-    """A trained row: perplexity per token and BLEU on validation pairs, and the seconds that training took."""
+    """A trained row: perplexity per token and BLEU on validation pairs, and the training time in seconds."""
 
     row: Row
     recipe: Recipe
@@ -38,7 +38,7 @@ class AblationResult:
 
 
 class _Recorder(SilentCallback):
-    """Keeps the times at which training began and each update ended, and the last validation."""
+    """Records the times at which training began and each update ended, and the last validation."""
 
     validation: Validation
 
@@ -55,11 +55,11 @@ class _Recorder(SilentCallback):
 def ablate(
     recipe: Recipe, output: Path, *, minutes: float, rows: Sequence[Row] = tuple(ROWS), trial: int = TRIAL_UPDATES
 ) -> Iterator[AblationResult]:
-    """Train every row, with the model of `recipe` as the base, for the same number of updates.
+    """Train every row for the same number of updates, with the model of `recipe` as the base.
 
-    The number follows from a short trial of each row on this machine, so that training all rows takes
-    `minutes`; it is at most the recipe's. Each run is kept in a folder of `output`. Refuses, once the
-    data is read, a recipe without validation pairs.
+    The number follows from a short trial of each row on this machine, so that training all rows takes `minutes`; it is
+    at most the recipe's. Each run is kept in a folder of `output`. Refuses, once the data is read, a recipe without
+    validation pairs.
     """
     recipe = replace(recipe, data=replace(recipe.data, cache_dir=recipe.data.cache_dir or str(output / "data")))
     seconds_per_round = sum(_seconds_per_update(recipe, row, output / "trial" / row.name, trial) for row in rows)
@@ -100,7 +100,7 @@ def build_small_base(pairs: str) -> Recipe:
 
 
 def scale_recipe(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
-    """Change `recipe` as `row` changes the paper's base: sizes by the same factor, other settings to its values."""
+    """Change `recipe` as `row` changes the paper's base: scale sizes by the same factor, and copy other settings."""
     base, row_model = ModelConfig(), row.model
     model = recipe.model
 

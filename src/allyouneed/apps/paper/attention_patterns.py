@@ -1,7 +1,7 @@
 """Figures 3 to 5 from one of our models: long-range attention, a pronoun, and two heads that attend to different words.
 
-Each figure shows the clearest case among some sentences, by the measure that its text names. If there is none, the text
-says so.
+Each figure shows the clearest case among some sentences, by the measure that its text names. If there is no case, the
+text says so.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ PRONOUNS = {"he", "she", "it", "they", "him", "her", "his", "its", "their", "the
 
 @dataclass(frozen=True, slots=True)
 class AttentionPattern:
-    """A figure: the pattern's name, a description of the case, and its drawing (None if there is no case)."""
+    """A figure: the name of the pattern, a description of the case, and its drawing (None if there is no case)."""
 
     name: str
     text: str
@@ -34,7 +34,7 @@ class AttentionPattern:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """Self-attention of the encoder in one sentence; `weights` (S, S), layer and head counted from 1."""
+    """The self-attention of an encoder head for one sentence: `weights` (S, S); layer and head are counted from 1."""
 
     pieces: list[str]
     layer: int
@@ -65,7 +65,7 @@ def _heads(translator: Translator, sentences: Sequence[str]) -> Iterator[_Head]:
 
 
 def _long_range(heads: Sequence[_Head]) -> AttentionPattern:
-    """Figure 3: the longest distance between words with an attention weight of at least `CLEAR`."""
+    """Draw figure 3: the longest distance between words with an attention weight of at least `CLEAR`."""
     cases = [
         (abs(query - other), float(head.weights[query, other]), head, query, other)
         for head in heads
@@ -90,7 +90,7 @@ def _long_range(heads: Sequence[_Head]) -> AttentionPattern:
 
 
 def _anaphora(heads: Sequence[_Head]) -> AttentionPattern:
-    """Figure 4: the pronoun with the strongest attention to a word two or more tokens before it."""
+    """Draw figure 4: the pronoun with the strongest attention to a word two or more tokens before it."""
     cases = [case for head in heads for case in _pronoun_cases(head)]
     if not cases:
         return AttentionPattern("figure-4", "No sentence has an English pronoun with two words before it.", None)
@@ -116,7 +116,7 @@ def _pronoun_cases(head: _Head) -> Iterator[tuple[float, _Head, int, int]]:
 
 
 def _structure(heads: Sequence[_Head]) -> AttentionPattern:
-    """Figure 5: in a sentence of at least eight tokens, the two heads of a layer with sharp and different attention."""
+    """Draw figure 5: the two heads of a layer with sharp and different attention, in a sentence of 8 tokens or more."""
     pairs = [
         (min(float(head.weights.max(-1).values.mean()) for head in pair) * (apart := _apart(*pair)), apart, pair)
         for _, layer in groupby(heads, key=lambda head: (head.layer, head.pieces))  # heads come in this order
@@ -136,7 +136,7 @@ def _structure(heads: Sequence[_Head]) -> AttentionPattern:
 
 
 def _only(weights: Tensor, query: int) -> Tensor:
-    """Keep the weights of one row; zero elsewhere."""
+    """Keep the weights of one row, and set all others to zero."""
     row = torch.zeros_like(weights)
     row[query] = weights[query]
     return row
@@ -156,9 +156,9 @@ def _quoted(head: _Head, query: int) -> str:
 
 
 def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str, numbers: Sequence[int]) -> Figure:
-    """Draw lines from the queries, on the left, to the keys; one panel a head, eight at most."""
+    """Draw lines from the queries, on the left, to the keys, in one panel for each head and at most eight panels."""
     drawn = list(heads[:8])
-    text_width = 0.075 * max(map(len, pieces))  # inches, on either side
+    text_width = 0.075 * max(map(len, pieces))  # in inches, on each side
     width = 2 * text_width + 0.9
     left, right = text_width / width, 1 - text_width / width
     figure = new_figure(width * len(drawn) + 0.4, 0.24 * len(pieces) + 0.8)

@@ -1,4 +1,4 @@
-"""Table 3: every row as a recipe, with its exact parameters next to the printed number."""
+"""Table 3: every row as a recipe, with its exact number of parameters next to the printed number."""
 
 from dataclasses import replace
 from functools import cache
@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
     @property
     def model(self) -> ModelConfig:
-        """The sizes of this row, by its recipe."""
+        """The sizes of this row, from its recipe."""
         return Recipe.read(recipe_path(self.name)).model
 
 
@@ -53,7 +53,7 @@ ROWS = [
 
 @cache
 def count_parameters(config: ModelConfig, *, vocabulary: int = VOCABULARY) -> int:
-    """Count the parameters of a model of these sizes, on the model without allocating it."""
+    """Count the parameters of a model of these sizes, without allocating the model."""
     with torch.device("meta"):
         return Transformer(replace(config, vocab_size=vocabulary)).parameter_count()
 
@@ -67,9 +67,10 @@ def matching_vocabulary(row: Row) -> int | None:
 
 
 def flops_per_token_pair(config: ModelConfig, *, length: int = 25, vocabulary: int = VOCABULARY) -> int:
-    """Count multiplications and additions, forward, for a source and a target token in sentences of `length` tokens.
+    """Count multiplications and additions of a forward pass for a source and a target token.
 
-    Only matrix products count, which are all but a few percent. An update takes three times as many.
+    Sentences have `length` tokens. Only matrix products count, which are all but a few percent. An update takes three
+    times as many operations.
     """
     d_k = config.d_k or config.d_model // config.heads
     d_v = config.d_v or config.d_model // config.heads

@@ -1,4 +1,4 @@
-"""Advice on a poor model, with the reason that its run shows, and the score that more minutes would bring.
+"""Advice on a poor model, with a reason from its run, and the score that more minutes would bring.
 
 The thresholds are rules of thumb.
 """
@@ -13,28 +13,30 @@ from ...auto.choice_rules import FEW_SENTENCES
 from ...run.state import MIN_UPDATES
 from .record import COPY, MODEL, NEAREST, SCORE_TITLES, SYSTEMS, HeldOutResult, RunRecord
 
-METRIC = "chrf"  # by which a model is compared with the baselines
-GOOD = {"exact": 90.0, "chrf": 75.0}  # a model that reaches either needs no advice
-LAST_PART, FALLING = 0.2, 0.02  # the validation loss fell by 2 % in the last fifth of the updates: it still falls
-RISING = 0.05  # it is 5 % above its minimum
-LEARNED_BY_HEART = 0.6  # the training loss is this share of the validation loss
+METRIC = "chrf"  # compares a model with the baselines
+GOOD = {"exact": 90.0, "chrf": 75.0}  # a model that reaches either of these needs no advice
+# The validation loss is still falling if it fell by 2 % in the last fifth of the updates.
+LAST_PART, FALLING = 0.2, 0.02
+RISING = 0.05  # the loss has risen if it is 5 % above its minimum
+# A model has memorized its pairs if the training loss is at most this share of the validation loss.
+LEARNED_BY_HEART = 0.6
 MANY_DROPPED = 0.05  # share of the pairs that were read
-CONTRADICTED = 0.3  # share of the test sources that occur in the training pairs, of at least 20
-OUT_OF_TRAINING = (  # dropped, but no sign of noise
+CONTRADICTED = 0.3  # share of the test sources that occur in the training pairs, if at least 20 do
+OUT_OF_TRAINING = (  # dropped, but not because of noise
     "max_train_samples", "max_valid_samples", "deduplicate", "overlap_source", "overlap_target",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How many of the test sources occur among the training pairs, and how many of these have another target there."""
+    """How many test sources occur among the training pairs, and how many of these have a different target there."""
 
     seen: int = 0
     contradicted: int = 0
 
 
 def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: int | None) -> list[str]:
-    """Suggest what to try next, the most promising first; nothing for a good model. `pairs` it was trained on."""
+    """Suggest what to try next, the most promising first; nothing for a good model. It was trained on `pairs` pairs."""
     is_good = any(result.scores[MODEL][name] >= limit for name, limit in GOOD.items())
     if as_good := _best_baseline(result):
         beside = (
@@ -62,14 +64,14 @@ def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: 
 
 
 def _best_baseline(result: HeldOutResult) -> str:
-    """Return the better of the baselines if it is as good as the lower end of the model's interval, else ""."""
+    """Return the better of the baselines if it reaches the lower end of the model's interval, else ""."""
     baselines = {name: result.scores[name][METRIC] for name in (COPY, NEAREST) if name in result.scores}
     best = max(baselines, key=lambda name: baselines[name])
     return best if baselines[best] >= result.intervals[METRIC][0] else ""
 
 
 def _alignment(run: RunRecord) -> str:
-    """Say how aligned pairs belong together, in the words of their files."""
+    """Describe, with the names of the files, how aligned pairs belong together."""
     corpora = [run.settings.get("data", {}), *run.setting("data", "corpus", ())]
     is_two_files = any(isinstance(one.get("train"), list) and len(one["train"]) == 2 for one in corpora)
     if is_two_files:
@@ -78,7 +80,7 @@ def _alignment(run: RunRecord) -> str:
 
 
 def _course(run: RunRecord) -> Iterator[str]:
-    """Yield advice by training and validation loss."""
+    """Yield advice that follows from the training and validation loss."""
     validations = [line for line in run.checkpoints() if line["valid_loss"] is not None]
     if len(validations) < 3:
         return
@@ -97,7 +99,7 @@ def _course(run: RunRecord) -> Iterator[str]:
             f"such as with {_longer(run)}."
         )
     elif look_ahead(run):
-        return  # it has not settled by its scores
+        return  # its scores show that the model is still improving
     elif run.has_comparable_losses() and training is not None and training < LEARNED_BY_HEART * last:
         yield (
             f"The training loss, {training:.3f}, is far below the validation loss, {last:.3f}: more pairs help, or "
@@ -123,7 +125,7 @@ def _learns_by_heart(losses: list[float]) -> bool:
 
 
 def longer_options(run: RunRecord) -> tuple[str, ...]:
-    """Return the words with which the command of a run trains longer; every place that proposes it calls this."""
+    """Return the words with which the command of a run trains longer, for every place that proposes this."""
     patience = run.setting("train", "patience", 0)
     if minutes := run.setting("train", "minutes", 0.0):
         prospect = look_ahead(run)
@@ -157,16 +159,19 @@ def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
             )
 
 
-TIMES = 4  # as many minutes as the run had
-BEGIN, FEWEST = 1 / 3, 4  # the curve from this share of the time on, of at least so many validations
-# In a run the learning rate falls to zero, which makes scores rise faster than from a short run to a longer run: on
+TIMES = 4  # times the minutes that the run had
+BEGIN, FEWEST = 1 / 3, 4  # the curve is used from this share of the time on, with at least this many validations
+# Within a run the learning rate falls to zero, so scores rise faster than from a short run to a longer one: on
 # inflection, twice as fast in the logarithm of the error.
 SHARE_OF_SLOPE = 0.5
-SMALLEST_GAIN = 1.0  # points; less is not worth the time
+SMALLEST_GAIN = 1.0  # in points; a smaller gain is not worth the time
 
 
 class Prospect(NamedTuple):
-    """The score that so many minutes in all would reach; `title` names it, `now` is the present model's."""
+    """The score that a run of so many minutes would reach.
+
+    `title` names the score, and `now` is the present model's.
+    """
 
     minutes: int
     title: str
@@ -181,12 +186,12 @@ class Prospect(NamedTuple):
 
 
 def look_ahead(run: RunRecord) -> Prospect | None:
-    """Predict the score after `TIMES` times as many minutes; None if no gain is expected, or without budget or curve.
+    """Predict the score after `TIMES` as many minutes; None without an expected gain, a time budget or a curve.
 
-    A run that learns its pairs by heart gains nothing.
+    A run that memorizes its pairs gains nothing.
 
-    The error falls with a power of the time. It is 100 minus the score that selects the best model: exact
-    match if the accuracy of tokens selects it, and chrF if the loss does.
+    The error is expected to fall with a power of the time. The error is 100 minus the score that selects the best
+    model: exact match if token accuracy selects it, and chrF if the loss does.
     """
     minutes, metric = run.setting("train", "minutes", 0.0), run.setting("train", "early_stopping_metric", "")
     metric = "exact" if metric == "accuracy" else metric if metric in SCORE_TITLES else "chrf"

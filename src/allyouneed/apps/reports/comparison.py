@@ -1,4 +1,4 @@
-"""Two runs on one self-contained page: curves, settings, scores with a test, sentences that changed most."""
+"""Two runs on one self-contained page: curves, settings, scores with a test, and the sentences that changed most."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .curves import Curve, draw_curves
 from .record import RunRecord, describe_means, points_over_updates, training_points
 from .report_page import AXES, build_report_page, facts, paragraph, section, wide_table
 
-MOST_CHANGED = 8  # sentences of each direction
+MOST_CHANGED = 8  # sentences that became better, and that became worse
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PairedOutput:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs, their translations of the same pairs, and the scores of these. `what` names the pairs."""
+    """Two runs, their translations of the same pairs, and the scores of these translations. `what` names the pairs."""
 
     first: RunRecord
     second: RunRecord
@@ -47,7 +47,7 @@ class Comparison:
         return (self.first.name, self.second.name) if self.first.name != self.second.name else ("first", "second")
 
     def summary(self) -> list[str]:
-        """Return a line for each score, or say why there is none."""
+        """Return a line for each score, or the reason why there is none."""
         if not self.scores:
             return [f"The two runs have no {self.what} in common, so their translations are not compared."]
         a, b = self.names()
@@ -58,7 +58,7 @@ class Comparison:
 
 
 def compare_runs(first: Path, second: Path, *, translations: Sequence[Sequence[Sample]] | None = None) -> Comparison:
-    """Compare the runs in two folders by `translations` of test pairs, or else of the validation pairs they kept.
+    """Compare two runs by `translations` of test pairs, or else by the validation translations that they kept.
 
     Only pairs that both have translated are compared. Refuses a folder without a run, and damaged files.
     """
@@ -85,7 +85,7 @@ def _pair_up(first: Sequence[Sample], second: Sequence[Sample]) -> list[PairedOu
 
 
 def build_comparison_page(comparison: Comparison) -> str:
-    """Build the page of a comparison, as HTML. Refuses damaged files."""
+    """Build the page of a comparison as HTML. Refuses damaged files."""
     a, b = comparison.names()
     try:
         return build_report_page(f"{a} and {b}", _sections(comparison))
@@ -238,7 +238,7 @@ def _pair_item(pair: PairedOutput, names: tuple[str, str]) -> str:
 
 
 def mark_differences(first: str, second: str) -> tuple[str, str]:
-    """Write two texts as HTML in which the words that they do not share are marked."""
+    """Write two texts as HTML in which the words that only one of them has are marked."""
     words = first.split(" "), second.split(" ")
     marked: tuple[list[str], list[str]] = ([], [])
     for kind, *spans in SequenceMatcher(None, *words, autojunk=False).get_opcodes():

@@ -1,4 +1,4 @@
-"""Curves as SVG: a few numbers over the updates of a run, drawn without any library."""
+"""Draw curves as SVG, a few numbers over the updates of a run, without any library."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ Points = Sequence[tuple[float, float]]
 
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 34, 44
-MOST_POINTS = 400  # of a curve; of more, neighbours are averaged
+MOST_POINTS = 400  # in a curve; if there are more, neighbours are averaged
 ROUNDING = 1e-9  # values that differ by less, such as means of equal values, count as equal
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line of a figure. `number` chooses its colour, `dashed` its stroke."""
+    """A line in a figure. `number` chooses its colour, and `dashed` its stroke."""
 
     name: str
     points: Points
@@ -25,7 +25,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The way from numbers to pixels: the range, its ticks, and whether it is logarithmic."""
+    """The conversion from numbers to pixels: the range, its ticks, and whether the axis is logarithmic."""
 
     ticks: tuple[float, ...]
     low: float
@@ -35,7 +35,7 @@ class Axis:
     logarithmic: bool = False
 
     def to_pixel(self, value: float) -> float:
-        """Return the pixel of a value; values beyond the ends are drawn at the ends."""
+        """Return the pixel of a value. Values beyond the ends are drawn at the ends."""
         scale: Callable[[float], float] = log10 if self.logarithmic else float
         value = min(max(value, self.low), self.high)
         share = (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
@@ -43,10 +43,10 @@ class Axis:
 
 
 def draw_curves(title: str, curves: Sequence[Curve], *, y_title: str, log: bool = False, warmup: int = 0) -> str:
-    """Draw curves with their legend; colours come from the page's style. Points not finite are left out.
+    """Draw curves with their legend, in the colours of the page's style. Points that are not finite are omitted.
 
-    The page shows one of two drawings: with linear axes, or with a logarithmic axis of updates. There
-    the vertical axis is also logarithmic if `log` is set and all values are positive. The first `warmup` updates are
+    The page shows one of two drawings: with linear axes, or with a logarithmic axis of updates. In the latter, the
+    vertical axis is also logarithmic if `log` is set and all values are positive. The first `warmup` updates are
     shaded.
     """
     curves = [_finite(curve) for curve in curves]
@@ -134,7 +134,7 @@ def _y_axis(values: Sequence[float], *, logarithmic: bool) -> Axis:
 
 def ticks(low: float, high: float, count: int) -> list[float]:
     """Return about `count` round numbers from at most `low` to at least `high`."""
-    if high - low <= 1e-8 * abs(low):  # equal up to rounding, such as a BLEU of 100
+    if high - low <= 1e-8 * abs(low):  # equal except for rounding, such as a BLEU of 100
         high = low + (abs(low) or 1.0)
     step = _round_step((high - low) / count)
     first = floor(low / step)

@@ -1,4 +1,4 @@
-"""The end of a run: its test pairs, translated and scored within a limited time, next to baselines."""
+"""The end of a run: translate and score its test pairs within a limited time, next to baselines."""
 
 import random
 import time
@@ -23,9 +23,9 @@ from .report import write_report
 FINAL_TEST_SECONDS = 60.0
 MAX_TEST_PAIRS = 500
 SHOWN_SAMPLES = 20
-FIRST_ROUND = 16  # pairs translated to measure the speed
+FIRST_ROUND = 16  # pairs that are translated to measure the speed
 TRANSLATING, SEARCHING = 0.6, 0.1  # shares of the time; the rest is for scores and the report
-MAX_SEARCH_SECONDS = 3.0  # for the nearest training pairs
+MAX_SEARCH_SECONDS = 3.0  # for finding the nearest training pairs
 
 
 def evaluate_run(
@@ -37,11 +37,11 @@ def evaluate_run(
 ) -> HeldOutResult:
     """Score the finished `bundle` of a run on its test pairs, next to baselines, and add the result to its report.
 
-    Up to 500 test pairs, drawn at random, are translated with the settings of the bundle, or as many as `seconds`
-    allow. The scores of the model have 95 % intervals; the baselines are the source itself, and the target of the
-    nearest training pair. A text that the model refuses counts as an empty translation. Writes the result, with
-    twenty of the translations and with advice if the scores are poor, to `test.json`, `test-samples.txt` and
-    `report.html` in the folder `run`. Refuses a run without test pairs.
+    Up to 500 random test pairs are translated with the settings of the bundle, or as many as `seconds` permit. The
+    scores of the model have 95 % intervals. The baselines are the source itself, and the target of the nearest training
+    pair. A text that the model refuses counts as an empty translation. The result is written to `test.json`,
+    `test-samples.txt` and `report.html` in the folder `run`, with twenty of the translations and, if the scores are
+    poor, with advice. Refuses a run without test pairs.
     """
     held_out = held_out_pairs(run)
     pairs = random.Random(0).sample(held_out, min(len(held_out), MAX_TEST_PAIRS))
@@ -75,7 +75,7 @@ def evaluate_run(
 def translate_within(
     translator: Translator, sources: Sequence[str], seconds: float, *, on_progress: Callable[[int], None]
 ) -> tuple[list[str], int]:
-    """Translate as many sources as the time allows, at least sixteen, and count the refused ones."""
+    """Translate at least sixteen sources, as many as the time permits, and count the refused ones."""
     outputs: list[str] = []
     refused: list[InputError] = []
     begin, count = time.monotonic(), FIRST_ROUND
@@ -84,7 +84,7 @@ def translate_within(
         translations = translator.translations(some, on_refused=refused.append, on_progress=on_progress)
         outputs += [translation.text for translation in translations]
         elapsed = time.monotonic() - begin
-        # Large batches are faster than the first round, so that these rounds seldom take longer than planned.
+        # Large batches are faster than the first round, so later rounds seldom exceed the plan.
         count = int(len(outputs) * min(4.0, (seconds - elapsed) / max(elapsed, 1e-9)))
     return outputs, len(refused)
 
@@ -119,7 +119,8 @@ def _score(
     }
     model = scored[MODEL]
     if model.counts["exact"].score == 100:
-        undetected = 1 - 0.05 ** (1 / len(pairs))  # with this share of errors, so many pairs have none in 5 % of cases
+        # With this share of errors, there is a 5 % chance that this many pairs have none.
+        undetected = 1 - 0.05 ** (1 / len(pairs))
         notes = [*notes, f"no error in {len(pairs):,} pairs: up to {undetected:.1%} of others may be wrong"]
     return HeldOutResult(
         step=0,

@@ -1,4 +1,4 @@
-"""`fit`: training that scores the model at every validation."""
+"""`fit`: train and score the model at every validation."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -45,23 +45,26 @@ def fit(
     `recipe` is a `Recipe`; a `Draft` or its tables, which may leave out settings; a file of pairs, or a list of two
     aligned files; or the TOML file of a recipe. Settings that are left out are chosen from the pairs, as the command
     does. The pairs are in the files that `recipe` names, or come from memory and are stored in `output`/pairs: `train`,
-    `valid` and `test` are an iterable of (source, target) pairs or of rows, a polars or pandas frame, or a data set of
-    Hugging Face, whose two columns `data.columns` names.
-    `minutes` is the time budget, `languages` are the model's, such as "en-it", and `init_from` is the folder of
-    a bundle to start from; they are train.minutes, data.source_language and data.target_language, and train.init_from.
-    `callback` is informed of the progress; it may be a context manager, as `ProgressBar()` is, which is then entered.
-    `evaluate` scores the model on validation pairs at every validation, by default BLEU, chrF and exact match of greedy
-    translations; with None only the loss is measured. `metrics` are functions of the translations and their references
-    that return a score, higher for the better; each is recorded under its name, which `train.early_stopping_metric` may
-    be. A recipe names such a function as "module:function".
-    `film` is called with the bundle between updates, ever more seldom; its result is a frame of film.jsonl.
-    `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule, `build_model` the model.
+    `valid` and `test` may be iterables of (source, target) pairs or of rows, polars or pandas frames, or Hugging Face
+    data sets, whose two columns are named by `data.columns`.
 
-    With `train.minutes` the whole run ends within this time by `stopwatch`; a resumed run has the rest of it. With
-    `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
-    leave a finished run as it is. With `overwrite`, replace the run in `output` at the end. Otherwise refuses it if it
-    exists. Refuses other settings or pairs, and a folder in which another process trains. SIGINT and SIGTERM save the
-    run and raise `Interrupted`.
+    `minutes` is the time budget (train.minutes). `languages`, such as "en-it", are the languages of the model
+    (data.source_language and data.target_language). `init_from` is the folder of a bundle to start from
+    (train.init_from).
+
+    `callback` is informed of the progress; if it is a context manager, as `ProgressBar()` is, it is entered. `evaluate`
+    scores the model on validation pairs at every validation, by default with BLEU, chrF and exact match of greedy
+    translations; with None, only the loss is measured. `metrics` maps names to functions of translations and references
+    that return a score, where higher is better. `train.early_stopping_metric` may be one of these names; a recipe names
+    such a function as "module:function". `film` is called with the bundle between updates, at growing intervals; its
+    results are the frames of film.jsonl. `optimizer` makes the optimizer, whose learning rate follows the recipe's
+    schedule, and `build_model` the model.
+
+    With `train.minutes` the whole run ends within this time, measured by `stopwatch`; a resumed run gets the rest. With
+    `resume`, the run continues from the checkpoint in `output`, exactly as if it had never stopped; it starts if there
+    is no checkpoint, and a finished run is left unchanged. With `overwrite`, a run in `output` is replaced when the new
+    one has finished. Without either, an existing run is refused. Resuming with other settings or pairs is refused, and
+    so is a folder in which another process trains. SIGINT and SIGTERM save the run and raise `Interrupted`.
     """
     recipe = _with_settings(_as_tables(recipe), _named_settings(minutes, languages, init_from))
     evaluate = with_stopping_metric(evaluate, metrics or {}, preliminary_recipe(recipe).train.early_stopping_metric)
@@ -90,7 +93,7 @@ def _named_settings(minutes: float | None, languages: str, init_from: str | Path
 
 
 def _with_settings(what: Recipe | Draft | Mapping[str, Any], settings: Mapping[str, Any]) -> Recipe | Draft:
-    """Add settings, by section.key, to the recipe, or to the draft of the tables."""
+    """Add settings, by section.key, to the recipe, or to a draft made of the tables."""
     if isinstance(what, Draft) and "train.init_from" not in settings:
         return what.with_settings(settings)
     if isinstance(what, Recipe) and not settings:

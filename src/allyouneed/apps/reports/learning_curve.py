@@ -1,4 +1,4 @@
-"""A learning curve: training on an eighth, a quarter, half and all pairs, and what to expect of twice as many."""
+"""A learning curve: train on an eighth, a quarter, half and all pairs, and predict the score for twice as many."""
 
 import math
 import random
@@ -21,14 +21,14 @@ from ..explain.draw import BLUE, ORANGE, new_figure
 from .fitting import fit
 
 SHARES = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
-FEWEST = 10  # pairs of the smallest training
-HELD_OUT, MOST_HELD_OUT = 10, 1_000  # every tenth source is answered, at most so many
+FEWEST = 10  # pairs in the smallest training set
+HELD_OUT, MOST_HELD_OUT = 10, 1_000  # every tenth source is held out, at most this many
 TITLES = {"exact": "exact match", "chrf": "chrF"}
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """The scores, in per cent, of a model trained on some of the pairs, and the metric that suits the task."""
+    """The scores, in percent, of a model trained on some of the pairs, and the metric that suits the task."""
 
     pairs: int
     scores: Mapping[str, float]
@@ -46,13 +46,12 @@ def learning_curve(
     seed: int = 1,
     callback: Callable[[], TrainingCallback] = SilentCallback,
 ) -> Iterator[CurvePoint]:
-    """Train on each share of the pairs for a quarter of the minutes, and yield what its model scores on other pairs.
+    """Train on each share of the pairs for a quarter of the minutes, and yield the scores of its model on other pairs.
 
-    Without `minutes` each takes as long as its settings say.
-
-    The larger shares contain the smaller ones. All are scored on the pairs `valid`, or on a tenth of the sources, held
-    out. Settings that `settings`, the tables of a recipe, leaves out are chosen anew for each share. Each run is in a
-    folder of `output`, named by its number of pairs; `resume` continues an interrupted curve. Refuses too few pairs.
+    Without `minutes`, each training takes as long as its settings say. The larger shares contain the smaller ones. All
+    models are scored on the pairs `valid` or, without these, on a tenth of the sources, which is held out. Settings
+    that are not in the tables `settings` are chosen separately for each share. Each run is in a folder of `output`
+    named by its number of pairs; `resume` continues an interrupted curve. Refuses too few pairs.
     """
     train, valid = (list(pairs), list(valid)) if valid else _hold_out(pairs, seed)
     folder = Path(output)
@@ -79,16 +78,16 @@ def learning_curve(
 
 
 def _hold_out(pairs: Sequence[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Divide pairs into those to train on and those of every tenth source."""
+    """Divide pairs into training pairs, and the pairs of every tenth source."""
     sources = list(dict.fromkeys(pair.source for pair in pairs))
     chosen = set(random.Random(seed).sample(sources, min(MOST_HELD_OUT, len(sources) // HELD_OUT)))
     return [pair for pair in pairs if pair.source not in chosen], [pair for pair in pairs if pair.source in chosen]
 
 
 def expect_of_twice(scores: Sequence[float]) -> float:
-    """Estimate the score of twice the pairs from those of ever twice the pairs, in per cent.
+    """Estimate the score, in percent, for twice as many pairs; `scores` are for repeatedly doubled numbers of pairs.
 
-    The errors are expected to fall by the mean factor of the last two doublings. Noise does not let them grow.
+    The errors are expected to fall by the mean factor of the last two doublings. Noise cannot make them grow.
     """
     errors = [100 - score for score in scores[-3:]]
     if len(errors) < 2 or not errors[0] or not errors[-1]:
@@ -98,7 +97,7 @@ def expect_of_twice(scores: Sequence[float]) -> float:
 
 
 def describe_curve(points: Sequence[CurvePoint]) -> str:
-    """Say in one sentence what twice the pairs would give, and how well that is foretold for all of them."""
+    """Describe in one sentence what twice the pairs would give, and how well this method predicts the last score."""
     metric = points[-1].metric
     scores = [point.scores[metric] for point in points]
     if expect_of_twice(scores) <= scores[-1] < 100:
@@ -108,7 +107,7 @@ def describe_curve(points: Sequence[CurvePoint]) -> str:
 
 
 def save_curve(points: Sequence[CurvePoint], output: str | Path) -> None:
-    """Write curve.json, the numbers, and curve.svg, the picture, into the folder of a learning curve."""
+    """Write curve.json, the numbers, and curve.svg, the picture, to the folder of a learning curve."""
     metric = points[-1].metric
     counts = [point.pairs for point in points]
     scores = [point.scores[metric] for point in points]

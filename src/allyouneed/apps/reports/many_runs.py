@@ -1,4 +1,4 @@
-"""Three runs or more on one self-contained page: a table of their scores, and their curves."""
+"""Three or more runs on one self-contained page: a table of their scores, and their curves."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,10 @@ from .report_page import AXES, build_report_page, paragraph, section, wide_table
 
 @dataclass(frozen=True, slots=True)
 class ComparedRuns:
-    """The runs, the table of their scores on `pairs` pairs, and that of their losses; `what` names the pairs."""
+    """Several runs, the table of their scores on `pairs` pairs, and the table of their losses.
+
+    `what` names the pairs.
+    """
 
     runs: Sequence[RunRecord]
     what: str
@@ -45,10 +48,10 @@ class ComparedRuns:
 def compare_many_runs(
     folders: Sequence[Path], *, translations: Sequence[Sequence[Sample]] | None = None
 ) -> ComparedRuns:
-    """Compare runs by `translations` of test pairs, or else of the validation pairs they kept.
+    """Compare runs by `translations` of test pairs, or else by the validation translations that they kept.
 
-    Only pairs that all have translated are compared. Runs that differ only in their seed are one row. Refuses a folder
-    without a run, and damaged files.
+    Only pairs that all runs have translated are compared. Runs that differ only in their seed are one row. Refuses a
+    folder without a run, and damaged files.
     """
     runs = [RunRecord.read(folder) for folder in folders]
     names = [str(folder) for folder in folders]
@@ -67,7 +70,7 @@ def compare_many_runs(
 
 
 def _score_common(names: Sequence[str], translated: Sequence[Sequence[Sample]]) -> list[ScoredSet]:
-    """Score all on the pairs that all have translated; empty without such pairs."""
+    """Score all systems on the pairs that all have translated; [] if there are none."""
     outputs = [{(one.source, one.reference): one.output for one in samples} for samples in translated]
     common = [pair for pair in outputs[0] if all(pair in other for other in outputs[1:])]
     if not common:

@@ -1,4 +1,4 @@
-"""The files of a run, read for its report; `test.json`, how it does on pairs that it held out, is also written here."""
+"""The files of a run, as its report reads them; and `test.json`, the scores on its held-out pairs, which is written."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -29,9 +29,9 @@ SCORE_TITLES = {"bleu": "BLEU", "chrf": "chrF2", "exact": "exact match"}
 class HeldOutResult:
     """Scores of a model after update `step` on `pairs` of the `held_out` test pairs of its run.
 
-    `scores` has for the model and for each baseline its scores by the name of the metric, and `intervals` the ends of
-    the 95 % intervals of the model's. `refused` counts the texts that could not be translated. `notes` say what limits
-    these numbers, and `advice` what to try next, with reasons.
+    `scores` has the scores of the model and of each baseline by the name of the metric. `intervals` has the ends of the
+    model's 95 % intervals. `refused` counts texts that could not be translated. `notes` say what limits these numbers,
+    and `advice` says what to try next, with reasons.
     """
 
     step: int
@@ -60,12 +60,12 @@ class HeldOutResult:
             raise DataError(f"{path} is damaged ({error!r}); remove it to continue without it") from error
 
     def write(self, folder: Path) -> None:
-        """Write it into the folder of a run, and its samples as a text to read."""
+        """Write the result to the folder of a run, and its samples as a readable text."""
         write_whole(folder / SAMPLES_FILE, "".join(map(_as_text, self.samples)))
         write_whole(folder / RESULT_FILE, to_json(asdict(self), indent=2) + "\n")
 
     def header(self) -> list[str]:
-        """Return the head of the table that `rows` fills."""
+        """Return the heading of the table whose rows are `rows`."""
         return [
             f"{self.pairs:,} of {self.held_out:,} test pairs",
             *(SCORE_TITLES.get(name, name) for name in self.scores[MODEL]),
@@ -95,7 +95,7 @@ Lines = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """The files that a run has left in its folder up to now. Missing files are empty here."""
+    """The files that a run has left in its folder so far. Missing files are empty here."""
 
     name: str
     settings: dict[str, dict[str, Any]]
@@ -135,12 +135,12 @@ class RunRecord:
             environment=read_jsonl_lines(folder / "environment.jsonl"),
             data=from_table(DataReport, parse_json(read_whole(report))) if report.exists() else None,
             log=log.read_text(encoding="utf-8", errors="replace") if log.exists() else "",
-            # The test of a model before a resumed run went on says nothing about the present model.
+            # A test from before a run was resumed says nothing about the present model.
             test=test if test and validations and test.step == validations[-1]["step"] else None,
         )
 
     def checkpoints(self) -> Lines:
-        """Return the validations of single checkpoints, leaving out averages of several."""
+        """Return the validations of single checkpoints, without averages of several."""
         return [validation for validation in self.validations if validation["averaged"] == 1]
 
     def last_step(self) -> int:
@@ -156,12 +156,12 @@ class RunRecord:
         return not self.setting("train", "label_smoothing", 0.0) and not self.setting("train", "r_drop", 0.0)
 
     def score_names(self) -> list[str]:
-        """Return the names of the scores, as the validations have them."""
+        """Return the names of the scores in the validations."""
         return list(dict.fromkeys(name for validation in self.validations for name in validation["scores"]))
 
 
 def points_over_updates(lines: Lines, *path: str) -> Points:
-    """Return a value of each validation (or line between them) over the updates, where there is one."""
+    """Return the points of a value over the updates, from each validation (or line in between) that has the value."""
     points = []
     for line in lines:
         value: Any = line
@@ -173,18 +173,18 @@ def points_over_updates(lines: Lines, *path: str) -> Points:
 
 
 def training_points(run: RunRecord, key: str) -> Points:
-    """Return loss, gradient norm or learning rate over the updates; for an older run, at its validations."""
+    """Return points of loss, gradient norm or learning rate over the updates; for an older run, at its validations."""
     return points_over_updates(run.updates or run.checkpoints(), key)
 
 
 def describe_means(*runs: RunRecord) -> list[str]:
-    """Write a sentence about the mean of checkpoints, which the curves leave out, if there is one."""
+    """Write a sentence about the average of checkpoints, if there is one, because the curves leave it out."""
     has_mean = any(len(run.checkpoints()) < len(run.validations) for run in runs)
     return ["The mean of the last checkpoints is not in the curves."] * has_mean
 
 
 def damaged(folder: Path, error: Exception) -> DataError:
-    """Make the refusal of a folder whose files cannot be understood."""
+    """Make the error for a folder whose files cannot be understood."""
     return DataError(
         "metrics.jsonl, updates.jsonl, samples.jsonl, validation.jsonl, environment.jsonl, test.json or "
         f"data-report.json in {folder} is damaged ({error!r}); remove it to continue"

@@ -1,7 +1,4 @@
-"""A run on one self-contained page of HTML: curves, settings, data, best and worst outputs.
-
-It is made only from the files of the run.
-"""
+"""A run on one self-contained HTML page, made from the run's files: curves, settings, data, best and worst outputs."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,11 +37,10 @@ NO_OUTPUTS = "The run has kept no scored translations of validation pairs."
 
 
 def write_report(folder: Path, *, running: bool = False, path: Path | None = None) -> None:
-    """Write the report of the run in a folder, up to now, to `report.html` there or to `path`. Refuses damaged files.
+    """Write the report of the run in a folder so far, to `report.html` there or to `path`. Refuses damaged files.
 
-    The film of the run comes first, if it has one.
-
-    The page of a run that is `running` loads itself again every few seconds.
+    The film of the run comes first, if there is one. The page of a run that is `running` reloads itself every few
+    seconds.
     """
     run = RunRecord.read(folder)
     try:
@@ -57,7 +53,7 @@ def write_report(folder: Path, *, running: bool = False, path: Path | None = Non
 
 
 def try_to_write_report(folder: Path, message: Callable[[str, str], None], *, running: bool = False) -> None:
-    """Write the report of a run; if that fails, pass a warning to `message` with its topic."""
+    """Write the report of a run. If that fails, pass a topic and a warning to `message`."""
     try:
         write_report(folder, running=running)
     except AllYouNeedError as error:
@@ -151,7 +147,7 @@ def _held_out(test: HeldOutResult | None, nearest: Nearest) -> str:
 
 
 def draw_losses(run: RunRecord) -> str:
-    """Draw the losses of training and validation over the updates; empty if there are none yet."""
+    """Draw the losses of training and validation over the updates; "" if there are none yet."""
     return draw_curves(
         "Loss",
         [
@@ -165,7 +161,7 @@ def draw_losses(run: RunRecord) -> str:
 
 
 def draw_scores(run: RunRecord) -> str:
-    """Draw the scores of the validation pairs over the updates; empty if there are none yet."""
+    """Draw the scores of the validation pairs over the updates; "" if there are none yet."""
     scores = [
         Curve(name, points_over_updates(run.checkpoints(), "scores", name), number)
         for number, name in enumerate(run.score_names(), start=1)
@@ -188,7 +184,7 @@ def _curves(run: RunRecord) -> Iterator[str]:
 
 
 def _warmup_updates(run: RunRecord) -> int:
-    """Return the length of the warmup; a time budget compresses it, so that it ends with the highest learning rate."""
+    """Return the length of the warmup. A time budget compresses it, so it ends at the highest learning rate."""
     if run.setting("train", "minutes", 0.0):
         return int(max(training_points(run, "learning_rate"), key=lambda point: point[1], default=(0.0, 0.0))[0])
     return int(run.setting("train", "warmup", 0))
@@ -230,7 +226,7 @@ def _validations(run: RunRecord) -> str:
 
 
 def worst_outputs(samples: Lines) -> Lines:
-    """Return the outputs with the lowest scores, the lowest first; none if all have the same."""
+    """Return the outputs with the lowest scores, the lowest first; none if all scores are equal."""
     outputs = _by_score(samples)
     return [sample for sample in outputs[::-1][: _half(outputs)] if sample["score"] < outputs[0]["score"]]
 
@@ -249,7 +245,7 @@ def _by_score(samples: Lines) -> Lines:
 
 
 def _half(outputs: Lines) -> int:
-    """Return how many are among the best, and among the worst."""
+    """Return how many outputs are listed as best, and how many as worst."""
     return min(BEST_AND_WORST, len(outputs) // 2)
 
 
@@ -260,7 +256,7 @@ def _outputs(title: str, samples: Sequence[dict[str, Any]], none: str, nearest: 
 
 
 def _output_list(samples: Sequence[dict[str, Any]], nearest: Nearest) -> str:
-    """Write samples, and under a wrong one the training pairs nearest to its source."""
+    """Write samples and, under each wrong one, the training pairs nearest to its source."""
 
     def known(sample: dict[str, Any]) -> str:
         pairs = nearest.get(sample["source"], []) if sample["output"] != sample["reference"] else []
@@ -297,7 +293,7 @@ def _translations(validations: Lines) -> str:
 
 
 def _data(report: DataReport | None) -> str:
-    """Write the pairs read, used and dropped."""
+    """Write the number of pairs read, used and dropped."""
     if report is None:
         return ""
     counts: list[tuple[str, PartReport | SourceCount]] = [*report.parts().items()]
@@ -318,7 +314,7 @@ def _data(report: DataReport | None) -> str:
 
 
 def _environment(run: RunRecord) -> str:
-    """List every start of the run: when, by which command, and on what."""
+    """List every start of the run: time, command and machine."""
     if not run.environment:
         return ""
     parts = []

@@ -37,7 +37,7 @@ _RUNNING = """<p class="running" role="status">The run goes on; this page is of 
 
 @dataclass(frozen=True, slots=True)
 class PagePart:
-    """A part that moves: its HTML, and the style and the script that it needs."""
+    """A moving part of the page: its HTML, and the style and the script that it needs."""
 
     html: str = ""
     style: str = ""
@@ -46,15 +46,15 @@ class PagePart:
 
 NOTHING_MOVES = PagePart()
 
-REFRESH = 10  # seconds between two looks for a newer report
+REFRESH = 10  # seconds between two checks for a newer report
 
 
 def build_report_page(
     title: str, body: Iterable[str], *, running: bool = False, moving: PagePart = NOTHING_MOVES
 ) -> str:
-    """Build a page that needs no network and no other file. `running`: it loads itself again until the run has ended.
+    """Build a page that needs no network and no other file. With `running`, it reloads itself until the run has ended.
 
-    The body has the HTML of the part that is `moving`; here its style and its script are added.
+    The body already has the HTML of the part `moving`; this function adds its style and its script.
     """
     folder = Path(__file__).parent
     style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
@@ -85,7 +85,7 @@ def pairs_table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def wide_table(label: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, wraps: bool = False) -> str:
-    """Write a table of plain text that scrolls sideways in a region of its own, which the keyboard reaches."""
+    """Write a table of plain text that scrolls sideways in its own region, which the keyboard can reach."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
     body = "".join(
         f'<tr><th scope="row">{escape(first)}</th>' + "".join(map(_text_cell, rest)) + "</tr>" for first, *rest in rows
@@ -111,5 +111,5 @@ def paragraph(text: str) -> str:
 
 
 def details(summary: str, content: str, *, is_open: bool = False) -> str:
-    """Write a part that the reader opens; `content` is HTML."""
+    """Write a part that the reader can open. `content` is HTML."""
     return f"<details{' open' if is_open else ''}><summary dir='auto'>{escape(summary)}</summary>{content}</details>"

@@ -1,4 +1,4 @@
-"""The result of a finished run: the same lines at the end of the command and on the page of the run."""
+"""The result of a finished run: the same lines for the end of the command and for the page of the run."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ OF_THE_CARD = ("Untrained", "Validation ")  # the lines of a card that say how g
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`remarks` on the model, its test scores next to baselines as a table, what limits them, and what to try next."""
+    """`remarks` on the model, its test scores next to baselines, what limits the scores, and what to try next."""
 
     remarks: Sequence[str]
     header: Sequence[str]
