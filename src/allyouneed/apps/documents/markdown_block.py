@@ -132,7 +132,7 @@ class InlineBlock:
         return None
 
     def _parts(self, run: InlineRun, translation: UnitTranslation, kept: Set[str]) -> list[str | Source]:
-        """Cut a translation into parts to write: parts of the content, and texts, whose signs in `kept` stay unescaped."""
+        """Cut a translation into parts to write: parts of the content, and texts, whose signs in `kept` stay bare."""
         parts: list[str | Source] = []
         opened: list[int] = []
         for piece in run.translated(translation):

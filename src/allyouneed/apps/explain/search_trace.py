@@ -61,9 +61,7 @@ class SearchTrace:
         return only_end
 
     def ranked(self) -> list[Prefix]:
-        """Order the expanded prefixes: first those of the translation, then the others by mean log-probability per
-        token.
-        """
+        """Order the expanded prefixes: those of the translation, then the others by mean log-probability per token."""
         answer = tuple(self.hypothesis.ids)
 
         def order(prefix: Prefix) -> tuple[bool, float]:

@@ -44,27 +44,23 @@ def fit(
 
     `recipe` is a `Recipe`; a `Draft` or its tables, which may leave out settings; a file of pairs, or a list of two
     aligned files; or the TOML file of a recipe. Settings that are left out are chosen from the pairs, as the command
-    does. The pairs are in the files that `recipe` names, or come from memory and are stored in `output`/pairs: `train`,
+    does. Pairs come from the files that `recipe` names, or from memory, and are then stored in `output`/pairs: `train`,
     `valid` and `test` may be iterables of (source, target) pairs or of rows, polars or pandas frames, or Hugging Face
-    data sets, whose two columns are named by `data.columns`.
+    data sets, whose two columns `data.columns` names. `minutes`, `languages` (such as "en-it") and `init_from` set
+    train.minutes, data.source_language and data.target_language, and train.init_from.
 
-    `minutes` is the time budget (train.minutes). `languages`, such as "en-it", are the languages of the model
-    (data.source_language and data.target_language). `init_from` is the folder of a bundle to start from
-    (train.init_from).
-
-    `callback` is informed of the progress; if it is a context manager, as `ProgressBar()` is, it is entered. `evaluate`
-    scores the model on validation pairs at every validation, by default with BLEU, chrF and exact match of greedy
-    translations; with None, only the loss is measured. `metrics` maps names to functions of translations and references
-    that return a score, where higher is better. `train.early_stopping_metric` may be one of these names; a recipe names
-    such a function as "module:function". `film` is called with the bundle between updates, at growing intervals; its
-    results are the frames of film.jsonl. `optimizer` makes the optimizer, whose learning rate follows the recipe's
-    schedule, and `build_model` the model.
+    `callback` is informed of the progress; a context manager such as `ProgressBar()` is entered. `evaluate` scores
+    validation pairs at every validation, by default with BLEU, chrF and exact match of greedy translations; with None,
+    only the loss is measured. `metrics` maps names, which `train.early_stopping_metric` may use, to functions of
+    translations and references that return a score; higher is better. `film` is called with the bundle at growing
+    intervals; its results are the frames of film.jsonl. `optimizer` makes the optimizer, whose learning rate follows
+    the recipe's schedule; `build_model` makes the model.
 
     With `train.minutes` the whole run ends within this time, measured by `stopwatch`; a resumed run gets the rest. With
     `resume`, the run continues from the checkpoint in `output`, exactly as if it had never stopped; it starts if there
-    is no checkpoint, and a finished run is left unchanged. With `overwrite`, a run in `output` is replaced when the new
-    one has finished. Without either, an existing run is refused. Resuming with other settings or pairs is refused, and
-    so is a folder in which another process trains. SIGINT and SIGTERM save the run and raise `Interrupted`.
+    is none, and a finished run stays unchanged. With `overwrite`, a run in `output` is replaced when the new one has
+    finished. Without either, an existing run is refused. Refuses to resume with other settings or pairs, and a folder
+    in which another process trains. SIGINT and SIGTERM save the run and raise `Interrupted`.
     """
     recipe = _with_settings(_as_tables(recipe), _named_settings(minutes, languages, init_from))
     evaluate = with_stopping_metric(evaluate, metrics or {}, preliminary_recipe(recipe).train.early_stopping_metric)

@@ -1,1 +1,1 @@
-"""Translations over HTTP: `serve.app.create_app` makes the application, `allyouneed serve` runs it."""
+"""Translations over HTTP. `serve.app.create_app` makes the application, and `allyouneed serve` runs it."""

@@ -1,4 +1,4 @@
-"""Limits on who may ask, and how much: keys, and rate limits of each client, one decision for all APIs."""
+"""Limits on who may send requests and how many: keys, and rate limits for each client, shared by all APIs."""
 
 import re
 import threading
@@ -27,17 +27,17 @@ class Client:
 
     @property
     def id(self) -> str:
-        """The name under which its requests are counted."""
+        """The name under which the client's requests are counted."""
         return f"key {self.key.sha256}" if self.key else f"address {self.address}"
 
     @property
     def account(self) -> str:
-        """The name under which its characters are counted, and its glossaries kept; clients without a key share one."""
+        """The name under which characters are counted and glossaries kept; clients without a key share one account."""
         return self.key.sha256 if self.key else ""
 
 
 class Access:
-    """Admits requests. All counts are in memory: a restarted server begins at 0, and so does each replica."""
+    """Admits requests. All counts are in memory, so they start at 0 when the server restarts, and in each replica."""
 
     def __init__(self, config: ServeConfig) -> None:
         self._config = config
@@ -50,7 +50,7 @@ class Access:
         self._characters = DailyCharacters()
 
     def identify(self, request: Request, key: str = "") -> Client:
-        """Identify the client of a request, by the `key` in its fields or in its Authorization header.
+        """Identify the client of a request, by the `key` in its fields or by the Authorization header.
 
         Refuses a wrong key, and a missing key if keys are required.
         """
@@ -68,7 +68,7 @@ class Access:
     def charge(self, client: Client, *, cost: int = 1, characters: int = 0) -> None:
         """Count a request of a client: its number of texts, and the characters to translate.
 
-        Refuses a request over a limit with status 429; too many characters as a `QuotaRefusal`.
+        Refuses a request over a limit with status 429, and too many characters as a `QuotaRefusal`.
         """
         limit = (client.key.requests_per_minute if client.key else 0) or self.requests_per_minute
         if limit and cost > limit:
@@ -80,12 +80,15 @@ class Access:
             raise QuotaRefusal(429, f"Slowdown: {per_day} characters per 1 day", retry_after=wait)
 
     def characters_today(self, client: Client) -> int:
-        """Return the characters that a client sent since midnight UTC; clients without a key are counted together."""
+        """Return the characters that a client has sent since midnight UTC.
+
+        Clients without a key are counted together.
+        """
         return self._characters.count(client.account)
 
 
 def key_in_header(request: Request) -> str:
-    """Read the key of an Authorization header, after `DeepL-Auth-Key` or `Bearer`; "" without one."""
+    """Read the key in an Authorization header, after `DeepL-Auth-Key` or `Bearer`; "" if there is none."""
     match = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
     return match[1] if match else ""
 
@@ -113,20 +116,20 @@ def exposure_warnings(config: ServeConfig) -> list[str]:
     return warnings
 
 
-_MAX_CLIENTS = 50_000  # remembered at once; the client that was quiet longest is forgotten first
+_MAX_CLIENTS = 50_000  # remembered at once; the client that has been quiet the longest is forgotten first
 _DAY = 86_400
 
 
 @dataclass(slots=True)
 class _History:
-    """A client's requests within the window, (time, cost) each, and the sum of the costs."""
+    """A client's requests within the time window, (time, cost) each, and the sum of their costs."""
 
     requests: deque[tuple[float, int]] = field(default_factory=deque)
     total: int = 0
 
 
 class MovingWindow:
-    """Admits costs of each client as long as their sum within the last `seconds` does not pass a limit."""
+    """Admits a client's costs as long as their sum in the last `seconds` stays within a limit."""
 
     def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds, self._clock = seconds, clock
@@ -134,7 +137,7 @@ class MovingWindow:
         self._lock = threading.Lock()
 
     def admit(self, client: str, *, limit: int, cost: int = 1) -> float:
-        """Return 0 if the cost is admitted, and count it; else return the seconds until it would be."""
+        """Return 0 and count the cost if it is admitted; otherwise return the seconds until it would be."""
         now = self._clock()
         with self._lock:
             history = self._current(client, now)
@@ -150,7 +153,7 @@ class MovingWindow:
             return self.seconds
 
     def count(self, client: str) -> int:
-        """Return the costs of a client within the window."""
+        """Return the sum of a client's costs within the window."""
         with self._lock:
             return self._current(client, self._clock()).total if client in self._clients else 0
 
@@ -165,14 +168,17 @@ class MovingWindow:
 
 
 class DailyCharacters:
-    """Counts the characters of each client; every count begins at 0 at midnight UTC and when the server starts."""
+    """Counts the characters of each client. Counts start at 0 at midnight UTC and when the server starts."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock, self._lock = clock, threading.Lock()
         self._day, self._counts = 0, dict[str, int]()
 
     def admit(self, client: str, *, limit: int, cost: int) -> float:
-        """Return 0 if the characters are admitted (`limit` 0: always), and count them; else the seconds to midnight."""
+        """Return 0 and count the characters if they are admitted; otherwise return the seconds to midnight.
+
+        A `limit` of 0 admits everything.
+        """
         now = self._clock()
         with self._lock:
             self._begin_day(now)
@@ -194,9 +200,11 @@ class DailyCharacters:
 
 
 def client_address(host: str) -> str:
-    """Return the part of an address that identifies a client: in IPv6 the first 64 bits, which it cannot vary.
+    """Return the part of an address that identifies a client.
 
-    Anything that is not an address, such as a Unix socket's name, is a client of its own.
+    In IPv6 these are the first 64 bits, which it cannot vary.
+
+    Anything that is not an address, such as the name of a Unix socket, is a client of its own.
     """
     try:
         address = ip_address(host.partition("%")[0])

@@ -1,4 +1,4 @@
-"""The application: the APIs, one router each, over one `ServerState`; its health checks and metrics."""
+"""The application: one router for each API, all with the same `ServerState`; health checks and metrics."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -46,13 +46,13 @@ class Health(BaseModel):
 
 @router.get("/health")
 async def health() -> Health:
-    """Say that the process is alive."""
+    """Report that the process is alive."""
     return Health(status="ok")
 
 
 @router.get("/ready", response_model=Health, responses={503: {"model": Health}})
 async def ready(server: Server) -> JSONResponse:
-    """Say if new requests should come here: not while the server starts or stops, or a model is missing."""
+    """Report whether new requests may come: not while the server starts or stops, or a model is missing."""
     status: str = server.monitoring.status
     if status == "ready" and len(await asyncio.to_thread(server.models.missing)):
         status = "model missing"
@@ -75,8 +75,8 @@ def create_app(
 ) -> FastAPI:
     """Create an ASGI application that serves `bundles`, each a folder, or `FOLDER=en-it` to name its languages.
 
-    `decode` holds settings of `DecodeConfig` that replace the bundles'. Refuses settings that a bundle cannot
-    have, and two bundles for the same pair.
+    The settings in `decode`, fields of `DecodeConfig`, replace the bundles' own. Refuses settings that a bundle cannot
+    have, and two bundles for the same pair of languages.
     """
     config = config or ServeConfig()
     if not bundles:
@@ -88,7 +88,7 @@ def create_app(
 
 
 def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState | None" = None) -> FastAPI:
-    """Build the application over models that already exist, or that come from a run that trains."""
+    """Build the application with models that already exist, or that come from a training run."""
     monitoring = Monitoring()
     scheduler = Scheduler(
         models, monitoring, workers=config.workers, max_queue=config.max_queue, timeout=config.request_timeout
@@ -131,7 +131,7 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
         version=version("allyouneed"),
         lifespan=lifespan,
         openapi_url="/spec",
-        docs_url=None,  # the page that FastAPI would answer loads scripts from a network
+        docs_url=None,  # FastAPI's page loads scripts from a network
         redoc_url=None,
     )
     app.state.server = server
@@ -140,7 +140,7 @@ def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState |
     app.include_router(router, responses=ERRORS)
     for api in (libretranslate, uploads, native, deepl, deepl_glossaries, web_page):
         app.include_router(api.router, responses=ERRORS)
-    # Where most programs look for it; LibreTranslate has it under /spec.
+    # Where most programs look for the description; LibreTranslate has it under /spec.
     app.add_api_route("/openapi.json", lambda: JSONResponse(app.openapi()), include_in_schema=False)
     if training:
         app.include_router(import_module(".training", __package__).router)

@@ -1,4 +1,4 @@
-"""The segments that wait to be translated, which of them make the next batch, and the threads that translate it."""
+"""The segments that wait to be translated, which of them form the next batch, and the threads that translate it."""
 
 import math
 import threading
@@ -14,19 +14,19 @@ from ...machine.device import use_one_thread
 from ...translator import Segment, SplitTexts, Translation, Translator
 from .monitoring import Monitoring
 
-BATCH_SECONDS = 1.0  # a batch is made so small that it takes no longer than about this
-GATHER_SECONDS = 0.003  # in which clients that got their answers send more
+BATCH_SECONDS = 1.0  # a batch is kept small enough to take about this long at most
+GATHER_SECONDS = 0.003  # gives clients that have just got answers time to send more
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationOptions:
-    """The options of a request besides its texts. Texts of one model share batches even if their glossaries differ."""
+    """The options of a request besides its texts. Texts for the same model share batches even if glossaries differ."""
 
     alternatives: int = 0
     align: Literal["words", "tokens"] | None = None
     glossary: tuple[tuple[str, str], ...] = ()  # pairs of a term and its translation
-    prefix: str | tuple[str, ...] = ""  # of every text, or of each
-    split_sentences: bool = True  # off for single sentences, and texts to translate as a whole
+    prefix: str | tuple[str, ...] = ""  # of all texts, or of each
+    split_sentences: bool = True  # off for single sentences, and for texts to translate as a whole
 
 
 PLAIN = TranslationOptions()
@@ -44,7 +44,7 @@ class QueuedRequest:
 
 @dataclass(slots=True, eq=False)
 class SegmentGroup:
-    """Segments that were split together; `on_done` gets their translations, or the error, in a worker thread."""
+    """Segments that were split together. `on_done` gets their translations, or an error, in a worker thread."""
 
     request: QueuedRequest
     split: SplitTexts
@@ -54,7 +54,10 @@ class SegmentGroup:
     error: Exception | None = None
 
     def segments(self) -> Iterator["QueuedSegment"]:
-        """Yield its segments, as they wait. Segments with a prefix or phrases take longer, and wait for each other."""
+        """Yield the segments for the queue.
+
+        Segments with a prefix or phrases take longer, so they form a kind of their own.
+        """
         translator, options = self.request.translator, self.request.options
         for index, segment in enumerate(self.split.segments):
             kind = (id(translator), options.alternatives, options.align, segment.request.is_free)
@@ -63,7 +66,7 @@ class SegmentGroup:
 
 @dataclass(slots=True, eq=False)
 class QueuedSegment:
-    """A segment, and where its translation belongs."""
+    """A segment, and the place for its translation."""
 
     group: SegmentGroup
     index: int
@@ -75,15 +78,18 @@ class QueuedSegment:
 
     @property
     def tokens(self) -> int:
-        """The length of the source."""
+        """The length of the source in tokens."""
         return len(self.segment.request.source)
 
 
 class SegmentQueue:
-    """Requests take turns; segments of similar length that may share a batch are taken together."""
+    """Waiting segments.
+
+    Requests take turns, and segments of similar length that may share a batch are taken together.
+    """
 
     def __init__(self) -> None:
-        self._requests: deque[QueuedRequest] = deque()  # the requests with waiting segments
+        self._requests: deque[QueuedRequest] = deque()  # requests with waiting segments
         self._changed = threading.Condition()
         self._taken: set[QueuedSegment] = set()  # in a batch that is not delivered yet
         self._closed = False
@@ -93,7 +99,7 @@ class SegmentQueue:
             return sum(len(request.waiting) for request in self._requests)
 
     def add(self, group: SegmentGroup) -> None:
-        """Let the segments of a group wait."""
+        """Add the segments of a group to the queue."""
         segments, request = list(group.segments()), group.request
         group.results, group.missing = [None] * len(segments), len(segments)
         with self._changed:
@@ -111,9 +117,9 @@ class SegmentQueue:
                 request.waiting = []
 
     def take(self, max_tokens: Callable[[Translator], float]) -> list[QueuedSegment]:
-        """Take the segments of the next batch, at least one; wait for some. Empty once the queue is closed.
+        """Take the segments of the next batch, waiting for at least one. Returns [] once the queue is closed.
 
-        A batch has at most the `batch_size` of the model, and `max_tokens` source tokens unless its first segment
+        A batch has at most the model's `batch_size` segments, and `max_tokens` source tokens unless its first segment
         alone has more.
         """
         with self._changed:
@@ -134,7 +140,7 @@ class SegmentQueue:
             return batch
 
     def deliver(self, batch: Sequence[QueuedSegment], translations: Sequence[Translation | None]) -> None:
-        """Hand the translations of a batch to its groups, and tell groups that are complete now, or have an error."""
+        """Hand the translations of a batch to their groups, and notify groups that are complete or have an error."""
         done: dict[int, SegmentGroup] = {}
         with self._changed:
             self._taken.difference_update(batch)
@@ -147,7 +153,10 @@ class SegmentQueue:
             group.on_done(group)
 
     def close(self, *, abort: bool = False) -> None:
-        """Let every `take` return nothing; with `abort` nobody wants the segments of the batches taken any more."""
+        """Make every `take` return nothing.
+
+        With `abort`, segments in unfinished batches are no longer wanted either.
+        """
         with self._changed:
             self._closed = True
             for one in self._taken if abort else ():
@@ -155,13 +164,13 @@ class SegmentQueue:
             self._changed.notify_all()
 
     def _choose(self, size: int, max_tokens: float) -> list[QueuedSegment]:
-        """Choose a segment of each request in turn, twice as many as fit, of one kind; keep the nearest in length."""
+        """Choose segments of one kind from the requests in turn, twice as many as fit; keep those of similar length."""
         kind = self._requests[0].waiting[0].kind
         alike = ([one for one in request.waiting if one.kind == kind][: 2 * size] for request in self._requests)
         candidates = [one for turn in zip_longest(*alike) for one in turn if one is not None][: 2 * size]
         first = candidates[0]
         if len(candidates) > size:
-            candidates.sort(key=lambda one: abs(one.tokens - first.tokens))  # stable: the first stays the first
+            candidates.sort(key=lambda one: abs(one.tokens - first.tokens))  # stable, so the first stays the first
         batch, total = [first], first.tokens
         for one in candidates[1:size]:
             total += one.tokens
@@ -182,7 +191,7 @@ class BatchWorkers:
 
     @property
     def texts_per_second(self) -> float:
-        """How many segments a worker translates in a second."""
+        """How many segments a worker translates per second."""
         return self._speed.texts
 
     def start(self) -> None:
@@ -191,16 +200,16 @@ class BatchWorkers:
             thread.start()
 
     def join(self) -> None:
-        """Wait for the threads to end, after the queue was closed: they finish the batches they are at."""
+        """Wait for the threads to end after the queue was closed. They finish their current batches."""
         for thread in self._threads:
             thread.join()
 
     def _work(self) -> None:
         while batch := self._queue.take(self._speed.batch_tokens):
-            use_one_thread()  # before each batch: a later model may be the first to need PyTorch
+            use_one_thread()  # before each batch, because a later model may be the first to need PyTorch
             self._translate(batch)
             if len(batch) > 1:
-                time.sleep(GATHER_SECONDS)  # else the first client to answer would make a batch of its own
+                time.sleep(GATHER_SECONDS)  # otherwise the first client to send again would get a batch of its own
 
     def _translate(self, batch: Sequence[QueuedSegment]) -> None:
         request, start = batch[0].group.request, time.perf_counter()
@@ -209,7 +218,7 @@ class BatchWorkers:
                 [one.segment for one in batch], alternatives=request.options.alternatives, align=request.options.align
             )
         except Exception as error:
-            if len(batch) > 1:  # only the segment that cannot be translated fails
+            if len(batch) > 1:  # only the segment that cannot be translated should fail
                 for one in batch:
                     self._translate([one])
                 return
@@ -222,7 +231,7 @@ class BatchWorkers:
 
 
 class TranslationSpeed:
-    """How fast a worker is with each translator, in source tokens per second, and with all in texts per second."""
+    """How fast a worker is: in source tokens per second with each translator, and in texts per second with all."""
 
     def __init__(self) -> None:
         self._tokens: WeakKeyDictionary[Translator, float] = WeakKeyDictionary()

@@ -1,6 +1,6 @@
-"""The fields of requests and answers of an API: read, refused in its words, and shown by /spec.
+"""The fields of an API's requests and answers: parsed, refused in the words of the API, and described by /spec.
 
-LibreTranslate's are in `libretranslate_bodies.py`, DeepL's in `deepl_bodies.py`, our own in `native.py`.
+Those of LibreTranslate are in `libretranslate_bodies.py`, those of DeepL in `deepl_bodies.py`, ours in `native.py`.
 """
 
 from typing import Annotated, Any, Self, TypeVar, get_origin
@@ -51,7 +51,7 @@ class Body(BaseModel):
 
     @classmethod
     def parse(cls, fields: Fields) -> Self:
-        """Parse the fields of a request, wherever they were; a null or empty field is missing.
+        """Parse the fields of a request, wherever they were in it. A null or empty field counts as missing.
 
         Refuses a missing field and a wrong type in the words of the API.
         """
@@ -79,7 +79,7 @@ AnyBody = TypeVar("AnyBody", bound=Body)
 
 
 class DocumentBody(BaseModel):
-    """How to read a document, in both APIs; each has more fields of its own."""
+    """How to read a document, in both APIs. Each API adds fields of its own."""
 
     file: Upload
     numbers: bool = Field(False, description="beyond this API: translate texts without a letter too")
@@ -89,7 +89,7 @@ class DocumentBody(BaseModel):
 
 
 def answer(name: str, /, **fields: Any) -> type[BaseModel]:
-    """Make an object's type from its fields; a type in a tuple with a description is an optional field's."""
+    """Make the type of an object from its fields. A type in a tuple with a description makes an optional field."""
     definitions: dict[str, Any] = {
         field: (kind[0], Field(None, description=kind[1])) if isinstance(kind, tuple) else (kind, ...)
         for field, kind in fields.items()
@@ -103,12 +103,12 @@ def many(kind: Any) -> Any:
 
 
 def batch(kind: Any) -> Any:
-    """Return the type of a value for one text, or a list of values for a batch."""
+    """Return the type of a value for one text, or of a list of values for a batch."""
     return kind | list[kind]
 
 
 def failure(description: str, field: str) -> dict[str, Any]:
-    """Describe an error whose answer has one field. Not a model: FastAPI would build it again for every route."""
+    """Describe an error whose answer has one field. Not a model, because FastAPI would rebuild it for every route."""
     schema = {"type": "object", "properties": {field: {"type": "string"}}, "required": [field]}
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 

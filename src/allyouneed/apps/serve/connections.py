@@ -1,7 +1,7 @@
-"""Connections with limits, so that nobody can hold all of a server's, or fill its memory.
+"""Connections with limits, so that nobody can occupy all connections of a server, or fill its memory.
 
-Limited are the time that headers take, the bytes that no request has asked for or that come before their turn, and the
-time in which a client reads its answer.
+The limits are on the time for headers to arrive, on bytes that belong to no request or come before their turn, and on
+the time that a client takes to read its answer.
 """
 
 import asyncio
@@ -11,17 +11,17 @@ from typing import Any, cast
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-MAX_HEADERS = 2**16  # bytes: of headers or trailers, and of all that comes before a request has its answer
+MAX_HEADERS = 2**16  # bytes in headers or trailers, and in everything that comes before a request has its answer
 MAX_WAITING = 16  # requests sent before an earlier request has its answer
-_ASK_AGAIN = 1.0  # seconds between questions to a client that sends no more
+_ASK_AGAIN = 1.0  # seconds between checks of a client that sends no more
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 def limit_connections(config: uvicorn.Config, *, header_timeout: float, body_timeout: float) -> None:
-    """Let a uvicorn server end connections whose headers take longer, or whose client does not read for so long.
+    """Make a uvicorn server close connections whose headers take too long, or whose client does not read for too long.
 
-    Times in seconds. Headers of more than `MAX_HEADERS` bytes are answered 431.
+    Times are in seconds. Headers of more than `MAX_HEADERS` bytes are answered with 431.
     """
     if not config.loaded:
         config.load()
@@ -30,27 +30,28 @@ def limit_connections(config: uvicorn.Config, *, header_timeout: float, body_tim
 
 
 class LimitedConnection(HttpToolsProtocol):
-    """uvicorn's protocol of a connection, with limits; it also answers clients that have closed their writing side.
+    """uvicorn's protocol of a connection, with limits. Also answers clients that have closed their writing side.
 
-    Bodies have a deadline of their own (`middleware.BodyLimits`), and between two requests uvicorn's holds.
+    Bodies have a deadline of their own (`middleware.BodyLimits`); between two requests uvicorn's deadline holds.
     """
 
     def __init__(self, *arguments: Any, header_timeout: float, body_timeout: float, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._header_timeout, self._body_timeout = header_timeout, body_timeout
-        self._unasked = 0  # bytes outside any request's body, and of headers that have not ended
-        self._answered: RequestResponseCycle | None = None  # now; `cycle` is the request with the latest headers
+        self._unasked = 0  # bytes outside any request's body, or in headers that have not ended
+        # The request being answered; `cycle` is the request with the latest headers.
+        self._answered: RequestResponseCycle | None = None
         self._headers_timer: asyncio.TimerHandle | None = None
         self._reading_timer: asyncio.TimerHandle | None = None
         self._presence_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first request."""
+        """Start to wait for the first request."""
         super().connection_made(transport)
         self._await_headers()
 
     def data_received(self, data: bytes) -> None:
-        """Read data, and end the connection if too much of it is none that was to come."""
+        """Read data. Closes the connection if too much of the data was not expected."""
         self._unasked += len(data)
         super().data_received(data)
         if self._unasked > MAX_HEADERS and not self.transport.is_closing():
@@ -60,35 +61,35 @@ class LimitedConnection(HttpToolsProtocol):
         self._await_headers()
 
     def on_headers_complete(self) -> None:
-        """Begin a request, or let it wait for its turn; not too many may."""
+        """Begin a request, or let it wait for its turn. Not too many may wait."""
         super().on_headers_complete()
         if not self.pipeline:
             self._unasked, self._answered = 0, self.cycle
         elif len(self.pipeline) > MAX_WAITING:
-            raise ConnectionError("too many requests before an answer")  # the parser stops, and calls the method below
+            raise ConnectionError("too many requests before an answer")  # the parser stops and calls the method below
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse bytes that are not a request, unless this would be read as the answer to another request."""
+        """Refuse bytes that are not a request, unless the refusal would be read as the answer to another request."""
         if self._is_answering:
             self.transport.close()
         else:
             super().send_400_response(msg)
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body of the last request; its limits count from when its turn comes."""
+        """Take a part of the body of the latest request. The body's limits count from when its turn comes."""
         super().on_body(body)
         if not self.pipeline:
             self._unasked = 0
 
     def on_response_complete(self) -> None:
-        """Go on to the next request."""
+        """Continue with the next request."""
         self._unasked = 0
         if self.pipeline:
             self._answered = self.pipeline[-1][0]
         super().on_response_complete()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Answer the requests that were sent as a whole, though no more can come."""
+        """Answer the requests that arrived completely, although no more can come."""
         if not self._is_answering or self.cycle.more_body:
             return False  # closes the connection
         self.cycle.keep_alive = False
@@ -102,12 +103,12 @@ class LimitedConnection(HttpToolsProtocol):
         self._reading_timer = self.loop.call_later(self._body_timeout, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on writing."""
+        """Resume writing."""
         super().resume_writing()
         _stop(self._reading_timer)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting, and tell the request that is answered now: uvicorn only tells the last request."""
+        """Stop waiting, and tell the request that is being answered, because uvicorn only tells the latest request."""
         if self._answered is not None and not self._answered.response_complete:
             self._answered.disconnected = True
             self._answered.message_event.set()
@@ -127,10 +128,10 @@ class LimitedConnection(HttpToolsProtocol):
             self._headers_timer = self.loop.call_later(self._header_timeout, self.transport.close)
 
     def _ask_for_presence(self) -> None:
-        """Find out if a client that sends no more still reads: only bytes to it can tell if it has left."""
+        """Check whether a client that sends no more still reads. Only sending it bytes can show that it has left."""
         if self._is_answering and not self.transport.is_closing():
             if not (self.pipeline or self.cycle.response_started or self.cycle.scope["http_version"] == "1.0"):
-                self.transport.write(_CONTINUE)  # clients skip it, however often it comes
+                self.transport.write(_CONTINUE)  # clients skip this, however often it comes
             self._presence_timer = self.loop.call_later(_ASK_AGAIN, self._ask_for_presence)
 
 

@@ -1,6 +1,6 @@
-"""The API of DeepL, version 2: translate, languages, usage and documents; glossaries are in `deepl_glossaries.py`.
+"""DeepL's API, version 2: translation, languages, usage and documents. Glossaries are in `deepl_glossaries.py`.
 
-docs/http-api.md lists which parts of it are here and what its options do.
+docs/http-api.md lists the supported parts of the API and the meaning of its options.
 """
 
 import asyncio
@@ -48,12 +48,12 @@ from .uploads import (
 
 router = APIRouter(prefix="/v2", tags=["DeepL"], responses=DEEPL_ERRORS)
 
-# DeepL writes English and Portuguese as targets with a region.
+# DeepL's English and Portuguese target codes have a region.
 _TARGET_VARIANTS = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
 }
-UNLIMITED = 10**12  # characters, as DeepL writes a limit that nobody reaches
+UNLIMITED = 10**12  # characters, as DeepL writes an unlimited quota
 
 
 @router.post("/translate", **described(TEXTS, TextsBody))
@@ -100,7 +100,7 @@ async def list_deepl_languages(request: Request, server: Server) -> JSONResponse
 
 @router.get("/usage", **described(USAGE))
 async def show_usage(request: Request, server: Server) -> JSONResponse:
-    """Count the characters that this key has sent today, and say how many it may."""
+    """Return how many characters this key has sent today, and how many it may send."""
     _, client = await read_deepl(request, server, DeepLBody, cost=1)
     limit = client.key.characters_per_day if client.key else 0
     return JSONResponse(
@@ -113,7 +113,7 @@ async def read_deepl(
 ) -> tuple[AnyBody, Client]:
     """Read the body of a request and its client. Refuses a missing or wrong key with DeepL's status and text.
 
-    A `cost` is charged before the body is looked into.
+    A `cost` is charged before the body is parsed.
     """
     fields = await read_fields(request)
     try:
@@ -128,7 +128,7 @@ async def read_deepl(
 
 
 def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
-    """Read the served codes of source and target; the source is "" to be detected. Refuses other languages."""
+    """Read the served codes of source and target; "" as source means to detect it. Refuses other languages."""
     codes: list[str] = []
     for name in ("source_lang", "target_lang"):
         code = getattr(body, name)
@@ -142,9 +142,9 @@ def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
 async def read_terms(
     server: ServerState, client: Client, body: OptionsBody, source: str, target: str
 ) -> tuple[tuple[str, str], ...]:
-    """Read the terms of the glossaries that a request names; if two have the same term, the first counts.
+    """Read the terms of the glossaries that a request names. If two have the same term, the first one counts.
 
-    Refuses a glossary without a source language, and a glossary that has no terms for the two languages.
+    Refuses glossaries without a source language in the request, and a glossary without terms for the two languages.
     """
     names = body.glossary_ids or list(filter(None, [body.glossary_id]))
     if names and not source:
@@ -165,14 +165,14 @@ class SentenceOptions:
     markup: Markup | None
 
     def prepared(self, texts: Sequence[str]) -> list[str]:
-        """Prepare the texts for translation: if lines do not end sentences, a line break is a blank."""
+        """Prepare the texts for translation. If lines do not end sentences, line breaks become blanks."""
         return [text if self.split_lines or self.markup else re.sub(r"\r\n?|\n", " ", text) for text in texts]
 
 
 def read_sentence_options(body: TextsBody) -> SentenceOptions:
-    """Read how the texts of /v2/translate are split, and what their tags mean, from DeepL's options for tags.
+    """Read how texts of /v2/translate are split, and what their tags mean, from DeepL's options.
 
-    Without `tag_handling` a tag is text like any other, and the options for tags have no meaning.
+    Without `tag_handling`, a tag is text like any other, and the options for tags have no effect.
     """
     mode, handling = body.split_sentences, body.tag_handling
     split_lines, split_sentences = mode == "1" or (mode == "" and handling != "html"), mode != "0"
@@ -184,7 +184,7 @@ def read_sentence_options(body: TextsBody) -> SentenceOptions:
 
 
 def refuse_unsupported(body: OptionsBody) -> None:
-    """Refuse options that no model here can follow, if a reader may not notice the difference.
+    """Refuse options that no model here can follow, if a reader might not notice that they were ignored.
 
     `prefer_more` and `prefer_less` accept a language without formality.
     """
@@ -197,7 +197,7 @@ def refuse_unsupported(body: OptionsBody) -> None:
 
 @router.post("/document", dependencies=[OwnPages], **described(HANDLE, UploadBody))
 async def upload_document(request: Request, server: Server) -> JSONResponse:
-    """Translate a document; the answer has the identifier and the key to ask for it."""
+    """Translate a document. The answer has the identifier and the key with which to ask for it."""
     body, client = await read_deepl(request, server, UploadBody)
     if not server.config.max_file:
         raise Refusal(403, DISABLED)
@@ -218,7 +218,7 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
 
 @router.post("/document/{document}", dependencies=[OwnPages], **described(STATUS, DocumentKeyBody))
 async def show_document_status(document: str, request: Request, server: Server) -> JSONResponse:
-    """Say if a document is translated."""
+    """Report whether a document is translated."""
     job = await _find_job(document, request, server)
     answer: dict[str, object] = {"document_id": document, "status": job.status}
     if job.status == "translating":
@@ -232,7 +232,7 @@ async def show_document_status(document: str, request: Request, server: Server) 
 
 @router.post("/document/{document}/result", dependencies=[OwnPages], **described(FILE, DocumentKeyBody))
 async def fetch_document(document: str, request: Request, server: Server) -> Response:
-    """Fetch a translated document."""
+    """Return a translated document."""
     job = await _find_job(document, request, server)
     return attachment(await asyncio.to_thread(server.jobs.result, job))
 

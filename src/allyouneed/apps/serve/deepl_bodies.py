@@ -29,7 +29,7 @@ class LanguagesBody(DeepLBody):
 
 
 class OptionsBody(DeepLBody):
-    """The common options of texts and documents."""
+    """The options that texts and documents share."""
 
     target_lang: Code
     source_lang: Code = ""

@@ -1,4 +1,4 @@
-"""DeepL's glossaries: version 2, one pair of languages each, and version 3, several; both are one store."""
+"""DeepL's glossaries: version 2 with one pair of languages each, version 3 with several. Both use the same store."""
 
 import asyncio
 import csv
@@ -51,7 +51,7 @@ async def list_glossary_pairs(request: Request, server: Server) -> JSONResponse:
 
 @router.post("/v2/glossaries", **described(GLOSSARY_OF_PAIR, GlossaryBody, status=201))
 async def create_glossary(request: Request, server: Server) -> JSONResponse:
-    """Make a glossary of one pair of languages."""
+    """Create a glossary for one pair of languages."""
     body, client = await read_deepl(request, server, GlossaryBody, cost=1)
     dictionaries = _read_dictionaries(server, [body])
     glossary = await asyncio.to_thread(server.glossaries.create, client.account, body.name, dictionaries)
@@ -75,7 +75,7 @@ async def show_glossary(glossary: str, request: Request, server: Server) -> JSON
 
 @router.get("/v2/glossaries/{glossary}/entries", **described(_TSV))
 async def show_glossary_entries(glossary: str, request: Request, server: Server) -> Response:
-    """Write the terms of a glossary, one a line."""
+    """Return the terms of a glossary, one per line."""
     _, client = await read_deepl(request, server, DeepLBody, cost=1)
     (pair,) = (await _with_one_pair(server, client, glossary)).counts
     terms = await asyncio.to_thread(server.glossaries.terms, client.account, glossary, pair)
@@ -93,7 +93,7 @@ async def delete_glossary(glossary: str, request: Request, server: Server) -> Re
 
 @router.post("/v3/glossaries", **described(GLOSSARY_OF_PAIRS, DictionariesBody, status=201))
 async def create_multilingual_glossary(request: Request, server: Server) -> JSONResponse:
-    """Make a glossary of several pairs of languages."""
+    """Create a glossary for several pairs of languages."""
     body, client = await read_deepl(request, server, DictionariesBody, cost=1)
     dictionaries = _read_dictionaries(server, body.dictionaries)
     glossary = await asyncio.to_thread(server.glossaries.create, client.account, body.name, dictionaries)
@@ -126,7 +126,7 @@ async def change_multilingual_glossary(glossary: str, request: Request, server: 
 
 @router.get("/v3/glossaries/{glossary}/entries", **described(ENTRIES))
 async def show_dictionary(glossary: str, request: Request, server: Server) -> JSONResponse:
-    """Write the terms of a glossary for one pair of languages."""
+    """Return the terms of a glossary for one pair of languages."""
     body, client = await read_deepl(request, server, PairBody, cost=1)
     pair = _read_pair(server, body)
     terms = await asyncio.to_thread(server.glossaries.terms, client.account, glossary, pair)
@@ -178,7 +178,7 @@ def _read_entries(dictionary: Dictionary) -> Entries:
     for number, row in enumerate(rows, start=1):
         if not any(cell.strip() for cell in row):
             continue
-        if len(row) != 2 and not (form == "csv" and len(row) == 4):  # CSV may have the two language codes as well
+        if len(row) != 2 and not (form == "csv" and len(row) == 4):  # CSV may also contain the two language codes
             raise Refusal(400, f"Bad request: line {number} of 'entries' must be a term and its translation")
         term = " ".join(row[0].split())
         if term in terms:

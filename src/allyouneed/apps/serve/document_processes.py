@@ -1,6 +1,6 @@
-"""Documents of strangers are read and written in processes of their own, with limits on time, memory and texts.
+"""Read and write documents of strangers in separate processes, with limits on time, memory and number of texts.
 
-So a document that takes long holds up no other, and one that takes too long, or too much memory, ends with its process.
+A slow document then delays no other document, and one that takes too long or too much memory ends with its process.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from ...machine.interpreter import python_command
 from ..documents import Document, DocumentOptions, UnitTranslation, read_document
 
 _AT_ONCE = 8  # documents
-_BASE_MEMORY = 96 << 20  # bytes: Python and its libraries
+_BASE_MEMORY = 96 << 20  # bytes for Python and its libraries
 _LOGGED_FRAMES = 8  # of an error, the innermost ones
-_MEMORY_FOR_A_BYTE = 64  # of the greatest document
-_BYTES_FOR_A_TEXT = 64  # as many texts as the greatest document has if each takes so many bytes
+_MEMORY_FOR_A_BYTE = 64  # for each byte of the largest document
+_BYTES_FOR_A_TEXT = 64  # limits texts to the number that the largest document has if each takes this many bytes
 _TOO_LARGE = "takes more memory to read than this server has for a document; send it in parts"
 _Result = TypeVar("_Result")
 
@@ -38,7 +38,7 @@ class DocumentProcess:
         )
 
     def read(self, content: bytes, kind: str, options: DocumentOptions) -> Document:
-        """Read the units of a document; the process that writes it reads it again."""
+        """Read the units of a document. The process that writes the document reads it again."""
 
         def write(_: Sequence[UnitTranslation | None]) -> bytes:
             raise AssertionError("a process writes it")
@@ -52,12 +52,12 @@ class DocumentProcess:
         return bytes(self._ask(content, kind, options, translations))
 
     def kill(self) -> None:
-        """End the process, whatever it does; who waits for it gets a `DocumentError`."""
+        """End the process, whatever it is doing. Whoever waits for it gets a `DocumentError`."""
         self._process.kill()
         self._process.wait()
 
     def close(self) -> None:
-        """Free the resources of a process that has ended, or is to end."""
+        """Free the resources of a process that has ended or is about to end."""
         self.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(BrokenPipeError):
@@ -68,7 +68,7 @@ class DocumentProcess:
             pickle.dump(request, _present(self._process.stdin))
             _present(self._process.stdin).flush()
             answer = pickle.load(_present(self._process.stdout))
-        except (OSError, EOFError, pickle.UnpicklingError) as error:  # it was ended
+        except (OSError, EOFError, pickle.UnpicklingError) as error:  # the process was ended
             raise DocumentError(f"the document {_TOO_LARGE}") from error
         if isinstance(answer, Exception):
             raise answer
@@ -76,7 +76,7 @@ class DocumentProcess:
 
 
 class DocumentProcesses:
-    """The processes of a server, at most eight at once; idle processes wait for the next document."""
+    """The processes of a server, at most eight at once. Idle processes wait for the next document."""
 
     def __init__(self, *, max_file: int) -> None:
         self._max_file = max_file
@@ -85,14 +85,14 @@ class DocumentProcesses:
         self._threads = ThreadPoolExecutor(_AT_ONCE, "documents")
 
     async def run(self, work: Callable[[DocumentProcess], _Result]) -> _Result:
-        """Return the result of `work` for a process; it runs in a thread. Cancelling the task ends the process."""
+        """Call `work` with a process, in a thread, and return its result. Cancelling the task ends the process."""
         loop = asyncio.get_running_loop()
         async with self._slots:
             process = self._idle.pop() if self._idle else DocumentProcess(self._max_file)
             working = loop.run_in_executor(self._threads, work, process)
             try:
                 result = await asyncio.shield(working)
-            except BaseException:  # also that its time is over, or its client has left
+            except BaseException:  # also if the time is over or the client has left
                 process.kill()
                 working.add_done_callback(lambda done: _discard(process, done))
                 raise
@@ -122,11 +122,11 @@ def _present(pipe: IO[bytes] | None) -> IO[bytes]:
 
 def main() -> None:
     """Answer requests on standard input until it ends: read a document, or write one with translations."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # the server decides when it ends
+    for number in (signal.SIGINT, signal.SIGTERM):  # the server decides when this process ends
         signal.signal(number, signal.SIG_IGN)
     max_file = int(sys.argv[1])
     most = _BASE_MEMORY + _MEMORY_FOR_A_BYTE * max_file
-    with suppress(ValueError, OSError):  # not every system has such a limit
+    with suppress(ValueError, OSError):  # some systems have no such limit
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
@@ -155,7 +155,7 @@ def _answer(
         return error
     except MemoryError:
         return DocumentError(f"the document {_TOO_LARGE}")
-    except Exception as error:  # an error in the program; its message may quote the document
+    except Exception as error:  # an error in the program, whose message may quote the document
         frames = traceback.extract_tb(error.__traceback__)[-_LOGGED_FRAMES:]
         where = ", ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
         print(f"{type(error).__name__} in {where}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Server-sent events: answers of several parts, and work that says how far it is."""
+"""Server-sent events: answers in several parts, and work that reports its progress."""
 
 import asyncio
 import json
@@ -11,26 +11,26 @@ from ...errors import AllYouNeedError
 from .refusals import as_refusal
 
 EVENT_STREAM = "text/event-stream"
-Progress = Callable[[int, int], None]  # how many parts are done, of how many
+Progress = Callable[[int, int], None]  # how many parts are done, and how many there are
 
 
 def event(data: dict[str, Any], *, name: str = "") -> str:
-    """Write an event with JSON as its data; an event without a name is a "message"."""
+    """Write an event with JSON as its data. An event without a name is a "message"."""
     prefix = f"event: {name}\n" if name else ""
     return f"{prefix}data: {json.dumps(data, ensure_ascii=False)}\n\n"
 
 
 def event_response(events: AsyncIterator[str]) -> StreamingResponse:
-    """Answer event by event."""
-    # A proxy that collects an answer before it passes it on would make the stream useless.
+    """Answer with a stream of events."""
+    # Proxies must not collect the answer before they pass it on, which would make the stream useless.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(events, media_type=EVENT_STREAM, headers=headers)
 
 
 async def progress_response(work: Callable[[Progress], Awaitable[dict[str, Any]]]) -> StreamingResponse:
-    """Answer with events: `done` and `total` whenever they change, and at the end `work`'s result.
+    """Answer with events: `done` and `total` whenever they change, and the result of `work` at the end.
 
-    The last event is named `done` and has the result, or `error`, with the text and the status of a refusal. A refusal
+    The last event is named `done` and has the result, or `error` and has the text and status of a refusal. A refusal
     before the first progress is raised instead, so that the answer has its status. The work ends when the client
     leaves.
     """

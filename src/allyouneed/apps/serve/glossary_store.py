@@ -1,4 +1,4 @@
-"""Glossaries that clients make over HTTP: in SQLite, in memory or in a file, each for one account."""
+"""Glossaries that clients create over HTTP, each for one account, in SQLite in memory or in a file."""
 
 import sqlite3
 import threading
@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS term (
 
 @dataclass(frozen=True, slots=True)
 class StoredGlossary:
-    """A glossary without its terms: for each pair of languages, the number of terms."""
+    """A glossary without its terms, but with the number of terms for each pair of languages."""
 
     id: str
     name: str
@@ -36,13 +36,13 @@ class StoredGlossary:
 
 
 class GlossaryStore:
-    """The glossaries of all accounts; no account sees another's. Any thread may use it.
+    """The glossaries of all accounts. No account can see another's glossaries. Any thread may use the store.
 
     Each method may wait for seconds while another program writes to the file.
     """
 
     def __init__(self, path: str = "", *, max_terms: int = 1_000) -> None:
-        """Open a file, or a store in memory without a `path`. Refuses a file that is not an SQLite database."""
+        """Open a file, or without a `path` a store in memory. Refuses a file that is not an SQLite database."""
         self._lock, self._max_terms = threading.RLock(), max_terms
         try:
             self._database = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None)
@@ -52,7 +52,7 @@ class GlossaryStore:
             raise ConfigError(f"{path} cannot be used as the file of glossaries: {error}") from error
 
     def create(self, account: str, name: str, dictionaries: Mapping[LanguagePair, Entries]) -> StoredGlossary:
-        """Store a glossary. Refuses more than 1,000 of one account."""
+        """Store a glossary. Refuses more than 1,000 for one account."""
         identifier, created = str(uuid.uuid4()), datetime.now(UTC).isoformat(timespec="microseconds")
         with self._transaction(writes=True):
             (count,) = self._database.execute("SELECT count(*) FROM glossary WHERE account = ?", (account,)).fetchone()
@@ -64,7 +64,7 @@ class GlossaryStore:
             return self.find(account, identifier)
 
     def find(self, account: str, identifier: str) -> StoredGlossary:
-        """Find a glossary of an account. Refuses, with status 404, a glossary that it does not have."""
+        """Find a glossary of an account. Refuses, with status 404, a glossary that the account does not have."""
         with self._transaction():
             row = self._database.execute(
                 "SELECT name, created FROM glossary WHERE id = ? AND account = ?", (identifier, account)
@@ -86,7 +86,7 @@ class GlossaryStore:
             return [self.find(account, identifier) for (identifier,) in rows]
 
     def terms(self, account: str, identifier: str, pair: LanguagePair) -> Entries:
-        """Return the terms of a glossary for a pair of languages. Refuses, with status 404, a pair without any."""
+        """Return the terms of a glossary for a pair of languages. Refuses, with status 404, a pair without terms."""
         with self._transaction():
             if pair not in self.find(account, identifier).counts:
                 raise Refusal(404, "Dictionary not found")
@@ -105,7 +105,7 @@ class GlossaryStore:
     def change(
         self, account: str, identifier: str, name: str | None, dictionaries: Mapping[LanguagePair, Entries]
     ) -> StoredGlossary:
-        """Give a glossary another name, unless that is None, and add terms to it."""
+        """Rename a glossary, unless the name is None, and add terms to it."""
         with self._transaction(writes=True):
             self.find(account, identifier)
             if name is not None:
@@ -122,22 +122,25 @@ class GlossaryStore:
             self._insert(identifier, pair, terms)
 
     def delete_terms(self, account: str, identifier: str, pair: LanguagePair) -> None:
-        """Delete the terms of a glossary for a pair of languages. Refuses a pair without any, with status 404."""
+        """Delete the terms of a glossary for a pair of languages. Refuses, with status 404, a pair without terms."""
         with self._transaction(writes=True):
             if pair not in self.find(account, identifier).counts:
                 raise Refusal(404, "Dictionary not found")
             self._delete_terms(identifier, pair)
 
     def close(self) -> None:
-        """Close the database; glossaries in memory are gone then."""
+        """Close the database. Glossaries in memory are lost."""
         with self._lock:
             self._database.close()
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[None]:
-        """Do all of the block, or nothing. Refuses, as an `OutputError`, changes that the file cannot take."""
+        """Apply all changes in the `with` block, or none.
+
+        Refuses, as an `OutputError`, changes that the file cannot take.
+        """
         with self._lock:
-            if self._database.in_transaction:  # a block in a block
+            if self._database.in_transaction:  # a block inside another
                 yield
                 return
             try:

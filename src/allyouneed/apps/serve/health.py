@@ -1,6 +1,6 @@
 """The health check of a container: does a server of this user answer, whatever its address and port are?
 
-The system lists which addresses are listened on, and for whom; no setting of the server needs to be read again.
+The system lists which sockets accept connections and whose they are, so the server's settings need not be read again.
 """
 
 import os
@@ -24,9 +24,9 @@ class Address(NamedTuple):
 
 
 def listening_addresses(table: str, user: int) -> Iterator[Address]:
-    """Yield where the sockets of a table of /proc/net that belong to a user accept connections.
+    """Yield the addresses at which a user's sockets in a table of /proc/net accept connections.
 
-    A socket that accepts them at every address is reached at the loopback.
+    A socket that accepts connections at every address is reached at the loopback address.
     """
     for row in table.strip().split("\n")[1:]:
         _, local, _, state, _, _, _, owner, *_ = row.split()
@@ -36,7 +36,7 @@ def listening_addresses(table: str, user: int) -> Iterator[Address]:
 
 
 def _host(number: bytes) -> str:
-    """Return the address that the kernel writes as words of four bytes, each in the order of the processor."""
+    """Convert an address from the kernel's form, words of four bytes in the processor's byte order."""
     words = [number[i : i + 4] for i in range(0, len(number), 4)]
     ordered = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
     if not any(ordered):
@@ -45,7 +45,7 @@ def _host(number: bytes) -> str:
 
 
 def answers(address: Address) -> bool:
-    """Return True if a server says at an address that it is alive."""
+    """Return True if a server reports at an address that it is alive."""
     connection = HTTPConnection(address.host, address.port, timeout=_SECONDS)
     try:
         connection.request("GET", "/health")
@@ -57,7 +57,7 @@ def answers(address: Address) -> bool:
 
 
 def exit_code(tables: Sequence[Path] = SOCKET_TABLES) -> int:
-    """Return 0 if some server of this user answers, else 1."""
+    """Return 0 if some server of this user answers, otherwise 1."""
     addresses = (
         address for table in tables if table.exists()
         for address in listening_addresses(table.read_text(encoding="ascii"), os.getuid())

@@ -1,7 +1,7 @@
-"""API keys: a file of their hashes, and the key that a request shows.
+"""API keys: a file of their hashes, and the check of a request's key.
 
-A key is 256 random bits, so a plain SHA-256 of it cannot be reversed by guessing, and a slow password hash would
-only cost time in each request. The file has hashes, names and limits; the key itself is shown once, when it is made.
+A key is 256 random bits, so a plain SHA-256 of it cannot be reversed by guessing, and a slow password hash would only
+cost time in each request. The file has hashes, names and limits. The key itself is shown once, when it is made.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ from pathlib import Path
 from ...errors import ConfigError
 from ...machine.files import locked, parse_json, read_whole, to_json, unused, written_whole
 
-_PREFIX = "ayn_"  # so that secret scanners and people recognize a key
+_PREFIX = "ayn_"  # lets people and secret scanners recognize a key
 _NAME = re.compile(r"[\w.@ -]{1,64}")
 _MOST = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as the file has it. Limits of 0: the server's."""
+    """A key as stored in the file. A limit of 0 means the server's limit."""
 
     name: str
     sha256: str
@@ -38,7 +38,7 @@ class KeyFile:
     """The keys in a file, which is read again whenever it has changed."""
 
     def __init__(self, path: str | Path) -> None:
-        """Read the keys. Refuses, as a `ConfigError`, a file that does not exist, or is not a file of keys."""
+        """Read the keys. Refuses, as a `ConfigError`, a file that does not exist or is not a file of keys."""
         self.path = Path(path)
         self._lock = threading.Lock()
         self._stamp: tuple[int, int, int] | None = None
@@ -46,7 +46,7 @@ class KeyFile:
         self._refresh()
 
     def find(self, key: str) -> ApiKey | None:
-        """Find the entry of a key, or None. Takes the same time for every key that is not in the file."""
+        """Find the entry of a key; None if there is none. Takes the same time for every key that is not in the file."""
         self._refresh()
         digest, match = hash_key(key), None
         for one in self._keys:
@@ -65,7 +65,7 @@ class KeyFile:
                 if self._stamp is None:
                     why = error if isinstance(error, ConfigError) else f"{self.path}: {error.strerror}"
                     raise ConfigError(f"the API keys cannot be read: {why}") from error
-                self._keys, self._stamp = [], (0, 0, 0)  # nobody gets in until the file can be read again
+                self._keys, self._stamp = [], (0, 0, 0)  # no key is accepted until the file can be read again
 
 
 def hash_key(key: str) -> str:
@@ -88,7 +88,7 @@ def read_keys(path: Path) -> list[ApiKey]:
 
 
 def add_key(path: Path, name: str, *, requests_per_minute: int = 0, characters_per_day: int = 0) -> str:
-    """Make a key, add its hash to the file (made if it is missing), and return the key, which is stored nowhere."""
+    """Make a key, add its hash to the file (created if missing), and return the key, which is stored nowhere."""
     key = _PREFIX + secrets.token_urlsafe(32)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     entry = ApiKey(name, hash_key(key), created, requests_per_minute, characters_per_day)
@@ -102,7 +102,7 @@ def add_key(path: Path, name: str, *, requests_per_minute: int = 0, characters_p
 
 
 def remove_key(path: Path, name: str) -> None:
-    """Remove the key with a name from the file. Refuses a name that no key has."""
+    """Remove the key with this name from the file. Refuses a name that no key has."""
     with locked(path, what=str(path), wait=True):
         keys = read_keys(path)
         rest = [key for key in keys if key.name != name]
@@ -115,7 +115,7 @@ def remove_key(path: Path, name: str) -> None:
 def _write(path: Path, keys: list[ApiKey]) -> None:
     content = to_json({"keys": [asdict(key) for key in keys]}, indent=2) + "\n"
     with written_whole(path) as file:
-        os.fchmod(file.fileno(), 0o600)  # before anything is in it
+        os.fchmod(file.fileno(), 0o600)  # before the file has any content
         file.write(content.encode())
 
 

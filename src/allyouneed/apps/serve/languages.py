@@ -1,6 +1,6 @@
-"""Languages: a pair that a model translates, codes as clients write them, and the language of a text.
+"""Languages: the pair that a model translates, codes as clients write them, and the language of a text.
 
-Texts are told apart by py3langid: naive Bayes over byte n-grams.
+py3langid detects the language of a text, with naive Bayes over byte n-grams.
 """
 
 import re
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ModelKey(NamedTuple):
-    """The pair of languages that a model translates, as BCP 47 tags; for a model without a pair, its name twice."""
+    """The pair of languages that a model translates, as BCP 47 tags. A model without a pair has its name twice."""
 
     source: str
     target: str
@@ -33,8 +33,8 @@ class Language(NamedTuple):
     targets: tuple[str, ...]
 
 
-# Codes that clients use for the same language. LibreTranslate calls Brazilian Portuguese pb, and the two
-# ways to write Chinese zh and zt; iw, in and ji are the ISO codes of 1988.
+# Codes that clients use for the same language. LibreTranslate calls Brazilian Portuguese pb, and the two forms of
+# written Chinese zh and zt; iw, in and ji are the ISO codes of 1988.
 _SYNONYMS: Sequence[frozenset[str]] = [
     frozenset(group.split())
     for group in (
@@ -53,8 +53,8 @@ _SYNONYMS: Sequence[frozenset[str]] = [
 def find_code(code: str, served: Collection[str]) -> str | None:
     """Find the served code that a client means; None if there is none.
 
-    That is the code itself in upper or lower case, a synonym, or, if only one fits, the same language with or
-    without its region or script (`en-GB` means `en`; `pt` means `pt-BR` if no other Portuguese is served).
+    This is the code itself, ignoring case, or a synonym. Otherwise, if only one served code fits, it is the same
+    language with or without region or script (`en-GB` means `en`; `pt` means `pt-BR` if no other Portuguese is served).
     """
     name = code.strip().replace("_", "-").lower()
     by_name = {served_code.lower(): served_code for served_code in served}
@@ -71,36 +71,38 @@ def find_code(code: str, served: Collection[str]) -> str | None:
 
 
 def base_language(code: str) -> str:
-    """Return the language of a code, without region or script: `pt` of `pt-BR`."""
+    """Return the language of a code without region or script: `pt` for `pt-BR`."""
     return code.replace("_", "-").partition("-")[0].lower()
 
 
-_MAX_CHARACTERS = 4_000  # of a text that are read; more change nothing
-_PRIOR = 20  # a language of the models is so much likelier than another: few words tell 140 languages apart badly
-# Per cent, from which on a detection is believed whatever can be translated. In 544 descriptions of Debian packages of
-# one to three words, no English text is Italian by so much, and two thirds of the Italian texts are.
+_MAX_CHARACTERS = 4_000  # characters of a text that are read; more make no difference
+# A language of the models is this many times as likely as another, because a few words say little about 140 languages.
+_PRIOR = 20
+# In percent. From this confidence on, a detection is believed whatever the models translate. Among 544 descriptions of
+# Debian packages, of one to three words, no English text is taken for Italian with this confidence, and two thirds of
+# the Italian texts are recognized.
 _SURE = 80.0
 _NO_WORDS = re.compile(r"[\W\d_]*")
 
 
 class Detection(NamedTuple):
-    """A language and how sure it is: 0 to 100, of all languages that are known."""
+    """A language, and its probability among all known languages, from 0 to 100."""
 
     language: str
     confidence: float
 
 
 class Detector:
-    """Tells which of 140 languages a text is in; the languages of `models` are likelier before a text is read.
+    """Detects which of 140 languages a text is in. The languages of `models` are more likely from the start.
 
-    Any thread may use it; the first use loads the identifier (5 MB).
+    Any thread may use it. The first use loads the identifier (5 MB).
     """
 
     def __init__(self, models: "ModelStore") -> None:
         self._models = models
 
     def detect(self, text: str) -> list[Detection]:
-        """Detect the languages of a text, the most likely first; none for a text without words, such as numbers."""
+        """Detect the languages of a text, the most likely first; [] for a text without words, such as numbers."""
         if _NO_WORDS.fullmatch(text):
             return []
         identifier, languages = _load_identifier(), self._models.codes()
@@ -117,10 +119,10 @@ class Detector:
     def find_source(self, text: str, target: str) -> Detection:
         """Choose a text's language: one that can be translated into `target`, or `target` itself.
 
-        Few words tell languages apart badly ("No data" may be Italian), and whoever asks for a translation mostly has a
-        text to translate. So a language that cannot be translated into the target counts only if its detection is sure.
-        Else it is the most likely source of the target; if nothing suggests any, English or the first, with
-        confidence 0.
+        A few words say little about the language ("No data" may be Italian), and whoever asks for a translation usually
+        has a text to translate. So a language that cannot be translated into the target counts only if its detection is
+        certain. Otherwise the result is the most likely source language for the target. If nothing indicates one, it is
+        English or the first source language, with confidence 0.
         """
         languages = self._models.languages()
         sources = [one.code for one in languages]
@@ -141,7 +143,7 @@ def _load_identifier() -> "LanguageIdentifier":
 
 
 def _codes_by_label(languages: Collection[str], labels: Collection[str]) -> dict[str, str]:
-    """Map the identifier's names of languages to their codes; if two languages share a name, the first counts."""
+    """Map the identifier's names of languages to their codes. If two languages share a name, the first one counts."""
     codes: dict[str, str] = {}
     for code in languages:
         label = base_language(code)
@@ -152,7 +154,7 @@ def _codes_by_label(languages: Collection[str], labels: Collection[str]) -> dict
 
 
 def _by_script(text: str, code: str, languages: Collection[str]) -> str:
-    """Choose simplified or traditional Chinese, which the identifier does not tell apart, by the characters."""
+    """Choose simplified or traditional Chinese by the characters, because the identifier does not distinguish them."""
     if base_language(code) != "zh":
         return code
     simplified, traditional = (len(text.encode(codec, "ignore")) for codec in ("gb2312", "big5"))
@@ -161,7 +163,7 @@ def _by_script(text: str, code: str, languages: Collection[str]) -> str:
 
 
 def is_untranslatable(text: str) -> bool:
-    """Return True if a text has only emoji, symbols, blanks and their modifiers: nothing to translate."""
+    """Return True if a text has only emoji, symbols, blanks and their modifiers, and so nothing to translate."""
     return all(unicodedata.category(letter) in _SYMBOLS or letter in "\u200d\u20e3" for letter in text)
 
 

@@ -1,7 +1,7 @@
-"""The API of LibreTranslate: https://github.com/LibreTranslate/LibreTranslate.
+"""LibreTranslate's API: https://github.com/LibreTranslate/LibreTranslate.
 
-Fields, status codes and error texts are LibreTranslate's, so that its clients work unchanged. Optional fields beyond
-them: `scores`, `alignments`, `flags` and `glossary`. docs/http-api.md lists the differences.
+Fields, status codes and error texts are those of LibreTranslate, so that its clients work unchanged. There are four
+additional optional fields: `scores`, `alignments`, `flags` and `glossary`. docs/http-api.md lists the differences.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ async def translate_texts(request: Request, server: Server) -> JSONResponse:
 
 @router.post("/detect", **described(many(DETECTED), DetectBody))
 async def detect_language(request: Request, server: Server) -> JSONResponse:
-    """Tell which language a text is in, among the languages that can be translated."""
+    """Detect the language of a text, among the languages that can be translated."""
     body, client = await read_libre(request, server, DetectBody)
     texts = [body.q] if isinstance(body.q, str) else body.q
     refuse_too_much(texts, server.config)
@@ -74,7 +74,7 @@ async def detect_language(request: Request, server: Server) -> JSONResponse:
 
 @router.get("/languages", **described(many(SOURCE_LANGUAGE)))
 async def list_languages(server: Server) -> JSONResponse:
-    """List the languages, and into which others each can be translated."""
+    """List the source languages, each with the languages it can be translated into."""
     targets = {language.code: language.targets for language in server.models.languages()}
     return JSONResponse(
         [
@@ -86,7 +86,7 @@ async def list_languages(server: Server) -> JSONResponse:
 
 @router.post("/suggest", dependencies=[OwnPages], **described(STORED, SuggestBody))
 async def suggest_translation(request: Request, server: Server) -> JSONResponse:
-    """Store a better translation of a text; the model's own is not kept."""
+    """Store a better translation of a text. The model's own translation is not stored."""
     if server.suggestions is None:
         raise Refusal(403, "Suggestions are disabled on this server.")
     body, client = await read_libre(request, server, SuggestBody)
@@ -112,15 +112,15 @@ async def _is_unedited(server: ServerState, key: ModelKey, text: str, suggestion
 
 @router.get("/frontend/settings", **described(SETTINGS))
 async def frontend_settings(server: Server) -> JSONResponse:
-    """Tell a page which limits and features this server has."""
+    """Return the limits and features of this server, for a page."""
     config = server.config
-    target = next((pair.target for pair in server.models.pairs()), "und")  # a run that trains may have none yet
+    target = next((pair.target for pair in server.models.pairs()), "und")  # a training run may have no model yet
     a_minute = server.access.requests_per_minute
-    text_limits = (config.max_texts, a_minute and max(1, a_minute - 1))  # a request is left to detect the language
+    text_limits = (config.max_texts, a_minute and max(1, a_minute - 1))  # leaves one request to detect the language
     return JSONResponse(
         {
             "charLimit": config.max_characters or -1,
-            "textsLimit": min(filter(None, text_limits), default=-1),  # not LibreTranslate's, nor is the next
+            "textsLimit": min(filter(None, text_limits), default=-1),  # not in LibreTranslate, like the next
             "alternativesLimit": config.max_alternatives,
             "frontendTimeout": 500,  # milliseconds that LibreTranslate's page waits after the last key
             "apiKeys": server.access.keys is not None,
@@ -128,8 +128,8 @@ async def frontend_settings(server: Server) -> JSONResponse:
             "suggestions": server.suggestions is not None,
             "filesTranslation": bool(config.max_file),
             "supportedFilesFormat": readable_endings() if config.max_file else [],
-            "textsLogged": config.log_text,  # not LibreTranslate's: the page says so
-            "training": server.training is not None,  # nor this: the page shows the run
+            "textsLogged": config.log_text,  # not in LibreTranslate: the page tells its users
+            "training": server.training is not None,  # not in LibreTranslate: the page shows the run
             "language": {
                 "source": {"code": "auto", "name": "Auto Detect"},
                 "target": {"code": target, "name": language_name(target)},
@@ -146,7 +146,7 @@ async def read_libre(request: Request, server: ServerState, kind: type[AnyBody])
 
 
 def _describe(body: TranslateBody, answers: list[Answer], detected: list[Detection]) -> dict[str, Any]:
-    """Make the answer to /translate: lists for a batch, else single values; optional fields only on request."""
+    """Make the answer to /translate: lists for a batch, otherwise single values; optional fields only on request."""
     values: dict[str, list[Any]] = {"translatedText": [answer.text for answer in answers]}
     if detected:
         values["detectedLanguage"] = [one._asdict() for one in detected]

@@ -1,6 +1,6 @@
-"""Everything between a connection and the routes: host names, origins, limits of bodies, headers, disconnects.
+"""Everything between a connection and the routes: host names, origins, body limits, headers, disconnects.
 
-Pure ASGI, so that nothing is read before it is checked and streams pass through.
+This is pure ASGI, so that nothing is read before it is checked, and streams pass through.
 """
 
 import asyncio
@@ -50,16 +50,17 @@ SECURITY_HEADERS = {
 
 
 def add_middleware(app: FastAPI, config: ServeConfig, monitoring: Monitoring) -> None:
-    """Let everything in this file, and Starlette's checks of host names and origins, see each request of `app`.
+    """Add everything in this file, and Starlette's checks of host names and origins, to the requests of `app`.
 
-    A loopback server answers only for its own names: a page could otherwise make a name of its own mean 127.0.0.1 (DNS
-    rebinding), and read the answers as its own origin's. The names of the loopback itself are always answered, as
-    programs on this machine ask if the server is well. Keys come in headers and fields, never in cookies, so that
-    CORS may allow any origin; `server_state.OwnPages` guards requests that store something.
+    A server on the loopback address answers only for its own names. Otherwise a web page could make a name of its own
+    mean 127.0.0.1 (DNS rebinding) and read the answers as if they came from its own origin. The names of the loopback
+    address are always answered, because programs on this machine check the server's health. Keys are in headers and
+    fields, never in cookies, so CORS may allow any origin; `server_state.OwnPages` guards requests that store
+    something.
     """
     hosts = config.allowed_hosts or (() if is_loopback(config.host) else ("*",))
     address = f"[{config.host}]" if ":" in config.host else config.host
-    # The last middleware added sees a request first.
+    # The middleware added last sees a request first.
     app.add_middleware(CancelOnDisconnect)
     app.add_middleware(BodyLimits, config=config)
     app.add_middleware(
@@ -77,16 +78,16 @@ def add_middleware(app: FastAPI, config: ServeConfig, monitoring: Monitoring) ->
 
 
 class AnswerHead(Middleware):
-    """Lets the application answer HEAD as GET; uvicorn sends only the headers."""
+    """Makes the application answer HEAD like GET; uvicorn sends only the headers."""
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, send)
 
 
 class SafeAnswers(Middleware):
-    """Adds the security headers to every answer, and answers an error in the program without its text.
+    """Adds the security headers to every answer, and hides the text of an error in the program.
 
-    The log has the type of the error and where it arose, but not its message, which may quote a request.
+    The log has the type of the error and its place in the program, but not its message, which may quote a request.
     """
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,9 +122,9 @@ class SafeAnswers(Middleware):
 
 
 class BodyLimits(Middleware):
-    """Refuses a body that is too large (413), as soon as it is, and a body that comes too slowly (408).
+    """Refuses a body that is too large (413), as soon as that is known, and a body that arrives too slowly (408).
 
-    A body without a Content-Length counts as it comes in.
+    A body without a Content-Length is counted as it arrives.
     """
 
     def __init__(self, app: ASGIApp, config: ServeConfig) -> None:
@@ -132,7 +133,8 @@ class BodyLimits(Middleware):
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         config = self.config
-        limit = config.max_file + 2**16 if scope["path"] in UPLOAD_PATHS else config.max_body  # + fields and borders
+        # Fields and borders of a form are added.
+        limit = config.max_file + 2**16 if scope["path"] in UPLOAD_PATHS else config.max_body
         declared = Headers(scope=scope).get("content-length", "0")
         if not declared.isdecimal() or int(declared[:20]) > limit:
             await error_response(scope["path"], 413, _too_large(limit), headers={"Connection": "close"})(
@@ -178,14 +180,14 @@ class CancelOnDisconnect(Middleware):
 
         async def receive_body() -> Message:
             nonlocal watcher
-            if watcher is not None:  # the body has been read: there is nothing more to come
+            if watcher is not None:  # the body has been read, so nothing more will come
                 await gone.wait()
                 return {"type": "http.disconnect"}
             message = await receive()
             if message["type"] == "http.disconnect":  # in the middle of the body
                 gone.set()
                 request.cancel()
-                await asyncio.sleep(0)  # raises that
+                await asyncio.sleep(0)  # raises the cancellation
             elif not message.get("more_body"):
                 watcher = asyncio.create_task(watch())
             return message

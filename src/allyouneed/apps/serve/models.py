@@ -20,21 +20,21 @@ from .languages import Language, ModelKey
 from .options import ServeConfig
 
 MEBIBYTE = 2**20
-_LISTED = 20  # pairs, in a refusal
+_LISTED = 20  # pairs in a refusal
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """Where a model comes from: the folder of its bundle, or several of an ensemble with commas, and its languages."""
+    """The source of a model: the folder of its bundle, or an ensemble's folders with commas; and its languages."""
 
     key: ModelKey
     folder: Path
 
     @classmethod
     def parse(cls, argument: str | Path) -> "ModelSource":
-        """Read `BUNDLE` or `BUNDLE=en-it`, where BUNDLE may be the ensemble `a,b`.
+        """Read `BUNDLE` or `BUNDLE=en-it`, where BUNDLE may be an ensemble `a,b`.
 
-        A model without a pair of languages, such as a model of dates, has the name of its folder in the place of both.
+        A model without a pair of languages, such as a model of dates, has the name of its folder in place of both.
         """
         folder, equals, pair = str(argument).rpartition("=")
         if not equals or Path(argument).is_dir():
@@ -46,11 +46,11 @@ class ModelSource:
         return cls(ModelKey(source, target), Path(folder))
 
     def require_settings(self, decode: Mapping[str, Any]) -> None:
-        """Refuse settings of the search that this model cannot have, before it is loaded."""
+        """Refuse search settings that this model cannot have, before it is loaded."""
         read_decode(named_folders(self.folder)[0]).with_changes(decode)
 
     def renamed(self) -> "ModelSource":
-        """Put the same model under a source language that has the name of its folder."""
+        """Return the same model under a source language that includes the name of its folder."""
         return replace(self, key=ModelKey(with_name(self.key.source, self.folder.name), self.key.target))
 
 
@@ -64,14 +64,15 @@ class LoadedModel:
         self.bytes = sum((folder / WEIGHTS_FILE).stat().st_size for folder in folders)
 
     def is_current(self) -> bool:
-        """Return True if the files on disk are still the ones that were read."""
+        """Return True if the files on disk are still those that were read."""
         return self.stamp == _stamp(self.source.folder)
 
 
 class ModelStore:
     """The models by language pair. Any thread may call it.
 
-    If two models serve the same pair, the name of the second's folder is appended to its source language: "en-x-small".
+    If two models serve the same pair, the name of the second model's folder is appended to its source language:
+    "en-x-small".
     """
 
     def __init__(
@@ -85,12 +86,12 @@ class ModelStore:
                 raise ConfigError(f"{other.folder} and {source.folder} both translate {source.key}; serve one of them")
             self._sources[named.key] = named
         self._config, self._decode = config, dict(decode or {})
-        self._loaded: dict[ModelKey, LoadedModel] = {}  # the model used last is the last
-        self._lock = threading.Lock()  # for the dict; never held while a model is read
+        self._loaded: dict[ModelKey, LoadedModel] = {}  # in order of use, the latest last
+        self._lock = threading.Lock()  # for the dict; never held while a model is being read
         self._loading = {key: threading.Lock() for key in self._sources}
 
     def put(self, source: ModelSource) -> bool:
-        """Serve a model from now on, in place of its pair's earlier one. Returns True if there was none."""
+        """Serve a model from now on, replacing an earlier model for its pair. Returns True if there was none."""
         with self._lock:
             self._sources[source.key] = source
             loading, present = self._loading.setdefault(source.key, threading.Lock()), self._loaded.get(source.key)
@@ -101,22 +102,22 @@ class ModelStore:
         return True
 
     def pairs(self) -> list[ModelKey]:
-        """List every pair there is, in the order of the bundles."""
+        """List all pairs in the order of the bundles."""
         return list(self._sources)
 
     def languages(self) -> list[Language]:
-        """List every source language, with its name in English and its targets."""
+        """List all source languages, with their English names and their targets."""
         targets: dict[str, list[str]] = {}
         for source, target in self._sources:
             targets.setdefault(source, []).append(target)
         return [Language(code, language_name(code), tuple(others)) for code, others in targets.items()]
 
     def codes(self) -> list[str]:
-        """List every language that some model reads or writes, the sources first."""
+        """List all languages that some model reads or writes, the sources first."""
         return list(dict.fromkeys([source for source, _ in self._sources] + [target for _, target in self._sources]))
 
     def pair(self, source: str, target: str) -> ModelKey:
-        """Return the key of a pair, upper or lower case. Refuses languages that no model here translates."""
+        """Return the key of a pair, ignoring case. Refuses languages that no model here translates."""
         known = {code.lower(): code for key in self._sources for code in key}
         for code in (source, target):
             if code.lower() not in known:
@@ -130,7 +131,7 @@ class ModelStore:
         return key
 
     def is_same(self, source: str, target: str) -> bool:
-        """Return True if a text in one language is already in the other, so that nothing is to be translated."""
+        """Return True if two languages are the same, so that a text needs no translation."""
         return source == target and ModelKey(source, target) not in self._sources
 
     def listed(self) -> str:
@@ -140,14 +141,14 @@ class ModelStore:
         return f"there is {', '.join(pairs[:_LISTED]) or 'no model yet'}{more}"
 
     def loaded(self, key: ModelKey) -> LoadedModel | None:
-        """Return the model of a pair if it is in memory; it counts as used now."""
+        """Return the model of a pair if it is in memory. This counts as a use."""
         with self._lock:
             if model := self._loaded.pop(key, None):
                 self._loaded[key] = model
             return model
 
     def load(self, key: ModelKey) -> LoadedModel:
-        """Return the model of a pair, read now if it is not in memory: for a thread that may wait some seconds."""
+        """Return the model of a pair, reading it if necessary, which may take seconds: call this in a thread."""
         with self._loading[key]:
             return self.loaded(key) or self._read(key)
 
@@ -158,11 +159,11 @@ class ModelStore:
         return [source.key for source in unloaded if not all(map(model_files, named_folders(source.folder)))]
 
     def translator(self, key: ModelKey) -> Translator:
-        """Return the translator of a pair; it is loaded first if necessary."""
+        """Return the translator of a pair, loading it first if necessary."""
         return self.load(key).base
 
     def reload_changed(self) -> dict[ModelKey, str]:
-        """Read changed models again. Returns what happened, by pair; an incomplete bundle is left alone.
+        """Read changed models again. Returns what happened, by pair. An incomplete bundle is ignored.
 
         Requests that use an older model finish with it.
         """
@@ -175,7 +176,7 @@ class ModelStore:
                     with self._loading[key]:
                         self._read(key)
                     outcome[key] = "reloaded"
-            except Exception as error:  # the model in memory serves on, whatever is wrong with the new files
+            except Exception as error:  # the model in memory stays in use, whatever is wrong with the new files
                 outcome[key] = f"not reloaded: {error}"
         return outcome
 
@@ -193,7 +194,8 @@ class ModelStore:
             self._loaded.pop(key, None)
             self._loaded[key] = model
             limit = self._config.max_loaded_memory * MEBIBYTE or math.inf
-            # Forget the models used longest ago until the rest is within the limit; the last model always stays.
+            # Forget the models that were used longest ago, until the rest is within the limit. The latest model always
+            # stays.
             while len(self._loaded) > 1 and sum(one.bytes for one in self._loaded.values()) > limit:
                 del self._loaded[next(iter(self._loaded))]
         return model
@@ -209,9 +211,9 @@ _LOG = logging.getLogger("allyouneed.apps.serve")
 
 
 async def reload_models(models: ModelStore, *, every: float) -> None:
-    """Reload changed bundles until the task is cancelled. `every` is in seconds; 0: only at SIGHUP."""
+    """Reload changed bundles until the task is cancelled. `every` is in seconds; 0 means only at SIGHUP."""
     signalled = asyncio.Event()
-    # Only a program's main thread gets signals; a test's server runs in another.
+    # Only a program's main thread receives signals; a test's server runs in another thread.
     if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, signalled.set)
     while True:
@@ -226,7 +228,7 @@ async def reload_models(models: ModelStore, *, every: float) -> None:
 
 @asynccontextmanager
 async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run `work`, which has no end, during the block."""
+    """Run `work`, which never ends by itself, during the `with` block."""
     task = asyncio.create_task(work)
     try:
         yield

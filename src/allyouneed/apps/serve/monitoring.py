@@ -1,4 +1,4 @@
-"""The operator's view: a log line of each request, and metrics for Prometheus."""
+"""The operator's view: a log line for each request, and metrics for Prometheus."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Monitoring:
-    """The metrics of a server. Names that begin with `libretranslate_` are the same as in LibreTranslate."""
+    """The metrics of a server. Those whose names begin with `libretranslate_` exist in LibreTranslate too."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -49,11 +49,11 @@ class Monitoring:
         )
 
     def drain(self) -> None:
-        """Note that the server stops: it takes no new requests."""
+        """Record that the server is stopping and takes no new requests."""
         self.status = "draining"
 
     def count_batch(self, segments: int, tokens: int, seconds: float) -> None:
-        """Count a translated batch of so many segments and source tokens."""
+        """Count a translated batch with these numbers of segments and source tokens."""
         self._batches.observe(segments)
         self._batch_seconds.observe(seconds)
         self._tokens.inc(tokens)
@@ -64,7 +64,7 @@ class Monitoring:
 
 
 class LoadedModels(Collector):
-    """The bytes of the weights in memory by pair of languages, which `memory` returns."""
+    """The bytes of the weights in memory by pair of languages, as returned by `memory`."""
 
     def __init__(self, memory: Callable[[], Mapping[Any, int]]) -> None:
         self._memory = memory
@@ -83,7 +83,7 @@ _LOG = logging.getLogger("allyouneed.apps.serve")
 
 @dataclass(slots=True)
 class _Counts:
-    """The texts that a request asked to translate, in numbers."""
+    """The number of texts that a request asked to translate, and their sizes."""
 
     texts: int = 0
     characters: int = 0
@@ -102,7 +102,7 @@ def count_texts(texts: Sequence[str]) -> None:
 
 
 class Middleware:
-    """ASGI middleware that sees only requests: `answer` gets them, and anything else goes to `app`."""
+    """ASGI middleware that only sees requests: `answer` gets requests, and everything else goes to `app`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -117,11 +117,11 @@ class Middleware:
 
 
 class RequestLog(Middleware):
-    """A log line, the metrics and a header `X-Request-ID` for each request."""
+    """Adds a log line, metrics and an `X-Request-ID` header for each request."""
 
     def __init__(self, app: ASGIApp, *, monitoring: Monitoring, log_text: bool) -> None:
         super().__init__(app)
-        self._prefix, self._numbers = token_hex(4), count(1)  # each process behind one address has its own prefix
+        self._prefix, self._numbers = token_hex(4), count(1)  # processes that share an address have different prefixes
         self._monitoring, self._log_text = monitoring, log_text
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -148,7 +148,7 @@ class RequestLog(Middleware):
             _counts.reset(token)
             seconds, endpoint = time.perf_counter() - start, getattr(scope.get("route"), "path", "other")
             monitoring.in_flight.dec()
-            # The route, not the path, so that there are few.
+            # Use the route instead of the path, because there are few routes.
             monitoring.durations.labels(endpoint, str(status)).observe(seconds)
             fields: dict[str, object] = {
                 "request_id": request_id, "method": scope["method"], "route": endpoint, "status": status,

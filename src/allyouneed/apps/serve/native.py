@@ -1,4 +1,4 @@
-"""The API of this program itself: translations with confidence, flags and alignments, piece by piece, and explained."""
+"""Our own API: translations with confidence, flags and alignments, piece by piece, and explained."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Literal
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/v1", tags=["native"])
 
 
 class TextsRequest(NativeBody):
-    """Texts to translate, and how."""
+    """Texts to translate, and options."""
 
     texts: list[str]
     source: str = Field(description="language of the texts", examples=["en"])
@@ -33,7 +33,7 @@ class TextsRequest(NativeBody):
 
 
 class AlternativeText(BaseModel):
-    """A translation. `log_probability` is in nats, of `tokens` tokens; both are 0 where nothing was decoded."""
+    """A translation. `log_probability` is in nats, over `tokens` tokens; both are 0 if nothing was decoded."""
 
     text: str
     log_probability: float
@@ -42,7 +42,7 @@ class AlternativeText(BaseModel):
 
 
 class AlignedWords(BaseModel):
-    """The words, or tokens, of a source and of its translation, and the pairs of indices that belong together."""
+    """The words (or tokens) of a source and of its translation, and the pairs of indices that belong together."""
 
     source: list[str]
     target: list[str]
@@ -50,7 +50,7 @@ class AlignedWords(BaseModel):
 
 
 class TranslatedText(AlternativeText):
-    """The translation of one text; `alignment` is null unless `align` asks for it."""
+    """The translation of a text. `alignment` is null unless `align` asks for it."""
 
     alternatives: list[AlternativeText]
     alignment: AlignedWords | None
@@ -72,9 +72,9 @@ class SentencesRequest(NativeBody):
 
 
 class Sentence(BaseModel):
-    """A sentence; `before` is the blank before it in the text, and `gap` belongs before its translation.
+    """A sentence. `before` is the blank before it in the text, and `gap` is the text to put before its translation.
 
-    `tag` is the tag of the target language, if its text begins with one: `>>ita<<`. Each sentence needs it.
+    `tag` is the tag of the target language, such as `>>ita<<`, if the text begins with one. Each sentence needs it.
     """
 
     text: str
@@ -113,13 +113,13 @@ async def translate(body: TextsRequest, server: Server, client: Admitted) -> JSO
     server.access.charge(client, cost=max(1, len(body.texts)), characters=sum(map(len, body.texts)))
     count_texts(body.texts)
     translations = await server.scheduler.translate(key, body.texts, options)
-    # Not through the model of the answer: checking it again would take longer than making it.
+    # without the answer's model, because checking would take longer than making the answer
     return JSONResponse({"translations": [_describe(one) for one in translations]})
 
 
 @router.post("/sentences", response_model=SentencesAnswer)
 async def find_sentences(body: SentencesRequest, server: Server, client: Admitted) -> JSONResponse:
-    """Tell which sentences of some texts are translated one by one, and how to join their translations."""
+    """Return the sentences that are translated one by one, and how to join their translations."""
     refuse_too_much(body.texts, server.config)
     key = server.models.pair(body.source, body.target)
     glossary = dict(checked_terms(body.glossary, server.config))
@@ -147,8 +147,8 @@ async def find_sentences(body: SentencesRequest, server: Server, client: Admitte
 async def stream(body: StreamRequest, server: Server, client: Admitted) -> StreamingResponse:
     """Translate a text and send each piece as soon as it is written, as server-sent events.
 
-    Each event without a name has a piece as JSON, `{"text": "…"}`; the pieces together are the translation. The last
-    event is `done`, with the whole text, or `error`, with `{"error": "…"}`.
+    Each event without a name has a piece as JSON, `{"text": "…"}`; joined, the pieces are the translation. The last
+    event is `done` with the whole text, or `error` with `{"error": "…"}`.
     """
     refuse_too_much([body.text], server.config)
     key = server.models.pair(body.source, body.target)
@@ -156,7 +156,7 @@ async def stream(body: StreamRequest, server: Server, client: Admitted) -> Strea
     server.access.charge(client, cost=1, characters=len(body.text))
     count_texts([body.text])
     pieces = server.scheduler.stream(key, body.text, options)
-    first = await anext(pieces, None)  # a refused text gets the status code of a refusal
+    first = await anext(pieces, None)  # a refused text gets the status code of its refusal
 
     async def events() -> AsyncIterator[str]:
         text = ""
@@ -204,7 +204,7 @@ class ExplainRequest(NativeBody):
 async def explain_text(body: ExplainRequest, server: Server, client: Admitted) -> JSONResponse:
     """Explain a translation: attention, heads, search and every tensor, as the page of `allyouneed explain` draws them.
 
-    Large arrays are packed as `unpack` of web/dom.js reads them. Refuses texts of more than 300 characters.
+    Large arrays are packed in the form that `unpack` of web/dom.js reads. Refuses texts of more than 300 characters.
     """
     if len(body.text) > MAX_EXPLAINED_CHARACTERS:
         raise InputError(

@@ -11,18 +11,18 @@ _SECONDS = Range(more_than=0, at_most=86_400)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServeConfig(Checked):
-    """How to serve models. Times in seconds."""
+    """How to serve models. Times are in seconds."""
 
-    # Limits that no setting changes; a proxy in front can allow less.
+    # Limits that no setting changes; a proxy in front of the server can allow less.
     drain_timeout = 30.0  # seconds that running requests have to finish when the server stops
     header_timeout = 10.0  # seconds in which the headers of a request must arrive
-    max_body = 2**21  # greatest size of a request, in bytes
-    body_timeout = 30.0  # seconds in which a body must arrive, and that a client may stop reading its answer
+    max_body = 2**21  # largest request, in bytes
+    body_timeout = 30.0  # seconds in which a body must arrive, and for which a client may stop reading its answer
     max_alternatives = 10  # alternatives of a text
     max_terms = 1_000  # terms in a glossary
-    file_lifetime = 3_600.0  # seconds that a translated document can be fetched
+    file_lifetime = 3_600.0  # seconds for which a translated document can be fetched
     max_files_size = 500 * 2**20  # bytes of translated documents kept at once
-    max_suggestions_size = 100 * 2**20  # greatest size of the file of suggestions, in bytes
+    max_suggestions_size = 100 * 2**20  # largest file of suggestions, in bytes
 
     host: str = setting("127.0.0.1", "address to listen on; 0.0.0.0: any")
     port: int = setting(5000, "port to listen on; 0: any free one", Range(at_least=0, at_most=65_535))

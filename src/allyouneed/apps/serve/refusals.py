@@ -1,4 +1,4 @@
-"""Requests that are not served: the status, the text and the shape of the answer, for every API."""
+"""Requests that are refused: the status, the text and the form of the answer, for every API."""
 
 import logging
 import math
@@ -22,14 +22,15 @@ from ...errors import (
 )
 
 _LOG = logging.getLogger("allyouneed.apps.serve")
-_OPTIONS = re.compile(r"--(column|encoding|into|numbers)\b")  # of the command; fields of a request have the same names
+# Options of the command; fields of a request have the same names.
+_OPTIONS = re.compile(r"--(column|encoding|into|numbers)\b")
 
 
 class Refusal(AllYouNeedError):  # noqa: N818  an answer, not a mistake of the program
-    """A request that is not served, with the status of its answer.
+    """A request that is refused, with the status of its answer.
 
-    `retry_after`, in seconds, says when the same request may succeed; `close` ends the connection, because the rest
-    of the request is not read.
+    `retry_after` is the number of seconds after which the same request may succeed. `close` closes the connection,
+    because the rest of the request is not read.
     """
 
     def __init__(self, status: int, message: str, *, retry_after: float | None = None, close: bool = False) -> None:
@@ -38,11 +39,11 @@ class Refusal(AllYouNeedError):  # noqa: N818  an answer, not a mistake of the p
 
 
 class QuotaRefusal(Refusal):
-    """The characters of a day are used up, for which DeepL has a status of its own."""
+    """Raised when the characters of a day are used up, for which DeepL has a separate status."""
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Answer every refused request of `app` in the shape of its API."""
+    """Answer every refused request of `app` in the form of its API."""
     app.add_exception_handler(AllYouNeedError, _answer_error)
     app.add_exception_handler(HTTPException, _answer_http_exception)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
@@ -51,7 +52,7 @@ def install_error_handlers(app: FastAPI) -> None:
 def error_response(
     path: str, status: int, message: str, *, retry_after: float | None = None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """Write an error as DeepL (paths under /v2 and /v3) or LibreTranslate and all others write it."""
+    """Write an error in the form of DeepL (for paths under /v2 and /v3), or else of LibreTranslate."""
     key = "message" if _is_deepl(path) else "error"
     answer = JSONResponse({key: message.encode(errors="backslashreplace").decode()}, status, headers)
     if retry_after is not None:
@@ -77,12 +78,12 @@ def as_refusal(error: Exception) -> Refusal:
             return Refusal(501, "this server does not have the library that this needs; its log names it")
         case DocumentError():
             return Refusal(400, _OPTIONS.sub(r"the field \1", str(error)))
-        case ValueError() | DataError():  # InputError and ConfigError are ValueErrors: the request is at fault
+        case ValueError() | DataError():  # InputError and ConfigError are ValueErrors: the request is wrong
             return Refusal(400, str(error))
         case OutputError():
             _LOG.error("%s", error)
             return Refusal(503, "the server cannot write this to its disk; its log says more", retry_after=60)
-        case BundleError():  # whole when the server started
+        case BundleError():  # the bundle was complete when the server started
             _LOG.error("%s", error)
             return Refusal(503, "this model cannot be loaded now; the log of the server says more", retry_after=60)
     _LOG.error("%s: %s", type(error).__name__, error)

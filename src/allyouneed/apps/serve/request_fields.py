@@ -1,4 +1,4 @@
-"""The fields of a request, wherever a client puts them: a JSON object, a form, or the query string."""
+"""The fields of a request, wherever a client puts them: in a JSON object, a form, or the query string."""
 
 import json
 import re
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 _FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _MAX_FORM_FIELDS, _MAX_FILES = 1000, 4
-# Subtitle Edit leaves out the comma before the key: {"q": "…", "target": "it" "api_key": "…"}.
+# Subtitle Edit omits the comma before the key: {"q": "…", "target": "it" "api_key": "…"}.
 _MISSING_COMMA = re.compile(r'(?<!\\)"\s*("api_key"\s*:)')
 
 
 class UploadedFile(NamedTuple):
-    """A file of a form: the name that the client gives it, and its bytes."""
+    """A file in a form: the name that the client gives it, and its bytes."""
 
     filename: str
     content: bytes
 
 
 class Fields:
-    """The fields of a request by name; a field that is repeated has several values."""
+    """The fields of a request by name. A repeated field has several values."""
 
     def __init__(self, values: Mapping[str, list[object]]) -> None:
         self._values = values
 
     def every(self, name: str) -> list[object]:
-        """Return the values of a field; only in JSON can they be numbers, lists and objects."""
+        """Return the values of a field. Only JSON can give numbers, lists and objects."""
         return self._values.get(name, [])
 
     def text(self, name: str) -> str:
@@ -49,7 +49,7 @@ class Fields:
 async def read_fields(request: Request) -> Fields:
     """Read the fields of a request. The query string has precedence over a form, as in LibreTranslate.
 
-    In a form, ends of lines become line feeds. Refuses malformed JSON, JSON other than an object, and text that is not
+    Line ends in a form become line feeds. Refuses malformed JSON, JSON other than an object, and text that is not
     Unicode.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -71,7 +71,7 @@ async def read_fields(request: Request) -> Fields:
 
 
 def _parse_form(body: bytes) -> list[tuple[str, str]]:
-    """Parse the fields of a form, also if a client leaves letters beyond ASCII as they are, in UTF-8, as curl does."""
+    """Parse the fields of a form, even if a client like curl leaves characters beyond ASCII unescaped, in UTF-8."""
     try:
         return parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS)
     except ValueError:
@@ -121,14 +121,14 @@ def refuse_too_much(texts: Sequence[str], config: ServeConfig) -> None:
 
 
 def checked_count(number: int, name: str, *, limit: int) -> int:
-    """Return the number. Refuses a number beyond a limit."""
+    """Return the number. Refuses a number above the limit."""
     if number > limit:
         raise Refusal(400, f"Invalid request: {name} parameter must be <= {limit}")
     return number
 
 
 def checked_terms(terms: dict[str, str], config: ServeConfig) -> tuple[tuple[str, str], ...]:
-    """Return the terms, sorted, so that equal glossaries share batches. Refuses blank terms, and too many."""
+    """Return the terms, sorted so that equal glossaries share batches. Refuses blank terms, and too many terms."""
     if len(terms) > config.max_terms:
         raise Refusal(400, too_many_terms(len(terms), config.max_terms))
     if not all(term.strip() and translation.strip() for term, translation in terms.items()):
@@ -137,7 +137,7 @@ def checked_terms(terms: dict[str, str], config: ServeConfig) -> tuple[tuple[str
 
 
 def too_many_terms(count: int, limit: int) -> str:
-    """Say why a glossary is refused."""
+    """Return the message that refuses a glossary with too many terms."""
     return f"Invalid request: glossary ({count}) exceeds the limit of terms ({limit})"
 
 

@@ -1,4 +1,4 @@
-"""Texts of a request, plain or with tags, each through the model of its language, sentence by sentence."""
+"""Translate the texts of a request, plain or with tags, each with the model for its language, sentence by sentence."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -24,14 +24,14 @@ from .monitoring import count_texts
 from .scheduler import within
 from .server_state import ServerState
 
-_CHUNK = 64  # texts handed to the scheduler at once, so that other requests find room in its queue
-_CHUNKS = 2  # the next chunk already waits while another is translated
+_CHUNK = 64  # texts that are passed to the scheduler at once, so that other requests find room in its queue
+_CHUNKS = 2  # the next chunk already waits while one is translated
 
 
 class Answer(NamedTuple):
-    """The translation of one text of a request, with the alternatives that it asked for.
+    """The translation of one text of a request, with the alternatives that the request asked for.
 
-    `parts` are the translations that it is made of: one, but several for a text with tags.
+    `parts` are the translations that the answer consists of: one for a plain text, several for a text with tags.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The mean log-probability of a token, in nats; 0 where nothing was decoded."""
+        """The mean log-probability of a token, in nats; 0 if nothing was decoded."""
         return sum(part.log_probability for part in self.parts) / max(sum(part.tokens for part in self.parts), 1)
 
     @property
@@ -56,19 +56,19 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Markup:
-    """The tags of a text. In XML, `keep_lines` keeps line breaks, which else are blanks as in HTML."""
+    """The tags of a text. In XML, line breaks are kept with `keep_lines`; otherwise they are blanks, as in HTML."""
 
     kind: Literal["html", "xml"] = "html"
     rules: TagRules = NO_RULES
     keep_lines: bool = False
 
     def read(self, text: str, key: ModelKey | None = None) -> Document:
-        """Read the units of a text to translate from and into the languages of `key`, if these are known."""
+        """Read the units of a text, to translate it between the languages of `key`, if these are known."""
         source, target = key or ("", "")
         if self.kind == "xml":
             return read_xml_text(text, self.rules, keep_lines=self.keep_lines, source_language=source)
         options = DocumentOptions(target, "utf-8", tags=self.rules, source_language=source)
-        # Zero bytes are dropped, as from plain texts; `read_document` would refuse them.
+        # Zero bytes are dropped, as in plain texts, because `read_document` would refuse them.
         return read_document(text.replace("\0", "").encode(), "html", options, name="the text")
 
 
@@ -77,7 +77,7 @@ async def detect_sources(
 ) -> list[Detection]:
     """Choose the language of each text as `Detector.find_source` does, by the parts that are translated.
 
-    Tags, addresses and scripts are in no language; that they are made of English words must not count.
+    Tags, addresses and scripts belong to no language, and their English words must not count.
     """
 
     def detect(text: str) -> Detection:
@@ -96,7 +96,7 @@ async def translate_each(
     *,
     markup: Markup | None = None,
 ) -> list[Answer]:
-    """Translate each text from its language; texts in the target language or without words are unchanged."""
+    """Translate each text from its language. Texts in the target language, or without words, stay unchanged."""
     answers: list[Answer | None] = [
         Answer(text, (), ()) if server.models.is_same(source, target) or is_untranslatable(text) else None
         for text, source in zip(texts, sources, strict=True)
@@ -105,7 +105,8 @@ async def translate_each(
     for number, source in enumerate(sources):
         if answers[number] is None:
             by_source.setdefault(source, []).append(number)
-    keys = {source: server.models.pair(source, target) for source in by_source}  # refused before any is translated
+    # Refuses languages before any text is translated.
+    keys = {source: server.models.pair(source, target) for source in by_source}
     async with within(server.config.request_timeout):
         for source, numbers in by_source.items():
             chosen = [texts[number] for number in numbers]
@@ -122,14 +123,14 @@ async def translate_each(
 async def translate_plain(
     server: ServerState, key: ModelKey, texts: Sequence[str], options: TranslationOptions
 ) -> list[Answer]:
-    """Translate plain texts, the same with alternatives and without; equal texts are translated once."""
+    """Translate plain texts, with the same results with and without alternatives. Equal texts are translated once."""
     unique = list(dict.fromkeys(texts))
     count_texts(unique)
     plain = translate_in_chunks(server, key, unique, replace(options, alternatives=0))
     if not options.alternatives:
         answers = [Answer(one.text, (), (one,)) for one in await plain]
     else:
-        # Ask for one more, because the translation itself is among them.
+        # Ask for one more, because the alternatives include the translation itself.
         wider = replace(options, alternatives=options.alternatives + 1)
         running = asyncio.create_task(translate_in_chunks(server, key, unique, wider, wait=True))
         try:
@@ -144,7 +145,7 @@ async def translate_plain(
 async def translate_markup(
     server: ServerState, key: ModelKey, texts: Sequence[str], options: TranslationOptions, markup: Markup
 ) -> list[Answer]:
-    """Translate texts with tags, which go where the alignment puts them. They have no alternatives."""
+    """Translate texts with tags, which are placed by the alignment. There are no alternatives."""
     translator = await server.scheduler.translator(key)
 
     def plan(text: str) -> DocumentPlan:
@@ -175,11 +176,11 @@ async def translate_in_chunks(
     *,
     wait: bool = False,
 ) -> list[Translation]:
-    """Translate many texts, handing them to the scheduler in chunks.
+    """Translate many texts, passing them to the scheduler in chunks.
 
-    `on_progress` gets the number of texts of each chunk that is finished. If the queue is full, the first texts are
-    refused, unless they are to `wait`; the others always wait. The `line` of an `InputError` is the number of the text
-    that the model cannot read.
+    `on_progress` is called with the number of texts in each finished chunk. If the queue is full, the first texts are
+    refused, unless `wait` is set; later texts always wait. The `line` of an `InputError` is the number of the text that
+    the model cannot read.
     """
     slots = asyncio.Semaphore(_CHUNKS)
 
@@ -208,7 +209,7 @@ async def translate_plans(
     options: TranslationOptions,
     on_progress: Progress = lambda *_: None,
 ) -> dict[str, Translation]:
-    """Translate each sentence of some documents; sentences in units with tags get alignments."""
+    """Translate each sentence of some documents. Sentences in units with tags get alignments."""
     aligned = list(dict.fromkeys(text for plan in plans for text in plan.aligned))
     plain = list(dict.fromkeys(text for plan in plans for text in plan.plain))
     translations: dict[str, Translation] = {}
@@ -220,7 +221,7 @@ async def translate_plans(
         on_progress(done, total)
 
     count(0)
-    options = replace(options, split_sentences=False)  # these are sentences
+    options = replace(options, split_sentences=False)  # the texts are already sentences
     for texts, some in ((plain, options), (aligned, replace(options, align="words"))):
         try:
             answers = await translate_in_chunks(server, key, texts, some, count, wait=bool(translations))

@@ -1,4 +1,4 @@
-"""Texts of all clients in common batches: requests of the event loop, for the threads that translate them."""
+"""Combine texts of all clients into batches: the event loop accepts requests, and threads translate them."""
 
 import asyncio
 import math
@@ -17,14 +17,14 @@ from .languages import ModelKey
 from .models import ModelStore
 from .monitoring import Monitoring
 
-SPLIT_CHARACTERS = 2_000  # texts of more characters are split in a thread, so that the event loop goes on
+SPLIT_CHARACTERS = 2_000  # longer texts are split in a thread, so that the event loop is not blocked
 _Result = TypeVar("_Result")
 
 
 class Scheduler:
     """Translates texts on `workers` threads, in batches that requests share.
 
-    At most `max_queue` texts are accepted and not yet answered; a larger request is accepted if there is no other.
+    At most `max_queue` texts are accepted and not yet answered. A larger request is accepted if there is no other.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Scheduler:
         workers = workers or available_cores()
         self._queue = SegmentQueue()
         self._accepted = 0  # texts
-        self._freed = asyncio.Event()  # set whenever there are fewer
+        self._freed = asyncio.Event()  # set whenever the number decreases
         self._workers = BatchWorkers(self._queue, self._monitoring, workers=workers)
         self._side_jobs = ThreadPoolExecutor(workers, "translate-aside")
         self._monitoring.queued.set_function(lambda: self._accepted)
@@ -56,7 +56,7 @@ class Scheduler:
         self._workers.start()
 
     def close(self, *, abort: bool = False) -> None:
-        """Finish the batches that are being translated, or with `abort` break them off, and stop the threads."""
+        """Finish the batches being translated, or with `abort` break them off, and stop the threads."""
         self._queue.close(abort=abort)
         self._workers.join()
         self._side_jobs.shutdown(cancel_futures=True)
@@ -69,12 +69,12 @@ class Scheduler:
         *,
         wait: bool = False,
     ) -> list[Translation]:
-        """Translate texts, in their order.
+        """Translate texts, in order.
 
-        Refuses at once if too many texts are waiting (`Overloaded`), unless these are more texts of a request that
-        goes on: then `wait` lets them wait for room. Raises `DeadlineExceeded` after `timeout` seconds, and
-        `InputError` for a text that the model cannot read, with its number as `line`. Cancelling the task drops the
-        waiting texts.
+        Refuses at once, with `Overloaded`, if too many texts are waiting. With `wait`, for further texts of a request
+        that is already in progress, it waits for room instead. Raises `DeadlineExceeded` after `timeout` seconds, and
+        `InputError` for a text that the model cannot read, with the number of the text as `line`. Cancelling the task
+        drops the waiting texts.
         """
         async with within(self._timeout):
             while wait and self._is_full(len(texts)):
@@ -112,7 +112,10 @@ class Scheduler:
             job.cancel()
 
     async def run(self, key: ModelKey, function: Callable[[Translator], _Result]) -> _Result:
-        """Return the result of `function` for the translator of a pair. It runs in a thread, and shares no batch."""
+        """Call `function` with the translator of a pair and return the result.
+
+        It runs in a thread, outside all batches.
+        """
 
         def work(translator: Translator) -> _Result:
             use_one_thread()
@@ -142,7 +145,7 @@ class Scheduler:
         return bool(self._accepted) and self._accepted + count > self._max_queue
 
     async def translator(self, key: ModelKey) -> Translator:
-        """Return the translator of a pair, whose model is loaded if it is not."""
+        """Return the translator of a pair, loading the model if necessary."""
         model = self.models.loaded(key)
         if model is None:
             model = await asyncio.to_thread(self.models.load, key)
@@ -155,7 +158,7 @@ class Scheduler:
         for first, some in _chunks(texts):
             split = await _split(request, some, first)
             groups.append(self._add(request, split, first))
-            while len(request.waiting) > most_waiting:  # a large request is split only as fast as it is translated
+            while len(request.waiting) > most_waiting:  # large requests are split only as fast as they are translated
                 translations += await groups.popleft()
         for group in groups:
             translations += await group
@@ -174,10 +177,10 @@ class Scheduler:
                 answer.set_result(request.translator.join(group.split, group.results, first_line=first))
             except Exception as error:
                 answer.set_exception(error)
-                answer.exception()  # it counts as retrieved even if the request has ended already
+                answer.exception()  # counts as retrieved even if the request has already ended
 
         def finish_soon(group: SegmentGroup) -> None:
-            with suppress(RuntimeError):  # the loop is closed: the server was stopped at once
+            with suppress(RuntimeError):  # the loop is closed, because the server was stopped at once
                 loop.call_soon_threadsafe(finish, group)
 
         if split.segments:
@@ -188,7 +191,7 @@ class Scheduler:
 
 
 def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
-    """Yield texts in chunks of a few thousand characters or one text; with the number of the first, from 1."""
+    """Yield texts in chunks of one text or a few thousand characters, each with its first text's number, from 1."""
     start, characters = 0, 0
     for index, text in enumerate(texts):
         if characters and characters + len(text) > SPLIT_CHARACTERS:
@@ -219,7 +222,7 @@ async def _split(request: QueuedRequest, texts: Sequence[str], first: int) -> Sp
 
 @asynccontextmanager
 async def within(seconds: float) -> AsyncIterator[None]:
-    """Raise `DeadlineExceeded` if the block takes longer."""
+    """Raise `DeadlineExceeded` if the `with` block takes longer."""
     try:
         async with asyncio.timeout(seconds):
             yield

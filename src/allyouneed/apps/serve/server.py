@@ -18,7 +18,7 @@ from .options import ServeConfig
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a socket that accepts connections on an address. Refuses an address in use, or not of this machine."""
+    """Open a socket that accepts connections on an address. Refuses an address in use or not on this machine."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=2048)
@@ -36,9 +36,9 @@ def url(listener: socket.socket) -> str:
 
 
 def run_server(app: FastAPI, listener: socket.socket, config: ServeConfig, *, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or Ctrl-C: then accept no more, finish running requests, and return.
+    """Serve until SIGTERM or Ctrl-C; then accept no more requests, finish running ones, and return.
 
-    Raises `Interrupted` if a second signal, or the end of `drain_timeout`, broke running requests off.
+    Raises `Interrupted` if a second signal, or the end of `drain_timeout`, broke off running requests.
     """
     _log_as_json()
     server = _Server(
@@ -68,21 +68,21 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # The definitions of the libraries stay until the end; each garbage collection would look through all of them,
-        # while every request waits.
+        # The definitions of libraries stay until the end. Every garbage collection would examine all of them while each
+        # request waits.
         gc.freeze()
         if self.started:
             self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # uvicorn's own would end the process by the signal, and ignore a second SIGTERM.
+        # uvicorn's own method would end the process by the signal, and ignore a second SIGTERM.
         self.force_exit = self.should_exit
         self.should_exit, self.last_signal = True, signal.Signals(sig)
         self._on_stop()
 
 
 class JsonFormatter(logging.Formatter):
-    """A log record as an object of JSON in a line."""
+    """Formats a log record as a JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write the record with its time in UTC, level, message, `fields` and, after an error, the traceback."""
@@ -100,4 +100,5 @@ def _log_as_json() -> None:
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)  # warnings of libraries
     logging.captureWarnings(True)
     logging.getLogger("allyouneed.apps.serve").setLevel(logging.INFO)
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # a client's mistake, which its answer names
+    # Reports mistakes of clients, which their answers already describe.
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""The common parts of all routers: `Server`, the client that is `Admitted`, `OwnPages`, the native API's bodies."""
+"""What all routers share: `Server`, the client that is `Admitted`, `OwnPages`, and the bodies of the native API."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """The parts of a running server; `app.state.server` holds it."""
+    """The parts of a running server, stored in `app.state.server`."""
 
     config: ServeConfig
     models: ModelStore
@@ -39,11 +39,11 @@ class ServerState:
     documents: DocumentProcesses
     suggestions: SuggestionStore | None
     glossaries: GlossaryStore
-    training: "TrainingState | None" = None  # the run whose page it serves
+    training: "TrainingState | None" = None  # the run whose page is served
 
 
 async def server_state(request: Request) -> ServerState:
-    """Return the state of the application that a request came to; async, so that FastAPI starts no thread."""
+    """Return the state of the application that received a request. It is async so that FastAPI starts no thread."""
     state: ServerState = request.app.state.server
     return state
 
@@ -52,7 +52,7 @@ Server = Annotated[ServerState, Depends(server_state)]
 
 
 async def refuse_other_pages(request: Request, server: Server) -> None:
-    """Refuse a page of another origin that is not named, which could store something with a form, without CORS."""
+    """Refuse a request from a page of another origin, unless allowed: forms could store something without CORS."""
     origin = request.headers.get("origin")
     is_other = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
     if is_other and origin not in server.config.cors_origins:
@@ -63,7 +63,7 @@ OwnPages = Depends(refuse_other_pages)
 
 
 class NativeBody(BaseModel):
-    """A body of JSON with known fields. Refuses text that is not Unicode."""
+    """A JSON body with known fields. Refuses text that is not Unicode."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -76,7 +76,7 @@ class NativeBody(BaseModel):
 
 
 async def admit_client(request: Request, server: Server) -> Client:
-    """Identify the client of a request, by the key in its Authorization header. Refuses as `Access.identify` does."""
+    """Identify the client of a request by the key in its Authorization header. Refuses as `Access.identify` does."""
     return server.access.identify(request)
 
 

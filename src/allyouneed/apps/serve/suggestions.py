@@ -1,4 +1,4 @@
-"""Corrections of translations, kept as pairs that `allyouneed train … --init-from` reads: a line of JSON each."""
+"""Corrections of translations, stored as pairs that `allyouneed train … --init-from` can read, one JSON line each."""
 
 import shlex
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Suggestion(NamedTuple):
 
 
 class SuggestionStore:
-    """A file of suggestions that several servers may add to; it never grows beyond `max_size` bytes."""
+    """A file of suggestions that several servers may add to. It never grows beyond `max_size` bytes."""
 
     def __init__(self, path: str | Path, *, max_size: int) -> None:
         """Open the store. Refuses, as an `OutputError`, a file that cannot be written."""
@@ -33,12 +33,12 @@ class SuggestionStore:
             append(self.path, "")
 
     def add(self, source: str, target: str, source_language: str, target_language: str) -> None:
-        """Append a suggestion. Refuses it, with status 503, if the file has no room for it."""
+        """Append a suggestion. Refuses it, with status 503, if the file has no room."""
         time = datetime.now(UTC).isoformat(timespec="seconds")
         line = to_json(Suggestion(source, target, source_language, target_language, time)._asdict()) + "\n"
         with locked(self.path, what=str(self.path), wait=True):
             size = 0
-            with suppress(FileNotFoundError):  # it may have been moved away, as logs are
+            with suppress(FileNotFoundError):  # the file may have been moved away, as logs are
                 size = self.path.stat().st_size
             if size + len(line.encode()) > self._max_size:
                 raise Refusal(503, "The store of suggestions is full", retry_after=3600)
@@ -72,9 +72,9 @@ def read_suggestions(path: Path) -> Iterator[Suggestion]:
 
 
 def latest_suggestions(path: Path, source_language: str = "", target_language: str = "") -> list[Suggestion]:
-    """Return the last suggestion for each text, of one language pair; in the order in which the texts came first.
+    """Return the last suggestion for each text, for one language pair, in the order in which the texts first came.
 
-    The languages may be left out if the file has only one pair.
+    The languages may be omitted if the file has only one pair.
     """
     everything = list(read_suggestions(path))
     chosen = [

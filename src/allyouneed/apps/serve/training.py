@@ -1,4 +1,4 @@
-"""The page of a training run: its progress, its curves, its worst outputs, and what can follow."""
+"""The page of a training run: its progress, its curves, its worst outputs, and what to do next."""
 
 import asyncio
 import tempfile
@@ -23,10 +23,10 @@ router = APIRouter(prefix="/v1/training", include_in_schema=False)
 
 
 class TrainingState:
-    """A run as its process reports it, and as its folder shows it. One thread reports, any may ask.
+    """A run, as its process reports it and its folder shows it. One thread reports, and any thread may ask.
 
-    A report is a mapping: `folder` where the run is, `kept` after a validation or at the end, and everything else as
-    the page shows it. `corrections` is the file that the page's corrections go to.
+    A report is a mapping: `folder` is the folder of the run, `kept` follows a validation or the end, and everything
+    else is shown on the page. `corrections` is the file for corrections made on the page.
     """
 
     def __init__(self, models: ModelStore, corrections: Path | None = None) -> None:
@@ -38,7 +38,7 @@ class TrainingState:
         self._kept = 0  # how many models were taken over
 
     def tell(self, news: Mapping[str, Any]) -> None:
-        """Take over the news; a model that was kept is served from now on."""
+        """Take over the news. A model that the run has kept is served from now on."""
         self._folder = Path(news.get("folder", self._folder))
         self._news |= {name: value for name, value in news.items() if name not in ("folder", "kept")}
         if news.get("loss") is not None:
@@ -72,7 +72,10 @@ class TrainingState:
         }
 
     def _commands(self) -> dict[str, str]:
-        """Return the commands that can follow a run that has ended; corrections are learned if there are any."""
+        """Return the commands that may follow a run that has ended.
+
+        If there are corrections, one command learns them.
+        """
         commands = dict(self._news.get("commands", {}))
         if self._corrections and self._corrections.is_file() and self._corrections.stat().st_size:
             commands |= {"Learn the corrections": self._news["learn_command"]} if "learn_command" in self._news else {}
@@ -85,7 +88,7 @@ class TrainingState:
             self._losses = [line for line in self._losses if line["step"] > self._record.last_step()]
             if model_files(self._folder) and self._models.put(ModelSource.parse(self._folder)):
                 self._kept += 1
-        except AllYouNeedError:  # nothing is there yet, or it is being written: keep what was read before
+        except AllYouNeedError:  # nothing is there yet, or files are being written: keep what was read before
             pass
 
 

@@ -1,8 +1,8 @@
-"""The page of a run that trains: a server in a process of its own, so that it takes nothing from the training.
+"""The page of a training run: a server in a separate process, so that it takes nothing from the training.
 
-The process that trains writes news as lines of JSON to it; the end of these lines ends the server. A thread
-writes them: the training never waits for the server, whatever state that is in. This module imports no web framework
-before it serves: `run_training_server` is the function that the other process runs.
+The training process writes news to the server as lines of JSON; the end of these lines ends the server. A thread writes
+them, so the training never waits for the server, whatever its state. This module imports no web framework before it
+serves. The other process runs `run_training_server`.
 """
 
 import logging
@@ -33,9 +33,9 @@ SERVER = "allyouneed.apps.serve.training_page"
 
 
 class TrainingPage:
-    """The page of a run. Use it in a `with`, whose end ends the server.
+    """The page of a run; use it in a `with` statement, whose end stops the server.
 
-    `corrections` is the file for corrections; `port` is tried first, then any free port. A page that fails never ends a
+    `corrections` is the file for corrections. `port` is tried first, then any free port. A page that fails never ends a
     run. Raises `MissingExtraError` if the libraries of the server are not installed.
     """
 
@@ -49,7 +49,7 @@ class TrainingPage:
         self.is_closing = False
 
     def __enter__(self) -> Self:
-        # In a session of its own: a Ctrl-C is only for the training, which ends this process when it has saved.
+        # In a separate session, so that Ctrl-C only reaches the training, which ends this process after saving.
         self._process = subprocess.Popen(
             python_command(SERVER), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -62,7 +62,7 @@ class TrainingPage:
             self.is_closing = True
             self._has_news.notify()
         if hasattr(signal, "SIGCONT"):
-            self._process.send_signal(signal.SIGCONT)  # it may be stopped
+            self._process.send_signal(signal.SIGCONT)  # the server may be stopped
         if not self._is_ready:
             self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -73,16 +73,16 @@ class TrainingPage:
         _present(self._process.stdout).close()
 
     def url(self) -> str:
-        """Return the address of the page, once it is there; empty if the server has ended before."""
+        """Return the address of the page once it is ready; "" if the server has ended before."""
         try:
             answer = _present(self._process.stdout).readline()
-        except ValueError:  # closed meanwhile
+        except ValueError:  # closed in the meantime
             answer = ""
         self._is_ready = bool(answer)
         return str(parse_json(answer)["url"]) if answer else ""
 
     def watching(self, callback: "TrainingCallback", folder: Path) -> "ShownOnPage":
-        """Make a callback that passes everything on to another, and tells the page of the run in `folder`."""
+        """Make a callback that passes everything on to another, and tells the page about the run in `folder`."""
         self.tell({"folder": str(folder)})
         return ShownOnPage(callback, self)
 
@@ -92,13 +92,13 @@ class TrainingPage:
             time.sleep(0.1)
 
     def tell(self, news: Mapping[str, Any]) -> None:
-        """Pass on the news; see `TrainingState`. News that a slow server has not read yet are joined to one line."""
+        """Pass on news; see `TrainingState`. News that a slow server has not read yet are combined into one line."""
         with self._has_news:
             self._news |= news
             self._has_news.notify()
 
     def _write(self, pipe: IO[str]) -> None:
-        """Write the news until the end; a server that has ended does not end the training."""
+        """Write the news until the end. A server that has ended does not end the training."""
         with suppress(BrokenPipeError), pipe:
             line: Mapping[str, Any] = self._options
             while line:
@@ -110,7 +110,7 @@ class TrainingPage:
 
 
 class ShownOnPage:
-    """A `TrainingCallback` that passes all on to `callback`, and tells a page. `now` is a clock in seconds."""
+    """A `TrainingCallback` that passes everything on to `callback` and tells a page. `now` is a clock in seconds."""
 
     def __init__(
         self, callback: "TrainingCallback", page: TrainingPage, *, now: Callable[[], float] = time.monotonic
@@ -146,7 +146,7 @@ class ShownOnPage:
         self._page.tell({"message": text, "warnings": list(self._warnings)})
 
     def _is_due(self) -> bool:
-        """Return True if the page was told nothing for a while."""
+        """Return True if the page has been told nothing for a while."""
         now = self._now()
         if now - self._sent_at < EVERY:
             return False
@@ -160,7 +160,7 @@ def _present(pipe: IO[str] | None) -> IO[str]:
 
 
 def run_training_server() -> None:
-    """Serve until standard input ends; its first line has the options, each other line has news."""
+    """Serve until standard input ends. The first line of input has the options, and each later line has news."""
     end_with_parent()
     from .app import assemble
     from .models import ModelStore
@@ -172,7 +172,7 @@ def run_training_server() -> None:
         drain_timeout = 2.0
 
     options = parse_json(sys.stdin.readline())
-    # No page of another origin may read this page: it has the pairs of the run.
+    # No page of another origin may read this page, because it shows the pairs of the run.
     config = TrainingConfig(suggestions=options["corrections"], cors_origins=(), workers=1)
     Path(config.suggestions).parent.mkdir(parents=True, exist_ok=True)
     models = ModelStore([], config)
@@ -184,7 +184,7 @@ def run_training_server() -> None:
     app = assemble(config, models, training)
 
     def begin() -> None:
-        logging.getLogger("allyouneed.apps.serve").setLevel(logging.WARNING)  # no line a request
+        logging.getLogger("allyouneed.apps.serve").setLevel(logging.WARNING)  # no log line for each request
         print(to_json({"url": url(listener)}), flush=True)
         threading.Thread(target=_follow, args=(training,), daemon=True).start()
 
@@ -196,7 +196,7 @@ def run_training_server() -> None:
 def _follow(training: "TrainingState") -> None:
     for line in sys.stdin:
         training.tell(parse_json(line))
-    os.kill(os.getpid(), signal.SIGTERM)  # the server's own way to stop
+    os.kill(os.getpid(), signal.SIGTERM)  # stops the server in its own way
 
 
 if __name__ == "__main__":

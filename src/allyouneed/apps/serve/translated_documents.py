@@ -1,4 +1,4 @@
-"""Documents that are translated in the background; their client asks from time to time if they are done."""
+"""Documents that are translated in the background, while their client asks from time to time if they are done."""
 
 import asyncio
 import hmac
@@ -22,7 +22,7 @@ _SWEEP_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A translated document that waits to be fetched. `name` is the client's name for it, only for the answer."""
+    """A translated document that waits to be fetched. `name` is the client's name for it, used only in the answer."""
 
     path: Path
     name: str
@@ -31,9 +31,9 @@ class StoredFile:
 
 
 class StoredFiles:
-    """The translated documents of a server, in a folder of its own that nobody else can read.
+    """The translated documents of a server, in a folder that nobody else can read.
 
-    They last `lifetime` seconds, and take at most `max_size` bytes together.
+    They are kept for `lifetime` seconds, and take at most `max_size` bytes together.
     """
 
     def __init__(self, *, lifetime: float, max_size: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,7 +43,7 @@ class StoredFiles:
         self._lock = threading.Lock()
 
     def add(self, content: bytes, name: str) -> str:
-        """Keep a file, and return its token. Refuses it, with status 503, if there is no room for it."""
+        """Keep a file, and return its token. Refuses it, with status 503, if there is no room."""
         token = secrets.token_urlsafe(24)
         with self._lock:
             self._remove_expired()
@@ -54,11 +54,11 @@ class StoredFiles:
         return token
 
     def find(self, token: str) -> StoredFile | None:
-        """Find the file with a token; None if it is gone."""
+        """Find the file with a token; None if it no longer exists."""
         with self._lock:
             self._remove_expired()
             file = self._files.get(token)
-            if file is not None and not file.path.exists():  # something has cleaned the temporary folder
+            if file is not None and not file.path.exists():  # something has cleaned up the temporary folder
                 del self._files[token]
                 return None
             return file
@@ -99,7 +99,7 @@ _FAILURE = "the document could not be translated"
 
 @dataclass(frozen=True, slots=True)
 class DocumentJob:
-    """A document: `key` is the secret of its client; `characters` are the characters that were counted."""
+    """A document in translation. `key` is the secret of its client, and `characters` is the number that was charged."""
 
     key: str
     characters: int
@@ -108,14 +108,14 @@ class DocumentJob:
 
     @property
     def status(self) -> str:
-        """`translating`, `done` or `error`."""
+        """The state of the job: `translating`, `done` or `error`."""
         if not self.task.done():
             return "translating"
         return "error" if self.task.cancelled() or self.task.exception() else "done"
 
     @property
     def error(self) -> str:
-        """Why it failed; empty if it did not."""
+        """The reason why the job failed; "" if it did not."""
         if self.status != "error":
             return ""
         failure = None if self.task.cancelled() else self.task.exception()
@@ -123,7 +123,7 @@ class DocumentJob:
 
 
 class DocumentJobs:
-    """The jobs of a server, and where their results are kept. They are forgotten when the results are."""
+    """The jobs of a server, and the files with their results. A job is forgotten when its result is deleted."""
 
     def __init__(self, files: StoredFiles, *, lifetime: float) -> None:
         self._files, self._lifetime = files, lifetime
@@ -140,7 +140,10 @@ class DocumentJobs:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def start(self, work: Coroutine[Any, Any, tuple[bytes, str]], *, characters: int) -> tuple[str, str]:
-        """Let `work` run, which makes the content and the name of a file. Returns the identifier and key of the job."""
+        """Start `work`, which makes the content and the name of a file.
+
+        Returns the identifier and the key of the job.
+        """
         now = time.monotonic()
         self._jobs = {name: job for name, job in self._jobs.items() if job.expires > now or job.status == "translating"}
         if sum(job.status == "translating" for job in self._jobs.values()) >= _MAX_RUNNING:
@@ -159,7 +162,7 @@ class DocumentJobs:
         return job
 
     def result(self, job: DocumentJob) -> StoredFile:
-        """Return a finished document. Refuses a document that is not ready (503) or not there any more (404)."""
+        """Return a finished document. Refuses a document that is not ready (503) or no longer exists (404)."""
         if job.status == "error":
             raise Refusal(400, job.error)
         if job.status == "translating":

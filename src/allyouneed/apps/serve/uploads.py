@@ -1,4 +1,4 @@
-"""Documents over HTTP: uploaded, translated, and fetched by the URL in the answer."""
+"""Documents over HTTP: uploaded, translated, and fetched from the URL in the answer."""
 
 import asyncio
 import re
@@ -30,12 +30,12 @@ from .translated_documents import StoredFile
 
 router = APIRouter(tags=["LibreTranslate"])
 
-_DETECTED_UNITS = 200  # at the beginning of a document, to tell its language
+_DETECTED_UNITS = 200  # at the beginning of a document, to detect its language
 DISABLED = "Files translation are disabled on this server."
 
 
 class UploadedDocument(NamedTuple):
-    """A document to translate; `source` is "" if its language is to be detected."""
+    """A document to translate. A `source` of "" means that its language is detected."""
 
     name: str
     kind: str
@@ -51,10 +51,10 @@ class UploadedDocument(NamedTuple):
 
 @router.post("/translate_file", **described(FILE_URL, FileBody))
 async def translate_file(request: Request, server: Server) -> Response:
-    """Translate a document; the answer says where to fetch the translation.
+    """Translate a document. The answer says where to fetch the translation.
 
-    A client that accepts `text/event-stream` gets server-sent events: how many sentences are `done`, of the `total`.
-    The last event is `done`, with the answer that others get, or `error`, with its text and status.
+    A client that accepts `text/event-stream` gets server-sent events with the number of sentences `done` and the
+    `total`. The last event is `done`, with the answer that other clients get, or `error`, with its text and status.
     """
     if not server.config.max_file:
         raise Refusal(403, DISABLED)
@@ -78,7 +78,7 @@ async def translate_file(request: Request, server: Server) -> Response:
 
 @router.get("/download_file/{filename}", **described(FILE))
 async def download_file(filename: str, server: Server) -> Response:
-    """Fetch a translated document by the URL that /translate_file answered."""
+    """Return a translated document, at the URL that /translate_file answered."""
     if not server.config.max_file:
         raise Refusal(403, DISABLED)
     stored = await asyncio.to_thread(server.uploads.find, filename.partition(".")[0])
@@ -106,7 +106,7 @@ def check_upload(
 
 
 def file_cost(server: ServerState, document: UploadedDocument) -> int:
-    """Count a document in the limit of requests: as many texts of greatest length as it has bytes for."""
+    """Return what a document costs in the limit of requests: as many texts of maximum length as its bytes can hold."""
     per_text = server.config.max_characters
     return max(1, len(document.content) // per_text) if per_text else 1
 
@@ -124,9 +124,10 @@ def document_languages(server: ServerState, source: str, target: str) -> tuple[s
 
 
 async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[DocumentPlan, int]:
-    """Plan the translation of a document, which the log line of the request counts, and count its characters.
+    """Plan the translation of a document, count its texts for the log line of the request, and count its characters.
 
-    Refuses a document that its format cannot read. Raises `DeadlineExceeded` if reading exceeds a request's time.
+    Refuses a document that its format cannot read. Raises `DeadlineExceeded` if reading takes longer than a request
+    may.
     """
 
     def read(process: DocumentProcess) -> Document:
@@ -139,7 +140,7 @@ async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[
 
 
 async def _plan(server: ServerState, document: Document, source: str, target: str) -> DocumentPlan:
-    """Plan the translation of a document; a source language of "" is not known yet."""
+    """Plan the translation of a document. A source language of "" is not known yet."""
     translator = None
     if source and not server.models.is_same(source, target):
         translator = await server.scheduler.translator(server.models.pair(source, target))
@@ -153,9 +154,9 @@ async def translate_upload(
     glossary: tuple[tuple[str, str], ...] = (),
     on_progress: Progress = lambda *_: None,
 ) -> tuple[bytes, str]:
-    """Translate a document into its target language, and name it. A missing source language is detected.
+    """Translate a document into its target language, and name the result. A missing source language is detected.
 
-    `on_progress` gets how many sentences are translated, of how many.
+    `on_progress` is called with the number of translated sentences and their total.
     """
     source, target, content = document.source, document.target, document.content
     stem, dot, ending = document.name.rpartition(".")
@@ -182,14 +183,14 @@ async def translate_upload(
 
 
 def safe_name(filename: str) -> str:
-    """Return the last part of a file's name without control characters, and signs that paths or headers use."""
+    """Return the last part of a file's name, without control characters and signs that paths or headers use."""
     name = PurePosixPath(unicodedata.normalize("NFC", filename).replace("\\", "/")).name
     name = re.sub(r"[^\w.() -]", "_", name).strip(". ")
     return name[-100:] or "document"
 
 
 def attachment(file: StoredFile) -> Response:
-    """Answer with a file that a browser saves and never shows, whatever is in it."""
+    """Answer with a file that a browser saves and never displays, whatever it contains."""
     plain = file.name.encode("ascii", "replace").decode().replace("?", "_")
     disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file.name)}"
     return FileResponse(file.path, media_type="application/octet-stream", headers={"Content-Disposition": disposition})

@@ -1,10 +1,9 @@
-"""The page of the server, and `/docs`, the description of the APIs as a page.
+"""The page of the server, and `/docs`, a page that describes the APIs.
 
-The page is made of files of this package and the component of `explain`, read once, for the first request.
-
-The names in requests are looked up in a dictionary; none of them is a path on the disk. The page loads nothing from
-elsewhere and has no inline script or style: the Content-Security-Policy of `middleware.py` allows neither. `/docs` is
-one plain page without scripts.
+The page consists of files of this package and the component of `explain`, which are read once, at the first request.
+Names in requests are looked up in a dictionary; they are never paths on the disk. The page loads nothing from elsewhere
+and has no inline script or style, because the Content-Security-Policy of `middleware.py` allows neither. `/docs` is a
+plain page without scripts.
 """
 
 import hashlib
@@ -51,12 +50,12 @@ def show_page(request: Request) -> Response:
 
 @router.get("/static/{name}")
 def read_static_file(name: str, request: Request) -> Response:
-    """Answer with a file that the page is made of."""
+    """Answer with a file that is part of the page."""
     return _answer(request, name)
 
 
 def _answer(request: Request, name: str) -> Response:
-    """Answer with a file, or 304 if the browser already has it: it asks each time, so a new version is seen at once."""
+    """Answer with a file, or 304 if the browser already has it. The browser asks each time and so gets new versions."""
     file = _files().get(name)
     if file is None:
         return Response(status_code=404)
@@ -84,7 +83,7 @@ async def show_docs(request: Request) -> HTMLResponse:
 
 @router.get("/docs/style.css")
 async def docs_style() -> Response:
-    """Answer with the style of the page; the content security policy allows none inside it."""
+    """Answer with the style of the page, because the Content-Security-Policy allows no inline style."""
     return Response(_STYLE, media_type="text/css")
 
 

@@ -1,1 +1,1 @@
-"""Training that begins with a trained model: a bundle adapted to corrections, a smaller model taught by a larger."""
+"""Training that begins with a trained model: adapt a bundle to corrections, or teach a smaller model."""

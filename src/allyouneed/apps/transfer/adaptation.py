@@ -1,13 +1,13 @@
-"""A trained model taught the pairs of a new kind, such as corrections of its translations, in a short run.
+"""Teach a trained model the pairs of a new kind, such as corrections of its translations, in a short run.
 
-Every epoch mixes the corrections with pairs that the model knows, since a network trained on only new pairs forgets
-the old ones. The best model translates held-out corrections best, among the models that still translate the known
-validation pairs about as well as before.
+Every epoch mixes the corrections with pairs that the model knows, because a network that is trained on new pairs only
+forgets the old ones. The best model is the one that translates held-out corrections best, among the models that still
+translate the known validation pairs about as well as before.
 
-output/pairs/corrections.*.jsonl, known.*.jsonl    what the run trains on, validates and tests with
-output/pairs/adaptation.json                       what these were made from; written last
-output/adaptation.json                             scores on both test sets, before and after
-output/…                                           the run and its bundle (run/run.py)
+output/pairs/corrections.*.jsonl, known.*.jsonl    the pairs for training, validation and test
+output/pairs/adaptation.json                       what these pairs were made from; written last output/adaptation.json
+scores on both test sets, before and after output/…                                           the run and its bundle
+(run/run.py)
 """
 
 from collections import Counter
@@ -45,26 +45,26 @@ from .known_pairs import Parts, check_vocabulary, count_tokens, find_known_pairs
 
 EPOCH = 1_000  # fewer corrections are repeated until an epoch has this many
 
-# chrF that the known validation pairs may lose before it counts against a model. A model that differs at all gives
-# other translations than before, which are as good.
+# chrF that the known validation pairs may lose before the loss counts against a model. Any change to a model gives
+# other translations, which may be just as good.
 _TOLERANCE = {"pairs": 0.5, "outputs": 10.0}
-PENALTY = 3.0  # chrF of the corrections that every point beyond that outweighs
+PENALTY = 3.0  # points of chrF on the corrections that make up for a further point lost on known pairs
 FEW_TOKENS, FEW_STEPS = 100_000, 1_500  # three epochs of fewer tokens would be too few updates
-# From MANY corrections on, the learning rate is this share of a new model's: so many are not learned by heart. Fewer
-# have a fifth of it.
+# From MANY corrections on, the learning rate is this share of a new model's, because so many cannot be memorized. For
+# fewer corrections it is a fifth.
 MANY, LEARNING_RATE_OF_MANY = 10_000, 0.5
 PATIENCE = 10  # of 20 validations: scores fall at the start, and rise again as the learning rate falls
-_SEED = 1  # of the parts, and of the draw of known pairs
+_SEED = 1  # for the parts, and for the draw of known pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """An adapted bundle, and its scores on two test sets, "corrections" and "known", next to the old bundle's.
+    """An adapted bundle, and its scores on the test sets "corrections" and "known", next to the old bundle's.
 
-    No pair of a test set was trained on: a set with too few pairs to hold some out has no scores. BLEU is left out of
-    the scores of a test set in which no target has four words.
-    `are_outputs`: the references of "known" are translations by the old bundle. `learned`, for corrections without
-    scores: how many of them each of the two bundles translates as they say, and their number.
+    No pair of a test set was trained on. A set with too few pairs to hold some out has no scores. If no target of a
+    test set has four words, its scores do not include BLEU. `are_outputs` says that the references of "known" are
+    translations by the old bundle. `learned` is for corrections without scores: how many of them each bundle translates
+    exactly as corrected, and their number.
     """
 
     bundle: Bundle
@@ -87,19 +87,20 @@ def adapt_bundle(
 ) -> Adaptation:
     """Continue training the bundle in `folder` on `corrections`, pairs of texts, and write the result to `output`.
 
-    An epoch has `mix` known pairs for every correction: the bundle's own translations of `sources`; without these, the
-    training pairs of its run, if they are in its folder; else its translations of the probes in the bundle.
-    `settings` are tables of a recipe that replace settings chosen here. With `resume`, an interrupted adaptation is
+    An epoch has `mix` known pairs for every correction. The known pairs are the training pairs of the bundle's run, if
+    they are in its folder. Otherwise they are the bundle's own translations of `sources` or, without these, of its
+    sample sources. The tables `settings` replace settings chosen here. With `resume`, an interrupted adaptation is
     continued.
 
-    Refuses an empty set of corrections, a vocabulary to which a tenth of their tokens are unknown, and an `output`
-    that exists; also refuses to resume with other corrections, another bundle or another `mix`.
+    Refuses an empty set of corrections, corrections of which a tenth of the tokens are unknown to the vocabulary, and
+    an `output` that exists. Refuses to resume with other corrections, another bundle or another `mix`.
     """
     folder, output, callback = Path(folder), followed(Path(output)), callback or SilentCallback()
-    _ = Draft.from_tables(settings or {}).preliminary  # refuses wrong ones before any work
+    _ = Draft.from_tables(settings or {}).preliminary  # refuses wrong settings before any work
     base = Bundle.load(folder)
     pairs = _usable(base, corrections, callback)
-    # The lock of a run is held while pairs are collected, and again while it trains; this lock also in between.
+    # The lock of a run is held while pairs are collected, and again during training. This lock also covers the time in
+    # between.
     with locked(output.with_name(f"{output.name}.pairs"), what=str(output)):
         with locked(output, what=str(output)):
             plan = _Plan(folder, output / "pairs", pairs, mix, tuple(sources))
@@ -130,7 +131,7 @@ def adapt_bundle(
 
 
 def _disappointments(result: Adaptation) -> Iterator[str]:
-    """Say what went wrong by the scores on both test sets, and what may help."""
+    """Describe what went wrong, by the scores on both test sets, and what may help."""
     gains = {name: result.after[name]["chrf"] - result.before[name]["chrf"] for name in result.before}
     if result.learned:
         before, after, count = result.learned
@@ -149,7 +150,7 @@ def _disappointments(result: Adaptation) -> Iterator[str]:
 
 
 def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: TrainingCallback) -> list[Pair]:
-    """Normalize the corrections as the base does, each once; send messages about those that are left out or differ."""
+    """Normalize the corrections as the base does, without duplicates, and report those that are dropped or differ."""
     rows = [Pair(*map(base.normalization, map(str.strip, pair))) for pair in iterate_pairs(corrections)]
     pairs = list(dict.fromkeys(pair for pair in rows if pair.source and pair.target))
     if not pairs:
@@ -174,7 +175,7 @@ def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: Trai
 
 
 def _short_enough(base: Bundle, pairs: list[Pair]) -> list[Pair]:
-    """Keep the pairs whose sides the model can read; all if its vocabulary cannot encode one, which is told later."""
+    """Keep the pairs that the model can read; keep all if the vocabulary cannot encode one, which is reported later."""
     sides = zip((base.source_tokenizer, base.target_tokenizer), zip(*pairs, strict=True), strict=True)
     try:
         lengths = [map(len, tokenizer.encode_all(texts)) for tokenizer, texts in sides]
@@ -195,7 +196,7 @@ class _Plan:
     sources: tuple[str, ...]
 
     def prepare(self, base: Bundle, callback: TrainingCallback, *, resume: bool) -> dict[str, Any]:
-        """Write the pairs, and score the base on them; returns `adaptation.json`, perhaps of an earlier call."""
+        """Write the pairs, and score the base on them. Returns `adaptation.json`, perhaps from an earlier call."""
         origin = {
             "bundle": _digest(*(path.read_bytes() for path in model_files(self.bundle))),
             "corrections": _digest(self.corrections),
@@ -251,15 +252,15 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _JointEvaluator:
-    """Scores a model on both kinds of validation pairs, and joins the scores to one, "joint"."""
+    """Scores a model on both kinds of validation pairs, and combines the scores into one, "joint"."""
 
     base: Bundle
     corrections: frozenset[Pair]
     are_outputs: bool
-    before: dict[tuple[Pair, ...], float] = field(default_factory=dict)  # chrF of the base on some known pairs
+    before: dict[tuple[Pair, ...], float] = field(default_factory=dict)  # chrF of the base on sets of known pairs
 
     def __call__(self, bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
-        """Compute the chrF of both, and "joint": the corrections' chrF less a penalty for the known pairs' loss."""
+        """Compute both chrF scores, and "joint": the corrections' chrF minus a penalty for the loss on known pairs."""
         known_pairs = tuple(pair for pair in pairs if pair not in self.corrections)
         new = evaluate_greedily(bundle, [pair for pair in pairs if pair in self.corrections])
         known = evaluate_greedily(bundle, known_pairs)
@@ -272,7 +273,10 @@ class _JointEvaluator:
 
 
 def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the tables of the recipe; settings that depend on the corpus size are chosen as for any fine-tuning."""
+    """Make the tables of the recipe.
+
+    Settings that depend on the size of the corpus are chosen as for any fine-tuning.
+    """
     count = _epoch_corrections(parts["corrections"])
     counts = {"corrections": count, "known": min(plan.mix * count, len(parts["known"].train))}
     weights = {name: counts[name] / len(some.train) for name, some in parts.items()}
@@ -292,7 +296,7 @@ def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Map
     languages = dict(zip(("source_language", "target_language"), base.languages, strict=True))
     tables: dict[str, Any] = {
         "data": {"corpus": corpora, **(languages if all(base.languages) else {})},
-        # Corrections were chosen by people, and known pairs were cleaned already.
+        # Corrections were chosen by people, and known pairs are already clean.
         "clean": {
             **asdict(base.normalization), "max_chars": 0, "max_length_ratio": 0, "drop_copies": 0, "overlap": "none",
         },
@@ -306,12 +310,12 @@ def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Map
 
 
 def _epoch_corrections(corrections: Parts) -> int:
-    """Count the corrections of an epoch, repeated ones included."""
+    """Count the corrections in an epoch, with repetitions."""
     return max(EPOCH, len(corrections.train))
 
 
 def _without(parts: Parts, corrections: Sequence[Pair]) -> Parts:
-    """Leave out known pairs whose sources are corrected: their translations have changed."""
+    """Remove known pairs whose sources are corrected, because their translations have changed."""
     corrected = {dedup_key(pair.source) for pair in corrections}
     return Parts(*([pair for pair in part if dedup_key(pair.source) not in corrected] for part in parts))
 
@@ -326,7 +330,7 @@ def _scores(bundle: Bundle, parts: Mapping[str, Parts]) -> dict[str, dict[str, f
 
 
 def _exact(bundle: Bundle, pairs: Sequence[Pair]) -> int:
-    """Count the pairs that a bundle translates to the letter."""
+    """Count the pairs that a bundle translates exactly."""
     return round(evaluate_greedily(bundle, pairs).scores["exact"] / 100 * len(pairs))
 
 

@@ -1,12 +1,12 @@
-"""A smaller model taught by a larger one: sequence-level knowledge distillation (Kim & Rush, 2016).
+"""Teach a smaller model by a larger one: sequence-level knowledge distillation (Kim & Rush, 2016).
 
 The teacher translates the training sources once, and the student is trained on these translations. They vary less than
-people's, and so are easier to learn.
+human translations, so they are easier to learn.
 
 output/pairs/distillation.json      what the translations are made from, and by which teacher
 output/pairs/distilled.N.jsonl      the training sources of corpus N, cleaned, with the teacher's translations
-output/pairs/distilled.N.M.jsonl    part M of these, each written whole; removed when all are joined
-output/pairs/valid.jsonl, test.jsonl    the pairs held out, as they were
+output/pairs/distilled.N.M.jsonl    part M of these translations; removed when all parts are joined
+output/pairs/valid.jsonl, test.jsonl    the held-out pairs, unchanged
 """
 
 import shutil
@@ -45,7 +45,7 @@ from ...run.run_folder import has_run, refuse_a_run
 from ...text.lines import count_lines
 from ...translator import Translator
 
-TRANSLATED_AT_ONCE = 1_000  # sources; their translations are written together
+TRANSLATED_AT_ONCE = 1_000  # sources whose translations are written together
 _PARTS: tuple[Part, ...] = ("train", "valid", "test")
 
 
@@ -57,12 +57,12 @@ def with_teacher(
     callback: TrainingCallback | None = None,
     resume: bool = False,
 ) -> Recipe | Draft:
-    """Replace the recipe's training targets by translations of a teacher, or of an ensemble of several.
+    """Replace the recipe's training targets with translations by a teacher, or by an ensemble of several.
 
-    The pairs are read, cleaned and split as the recipe says, the training sources are translated with the search
+    The pairs are read, cleaned and split as the recipe says. The training sources are translated with the search
     settings of the first teacher, and all pairs are stored in `output`/pairs. With `resume`, finished translations are
-    kept. Refuses to resume with another teacher or other pairs, an `output` that exists, and a
-    teacher whose translations are all empty. A SIGINT or SIGTERM raises `Interrupted`.
+    kept. Refuses to resume with another teacher or other pairs, an `output` that exists, and a teacher whose
+    translations are all empty. A SIGINT or SIGTERM raises `Interrupted`.
     """
     callback = callback or SilentCallback()
     recipe = choose_pairs(recipe)[0] if isinstance(recipe, Draft) else recipe
@@ -96,7 +96,7 @@ def with_teacher(
 def _write_pairs(
     plan: Recipe, output: Path, translator: Translator, callback: TrainingCallback, interrupt: InterruptRequest
 ) -> list[dict[str, Any]]:
-    """Write the pairs of all parts; returns the table of each corpus."""
+    """Write the pairs of all parts. Returns the table of each corpus."""
     folder, pairs, report = output / ".data.partial", output / "pairs", DataReport()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -135,7 +135,7 @@ def _translate(
     file: Path, pairs: Iterable[Pair], total: int, translator: Translator, callback: TrainingCallback,
     interrupt: InterruptRequest,
 ) -> None:  # fmt: skip
-    """Write `pairs` with translations by `translator`, without sources that it refuses or does not know."""
+    """Write `pairs` with translations by `translator`, without sources that it refuses or cannot fully read."""
     done, chunk_files = 0, []
     for number, chunk in enumerate(chunks(pairs, TRANSLATED_AT_ONCE)):
         chunk_files.append(file.with_name(f"{file.stem}.{number}.jsonl"))
@@ -160,7 +160,7 @@ def _translate(
 
 
 def _translations(sources: list[str], translator: Translator) -> list[str]:
-    """Translate each source; empty if the teacher refuses it, or does not know all its characters."""
+    """Translate each source; "" if the teacher refuses it or does not know all its characters."""
     translations = translator.translations(sources, on_refused=lambda _: None)
     return ["" if "unknown" in translation.flags else translation.text for translation in translations]
 
@@ -168,7 +168,7 @@ def _translations(sources: list[str], translator: Translator) -> list[str]:
 def _reading(
     recipe: Recipe | Draft, corpora: Sequence[Mapping[str, Any]], *, languages: tuple[str, str]
 ) -> Recipe | Draft:
-    """Give the recipe these corpora instead of its own."""
+    """Replace the corpora of the recipe with these."""
     plan = preliminary_recipe(recipe)
     generated = [corpus.test for corpus in plan.data.corpora() if is_task(corpus.test)]
     data: dict[str, Any] = {

@@ -1,6 +1,6 @@
-"""Pairs that show what a model can already do: its training pairs, or its own translations of given texts.
+"""Find pairs that show what a model can already do: its training pairs, or its own translations of given texts.
 
-And whether its vocabulary fits other pairs: unknown tokens, and words in many pieces.
+Also check whether its vocabulary fits other pairs, by unknown tokens and words in many pieces.
 """
 
 import random
@@ -21,11 +21,11 @@ from ...text.tokenizer import Tokenizer
 MAX_VALID, MAX_TEST = 200, 1_000  # pairs
 HELD_OUT = 0.1  # share of the pairs for validation, and as many again for the test
 MIN_TO_SPLIT, MIN_HELD_OUT = 40, 8
-VARIED = 30_000  # training pairs to draw from: fewer would be repeated so often that the model overfits to them
+VARIED = 30_000  # training pairs to draw from; fewer would be repeated so often that the model overfits to them
 
 
 class Parts(NamedTuple):
-    """Pairs to train on, to validate with and to test with."""
+    """Pairs for training, for validation and for the test."""
 
     train: list[Pair]
     valid: list[Pair]
@@ -38,7 +38,10 @@ class Parts(NamedTuple):
 
 
 class KnownPairs(NamedTuple):
-    """`are_outputs`: the targets are translations by the model itself. `origin` says where the pairs come from."""
+    """Pairs that a model knows, and their `origin`.
+
+    With `are_outputs`, the targets are the model's own translations.
+    """
 
     parts: Parts
     origin: str
@@ -46,10 +49,10 @@ class KnownPairs(NamedTuple):
 
 
 def find_known_pairs(folder: Path, bundle: Bundle, sources: Sequence[str], *, count: int, seed: int) -> KnownPairs:
-    """Find pairs that show what a model knows: at least `count` to train on, if there are so many, and held-out pairs.
+    """Find pairs that show what a model knows: at least `count` training pairs, if possible, and held-out pairs.
 
-    They are its own translations of `sources`; without any, the pairs of its run, which are in `folder`/data; without
-    these, its translations of the probes in the bundle. Refuses a bundle that has neither.
+    The pairs are the model's own translations of `sources`; without sources, the pairs of its run, in `folder`/data;
+    without these, its translations of the probes in the bundle. Refuses a bundle that has none of these.
     """
     if not sources and stored_provenance(folder / "data"):
         return KnownPairs(
@@ -68,10 +71,10 @@ def find_known_pairs(folder: Path, bundle: Bundle, sources: Sequence[str], *, co
 
 
 def split(pairs: Sequence[Pair], *, seed: int, smallest: int = MIN_TO_SPLIT) -> Parts:
-    """Split off a tenth of the pairs to validate with and a tenth to test with; a fifth each, if there are few pairs.
+    """Split off a tenth of the pairs for validation and a tenth for the test; a fifth each, if there are few pairs.
 
-    Pairs with the same source, apart from case and spaces, are in one part. With fewer sources than `smallest` none is
-    held out: all three parts are the same.
+    Pairs with the same source, ignoring case and spaces, are in the same part. With fewer sources than `smallest`,
+    nothing is held out: all three parts are the same.
     """
     keys = sorted({dedup_key(pair.source) for pair in pairs})
     if len(keys) < smallest:
@@ -117,11 +120,11 @@ def _spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
 
 
 MAX_UNKNOWN = 0.1  # share of the tokens of the corrections
-STRETCHED = 2.0  # times the tokens a character of the known pairs, from which the vocabulary hardly fits
+STRETCHED = 2.0  # a vocabulary hardly fits if corrections need this many times the tokens per character of known pairs
 
 
 def check_vocabulary(base: Bundle, pairs: Sequence[Pair], known: Sequence[Pair], name: Path) -> Iterator[str]:
-    """Refuse corrections that the vocabulary cannot encode; yield warnings about corrections that it hardly can."""
+    """Refuse corrections that the vocabulary cannot encode; yield warnings about those that it encodes poorly."""
     with refused(InputError, f"the vocabulary of {name} does not fit the corrections", InputError):
         unknown, stretch = _unknown_share(base, pairs), _tokens_a_character(base, pairs)
     if unknown > MAX_UNKNOWN:
@@ -139,7 +142,7 @@ def check_vocabulary(base: Bundle, pairs: Sequence[Pair], known: Sequence[Pair],
 
 
 def count_tokens(base: Bundle, pairs: Sequence[Pair]) -> int:
-    """Count the tokens of both sides of all pairs."""
+    """Count the tokens on both sides of all pairs."""
     return sum(len(ids) for _, _, ids in _encoded(base, pairs))
 
 
