@@ -30,7 +30,7 @@ _NOTE = re.compile(r"^\d+\. (?:`` (.+?) ``|`(.+?)`)", re.MULTILINE)
 def ablations() -> Iterator[str]:
     """Yield dates right after some updates, with one part left out."""
     updates = (200, 400, 600, 800)
-    yield f"| variant: dates that are right, in %, after so many updates | {' | '.join(map(str, updates))} |"
+    yield f"| % of dates correct, after so many updates | {' | '.join(map(str, updates))} |"
     yield "|---|" + "---:|" * len(updates)
     for name, points in record("ablations").items():
         exact = {point["step"]: f"{point['exact']:.1f}" for point in points}
