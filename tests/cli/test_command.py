@@ -78,7 +78,7 @@ def test_all_commands_together_have_few_options() -> None:
 def test_settings_of_the_search_are_among_the_arguments(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("ab\n")
     words = ["decode.max_length=3", tmp_path / "in", "decode.nbest=2"]
-    assert run_here("translate", saved, *words).stdout.rstrip(b"\n").count(b"\t") == 1
+    assert run_here("translate", saved, *words).stdout.rstrip(b"\n").count(b"\t") == 3  # two texts and their scores
     same = ["--max-length", "3", tmp_path / "in", "--nbest", "2"]
     assert run_here("translate", saved, *words).stdout == run_here("translate", saved, *same).stdout
     assert b"decode.beam=2" in run_here("translate", saved, "--", "decode.beam=2").stderr  # a text

@@ -5,13 +5,13 @@
 
 #include "decoder.h"
 
-/* The position of a row: the newest, but in a target without the causal mask, whose rows are all its positions. */
+/* The position of a row: the newest one. In a target without the causal mask, every position is a row. */
 static int position_of(const Search *search, int row) {
     return search->model->config.acausal ? row % search->length : search->length - 1;
 }
 
-/* Where the keys and values are that a row attends to at position t: those of its ancestor there, or without the causal
-   mask of a row of this step. */
+/* The address of the keys and values that a row attends to at position t: those of its ancestor at that position or,
+   without the causal mask, those of a row of this step. */
 static const float *cached_at(const Search *search, int layer, int row, int t, int width) {
     const int acausal = search->model->config.acausal;
     const CachedPosition *position = search->cache + (acausal ? search->length - 1 : t);
@@ -19,8 +19,8 @@ static const float *cached_at(const Search *search, int layer, int row, int t, i
     return position->key_value + ((size_t)layer * position->rows + cached) * width;
 }
 
-/* Self-attention to the positions so far: the newest keys and values go to the cache, and each hypothesis finds those of
-   its own past there. */
+/* Self-attention to the positions so far. The newest keys and values are put into the cache, where each hypothesis
+   finds the keys and values of its own past. */
 static void attend_to_past(const Search *search, Workspace *w, int layer, const float *input) {
     const Model *model = search->model;
     const Config *c = &model->config;

@@ -3,7 +3,7 @@
 
 #include "layers.h"
 
-/* The logits of the token after the newest ones, which `search->length` counts already: (N, V), `stride` apart. */
+/* Return the logits of the next token, (N, V), `stride` apart. `search->length` already counts the newest tokens. */
 void decode(const Search *search, Workspace *w, const int32_t *tokens, float *logits, int stride);
 
 #endif

@@ -1,7 +1,7 @@
-/* The encoder (§3.1, Figure 1 left), and the keys and values that the decoder's layers read from its output.
+/* The encoder (§3.1, Figure 1 left), and the keys and values that the decoder's layers compute from its output.
 
-   Sentences are encoded one after the other in rows without padding, a few at a time so that their numbers stay in the
-   cache. No row depends on another sentence. */
+   Sentences are encoded as rows without padding, a few sentences at a time, so that their numbers stay in the cache.
+   No row depends on another sentence. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void attend(const Model *model, Workspace *w, const Attention *attention,
     apply(model, w, &attention->output, w->attended, v_stride, rows, w->result, d_stride);
 }
 
-/* The keys and values of one sentence for one layer of the decoder, from row `first` of the output on. */
+/* Compute the keys and values of one sentence, which begins at row `first` of the output, for one decoder layer. */
 static void remember(const Model *model, Workspace *w, int layer, int first, Memory *memory) {
     const Config *c = &model->config;
     const int keys = c->heads * c->d_k, values = c->heads * c->d_v, kv_stride = round_up(keys + values, PANEL);

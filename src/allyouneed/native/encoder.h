@@ -3,7 +3,7 @@
 
 #include "layers.h"
 
-/* Encode sentences; the caller has checked ids and lengths, and frees what `memory` points to, also after an error. */
+/* Encode sentences. The caller must check ids and lengths, and free the contents of `memory`, even after an error. */
 int encode(const Model *model, Workspace *w, const int32_t *ids, const int32_t *lengths, int sentences, Memory *memory);
 
 #endif

@@ -1,9 +1,10 @@
-/* The encoder-decoder Transformer for translating on a CPU: weights go in, log-probabilities of the next token come out.
+/* The encoder-decoder Transformer for translating on a CPU: weights go in, log-probabilities of the next token come
+   out.
 
-   `nn/` is the definition, and docs/walk explains it; these files have the same parts under the same names. They keep
-   no global state: a model is never changed after it was made, so any number of threads may search with it at once,
-   each with a search of its own. Whoever calls checks sizes against the config before a pointer is passed
-   (native/engine.py); ids and numbers of hypotheses are checked here.
+   `nn/` is the definition, and docs/walk explains it; these files have the same parts under the same names. There is no
+   global state: a model never changes after it was made, so any number of threads may use it at once, each with a
+   search of its own. Callers check sizes against the config before they pass a pointer (native/engine.py). Ids and
+   indices of hypotheses are checked here.
 
    B sentences   S source length   N hypotheses   D d_model   H heads   K, Kv widths of a head   F d_ff   V vocabulary */
 
@@ -22,7 +23,7 @@
 
 enum { OK = 0, NO_MEMORY = 1, BAD_ID = 2, BAD_HYPOTHESIS = 3, TOO_LONG = 4, NOT_FINITE = 5 };
 
-/* As `ModelConfig`; everything in 32 bits. */
+/* The fields of `ModelConfig`, all in 32 bits. */
 typedef struct {
     int32_t vocab_size, target_vocab_size, d_model, d_ff, heads, d_k, d_v, encoder_layers, decoder_layers, max_length;
     int32_t activation;     /* an `Activation` */
@@ -31,8 +32,8 @@ typedef struct {
     int32_t rotary;         /* queries and keys of self-attention are rotated */
     int32_t query_key_norm; /* queries and keys of self-attention are normalized in each head */
     int32_t int8;           /* linear maps and embeddings in int8 */
-    int32_t acausal;        /* for readers: the target has no causal mask, see `search_step` */
-    int32_t watched;        /* for readers: a search keeps what `search_seen` returns */
+    int32_t acausal;        /* only for the page: the target has no causal mask, see `search_step` */
+    int32_t watched;        /* only for the page: a search keeps the numbers for `search_seen` */
 } Config;
 
 typedef struct Model Model;
@@ -44,40 +45,41 @@ PUBLIC const char *sources(void);
 /* The instruction sets of this processor, the fastest first; NULL after the last. */
 PUBLIC const char *instruction_set(int number);
 
-/* A model by the weights that native/engine.py lists, in its order; NULL for one that the model does not have. It
-   keeps none of them. Weights that are rounded to levels already come with the scales of their rows; `scales` is NULL if
-   there are none. Sets `*error` and returns NULL if it fails. */
+/* Make a model of the weights in the order of native/engine.py, with NULL for weights that the model lacks. The
+   weights are copied. Weights that are already rounded to levels come with the scales of their rows; otherwise
+   `scales` is NULL. If this fails, it sets `*error` and returns NULL. */
 PUBLIC Model *model_new(const Config *config, const float *const *weights, const float *const *scales,
                         int instruction_set, int *error);
 PUBLIC void model_free(Model *model);
 
-/* Encode B sentences, one after the other in `ids`. Ids of `banned` get a probability of 0; with `renormalize` the others
-   share it. Sets `*error` and returns NULL if it fails. */
+/* Encode B sentences, which follow one another in `ids`, and start a search. Ids in `banned` get a probability of 0;
+   with `renormalize`, the other ids share the banned probability. If this fails, it sets `*error` and returns NULL. */
 PUBLIC Search *search_new(const Model *model, const int32_t *ids, const int32_t *lengths, int sentences,
                           const int32_t *banned, int banned_count, int renormalize, int *error);
 PUBLIC void search_free(Search *search);
 
-/* Make N hypotheses: hypothesis n is `hypotheses[n]` of the step before continued with `tokens[n]`. Without the causal mask
-   every step computes all positions anew: the rows of a hypothesis are its tokens so far, and its last row has what may
-   come next. */
+/* Make N hypotheses: new hypothesis n is `hypotheses[n]` of the previous step, extended by `tokens[n]`. Without the
+   causal mask every step computes all positions again: the rows of a hypothesis are its tokens so far, and its last
+   row predicts the next token. */
 PUBLIC int search_step(Search *search, const int32_t *hypotheses, const int32_t *tokens, int rows);
 
 /* The log-probabilities of the next token, (N, V); rows are `*stride` numbers apart. */
 PUBLIC float *search_log_probabilities(Search *search, int *stride);
 
-/* What a watched search of one sentence attended to, as it was computed. After `search_new`, for each layer of the encoder:
-   S times a query (H · K) and a key and value (H · K + H · Kv), and weights (H, S, S); then for each layer of the decoder
-   S times a key and value of the memory. After a step, for each layer: N times a query, key and value, weights
-   (N, H, positions), N times a query to the memory, and weights (N, H, S). */
+/* The queries, keys, values and attention weights of a watched search of one sentence. After `search_new`, for each
+   layer of the encoder: S times a query (H · K) and a key and value (H · K + H · Kv), and weights (H, S, S); then,
+   for each layer of the decoder, S times a key and value of the memory. After a step, for each layer: N times a
+   query, key and value, weights (N, H, positions), N times a query to the memory, and weights (N, H, S). */
 PUBLIC const float *search_seen(const Search *search);
 
-/* Change those of one hypothesis: multiply, then leave only `forced` (−1: all) and take away `banned`, unless nothing would
-   be left. */
+/* Restrict the next token of one hypothesis: multiply the log-probabilities of `penalized` tokens, then keep only
+   `forced` (−1: all), then remove `banned`, unless nothing would remain. */
 PUBLIC int search_restrict(Search *search, int hypothesis, const int32_t *penalized, int penalized_count, float penalty,
                            const int32_t *banned, int banned_count, int forced);
 
-/* The `count` best continuations of each sentence left, the best first; `found` says how many there are of each.
-   `total`, `hypothesis` and `token` have room for `count` of each. Returns the number of sentences, or −1. */
+/* Find the `count` best continuations of each remaining sentence, best first; `found` gets the number for each
+   sentence. `total`, `hypothesis` and `token` must have room for `count` values per sentence. Returns the number of
+   sentences, or −1. */
 PUBLIC int search_best(Search *search, const double *totals, int count, int32_t *found, double *total,
                        int32_t *hypothesis, int32_t *token);
 

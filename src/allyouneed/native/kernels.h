@@ -1,12 +1,12 @@
-/* What every instruction set must be able to do, and how weights are laid out for it.
+/* The functions that every instruction set must provide, and the layout of weights for them.
 
-   Two promises hold for each set, so that a text has the same translation on every processor, alone and in any batch:
+   Every set keeps two promises, so that a text has the same translation on every processor, by itself and in any batch:
 
-   - Sums of floats have one order. Numbers are added in 16 lanes, whatever the width of a register (one of 512 bits,
-     two of 256, four of 128), and the lanes are added as a tree. No product is fused with a sum (-ffp-contract=off).
+   - Floats are always added in the same order: in 16 lanes, whatever the width of a register (one of 512 bits, two of
+     256, four of 128), and then the lanes as a tree. No product is fused with a sum (-ffp-contract=off).
    - Products of int8 are summed in int32, which is exact in any order.
 
-   Each row of a batch is computed by itself; only the reading of weights is shared. */
+   Each row of a batch is computed by itself; the rows only share the reading of weights. */
 
 #ifndef ALLYOUNEED_KERNELS_H
 #define ALLYOUNEED_KERNELS_H
@@ -15,11 +15,12 @@
 
 enum { PANEL = 64, STRIP = 16 };
 
-/* A linear map, y = Wx + b. Its outputs stand in panels of 64, so that one load of weights serves 64 outputs:
+/* A linear map, y = Wx + b. Outputs are stored in panels of 64, so that loading an input's weights serves 64
+   outputs:
      float32: weights[panel][input][64]
-     int8:    levels[output / 16][input / 4][16][4], since instructions multiply and add four bytes at once. A panel has
-              four such strips, each read from one end to the other also where sums of 64 outputs do not fit the registers.
-   Outputs are padded to whole panels by zeros, inputs of int8 to a multiple of 4. */
+     int8:    levels[output / 16][input / 4][16][4], because instructions multiply and add four bytes at once. A panel
+              has four such strips. Each strip is read from end to end, even if sums of 64 outputs exceed the registers.
+   Outputs are padded to whole panels with zeros, and inputs of int8 to a multiple of 4. */
 typedef struct {
     int in, out;     /* as in the model */
     int quads;       /* int8: inputs / 4, rounded up */
@@ -31,7 +32,7 @@ typedef struct {
     int32_t *sum;    /* int8, of each output: the sum of its levels */
 } Linear;
 
-/* How a row of inputs was rounded to bytes: x = scale · (level − zero). */
+/* The rounding of a row of inputs to bytes: x = scale · (level − zero). */
 typedef struct {
     float scale;
     int32_t zero;
@@ -42,14 +43,14 @@ typedef enum { RELU, GELU, SILU } Activation;
 typedef struct {
     const char *name;
 
-    /* Round a row to 255 levels, from its least number or 0 to its greatest or 0. Pads to a multiple of 4. */
+    /* Round a row to 255 levels between min(x, 0) and max(x, 0). Pads the row to a multiple of 4. */
     void (*quantize)(const float *x, int size, int8_t *levels, Rounding *rounding);
 
-    /* Rows times weights. Row r begins at x + r · x_stride; results, `panels` · 64 a row, at y + r · y_stride. */
+    /* Apply a map to rows. Row r begins at x + r · x_stride, and its `panels` · 64 results at y + r · y_stride. */
     void (*linear_float)(const Linear *map, const float *x, int x_stride, int rows, float *y, int y_stride);
     void (*linear_int8)(const Linear *map, const int8_t *x, const Rounding *rounding, int rows, float *y, int y_stride);
 
-    /* x + y into x. */
+    /* Add y to x, in place. */
     void (*add)(float *x, const float *y, int size);
 
     /* (x − mean) / √(variance + 1e-5) · gain + bias, §3.1. y may be x. */
@@ -66,7 +67,7 @@ typedef struct {
     void (*attend_memory)(const float *query, const float *keys, const float *values, int v_stride, int length, int d_k,
                           int d_v, float *scores, float *out);
 
-    /* The same for the rows of a cache: the key of position t at rows[t] + k_offset, its value at rows[t] + v_offset. */
+    /* Attend to rows of a cache: position t has its key at rows[t] + k_offset and its value at rows[t] + v_offset. */
     void (*attend_rows)(const float *query, const float *const *rows, int k_offset, int v_offset, int length, int d_k,
                         int d_v, float *scores, float *out);
 

@@ -1,5 +1,6 @@
-/* x86-64 with AVX2. Its multiplication of bytes takes one unsigned and one signed factor and adds pairs in 16 bits. They
-   do not overflow, as two neighbouring weights of one sign are at most 128 together: 255 · 128 < 2^15. */
+/* x86-64 with AVX2. Its multiplication of bytes takes an unsigned and a signed factor and adds pairs of products in
+   16 bits. The sum does not overflow, because two neighbouring weights of the same sign are at most 128 together:
+   255 · 128 < 2^15. */
 
 #include <immintrin.h>
 #include <stdint.h>

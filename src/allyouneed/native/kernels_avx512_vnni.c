@@ -1,4 +1,4 @@
-/* x86-64 with AVX-512 VNNI: as AVX-VNNI, with registers twice as wide and twice as many. */
+/* x86-64 with AVX-512 VNNI: like AVX-VNNI, with twice as many registers, which are twice as wide. */
 
 #include <immintrin.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* x86-64 with AVX-VNNI: four products of an unsigned and a signed byte are added to 32 bits by one instruction. */
+/* x86-64 with AVX-VNNI: one instruction adds four products of an unsigned and a signed byte in 32 bits. */
 
 #include <immintrin.h>
 #include <stdint.h>

@@ -48,7 +48,7 @@ INLINE float largest_lane(Floats x) {
     return largest;
 }
 
-/* The last few numbers of a row, fewer than 16, with `fill` behind them. */
+/* Load the last numbers of a row, fewer than 16, followed by `fill`. */
 INLINE Sixteen load_rest(const float *x, int count, float fill) {
     float lane[16];
     Sixteen result;
@@ -60,7 +60,7 @@ INLINE Sixteen load_rest(const float *x, int count, float fill) {
 /* Whole numbers nearest to x, ties to even, for |x| < 2^22: adding 1.5 · 2^23 leaves no room for a fraction. */
 INLINE Floats nearest(Floats x) { return (x + 12582912.0f) - 12582912.0f; }
 
-/* The same as an integer: it is in the lowest bits of that sum. */
+/* The nearest integer to x, which is in the lowest bits of that sum. */
 INLINE int32_t nearest_integer(float x) {
     const float sum = x + 12582912.0f;
     int32_t bits;
@@ -165,13 +165,13 @@ INLINE void float_tile(const Linear *map, int panel, int first, int width, const
     }
 }
 
-/* The widest tile of so many rows whose sums fit the registers. */
+/* The widest tile of this many rows whose sums fit into the registers. */
 #define WIDTH(rows) (REGISTERS / (rows) >= PANEL_PARTS       ? PANEL_PARTS     \
                      : REGISTERS / (rows) >= PANEL_PARTS / 2 ? PANEL_PARTS / 2 \
                      : REGISTERS / (rows) >= PANEL_PARTS / 4 ? PANEL_PARTS / 4 \
                                                              : PANEL_PARTS / 8)
 
-/* Panels are the outer loop: one stays in the nearest cache while all rows meet it. */
+/* Panels are the outer loop, so that a panel stays in the nearest cache while all rows use it. */
 #define OVER_TILES(TILE)                                                                                  \
     for (int panel = 0; panel < map->panels; panel++) {                                                   \
         int row = 0;                                                                                      \
@@ -298,7 +298,7 @@ static void activate(float *x, int size, Activation activation) {
 
 /* ---- Attention ---- */
 
-/* softmax of scores[0 … length), which then has 16 more numbers of no meaning. */
+/* Compute the softmax of scores[0 … length). The 16 numbers after these then have no meaning. */
 INLINE void softmax(float *scores, int length) {
     Floats most;
     Sixteen sum = {0};
@@ -322,8 +322,8 @@ INLINE void softmax(float *scores, int length) {
     for (int i = 0; i < length; i++) scores[i] *= factor;
 }
 
-/* The sum of values, each times its weight, for 16 · `columns` numbers of a value. Value t begins at rows[t] + offset, or
-   without `rows` at values + t · stride. */
+/* Sum values multiplied by their weights, for 16 · `columns` numbers of each value. Value t begins at rows[t] +
+   offset or, without `rows`, at values + t · stride. */
 INLINE void weigh_columns(const int columns, const float *weights, int length, const float *values, int stride,
                           const float *const *rows, int offset, float *out) {
     Sixteen sums[4];

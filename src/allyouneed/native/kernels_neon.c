@@ -1,4 +1,4 @@
-/* ARM with 64 bits. Products of bytes are made in 16 bits, which hold a pair of them, too: 2 · 128 · 127 < 2^15. */
+/* 64-bit ARM. Products of bytes have 16 bits, which are enough for the sum of two products: 2 · 128 · 127 < 2^15. */
 
 #include <arm_neon.h>
 #include <stdint.h>

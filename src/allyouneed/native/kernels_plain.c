@@ -1,4 +1,4 @@
-/* No instruction set in particular: the reference that all others must equal to the bit. */
+/* Plain C for any processor: the reference that all other instruction sets must equal bit by bit. */
 
 #include <stdint.h>
 

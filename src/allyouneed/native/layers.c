@@ -4,14 +4,14 @@
 
 #include "layers.h"
 
-/* Position `position` of a table of sines, known or computed now. */
+/* Return the sines of a position, from the table or computed now. */
 static const float *sines(const Model *model, Workspace *w, const float *known, int position, int width, int stride) {
     if (position < model->known_positions) return known + (size_t)position * stride;
     sines_at(position, width, w->turn);
     return w->turn;
 }
 
-/* §3.4 and §3.5: a row of the table times √d_model, plus its position. */
+/* Embed an id (§3.4 and §3.5): a row of the table times √d_model, plus the vector of its position. */
 void embed(const Model *model, Workspace *w, const Embedding *embedding, const float *learned, int id, int position,
            float *x) {
     const int d_model = model->config.d_model;
@@ -26,7 +26,7 @@ void embed(const Model *model, Workspace *w, const Embedding *embedding, const f
         model->kernels->add(x, sines(model, w, model->sines, position, d_model, d_model), d_model);
 }
 
-/* A linear map of rows; in int8 each row is rounded to levels first. */
+/* Apply a linear map to rows. In int8, each row is rounded to levels first. */
 void apply(const Model *model, Workspace *w, const Linear *map, const float *x, int x_stride, int rows, float *y,
            int y_stride) {
     const Kernels *kernels = model->kernels;
@@ -58,7 +58,7 @@ void add_and_norm(const Model *model, Workspace *w, const Norm *norm, int rows) 
     }
 }
 
-/* Queries or keys of all heads at one position, as `younger/` has them: normalized, then rotated. */
+/* Normalize, then rotate the queries or keys of all heads at one position, as the parts of `younger/` do. */
 void adjust_heads(const Model *model, Workspace *w, float *heads, const float *gain, int position) {
     const Config *c = &model->config;
     const int half = c->d_k / 2;
@@ -74,7 +74,7 @@ void adjust_heads(const Model *model, Workspace *w, float *heads, const float *g
     }
 }
 
-/* Keys of one head, a row each, as columns of 16 positions; the last column ends in zeros. */
+/* Arrange the keys of one head, one per row, in columns of 16 positions. The last column is filled up with zeros. */
 void keys_to_columns(const float *keys, int stride, int length, int d_k, float *columns) {
     memset(columns, 0, sizeof(float) * round_up(length, 16) * d_k);
     for (int t = 0; t < length; t++)

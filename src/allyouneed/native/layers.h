@@ -1,4 +1,4 @@
-/* What the encoder and the decoder are made of (layers.c). */
+/* The parts of the encoder and the decoder (layers.c). */
 
 #ifndef ALLYOUNEED_LAYERS_H
 #define ALLYOUNEED_LAYERS_H

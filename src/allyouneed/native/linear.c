@@ -1,4 +1,4 @@
-/* Weights as the kernels read them: in panels of 64 outputs, as float32 or as int8 (kernels.h). */
+/* Arrange weights in the form that the kernels read: in panels of 64 outputs, as float32 or int8 (kernels.h). */
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 enum { LANES = 16 }; /* of partial results, which a compiler keeps in vectors */
 
 int all_finite(const float *x, size_t size) {
-    float zeros[LANES] = {0}; /* x − x is 0, but neither for infinity nor for what is not a number */
+    float zeros[LANES] = {0}; /* x − x is 0, except for infinity and NaN */
     int finite = 1;
     size_t i = 0;
     for (; i + LANES <= size; i += LANES)
@@ -21,8 +21,8 @@ int all_finite(const float *x, size_t size) {
 
 static float larger(float a, float b) { return a > b ? a : b; }
 
-/* The scale by which levels are −127 to 127, and two that AVX2 adds in 16 bits, times 255, fit these: of one sign, they must
-   not be more than 128 together. */
+/* Return the scale with which levels are −127 to 127. AVX2 adds two products of a level and up to 255 in 16 bits, so
+   two neighbouring levels of the same sign must not exceed 128 together. */
 static float find_scale(const float *row, int in) {
     float largest[LANES] = {1e-12f};
     int i = 0;
@@ -36,7 +36,7 @@ static float find_scale(const float *row, int in) {
     return largest[0] / 127;
 }
 
-/* One row of weights as levels; `levels` has room for the row, and 0 after it. */
+/* Round one row of weights to levels. `levels` has room for the row, and has 0 after it. */
 static void pack_levels(Linear *map, const float *row, float scale, int output, int8_t *levels) {
     int8_t *strip = map->levels + (size_t)(output / STRIP) * map->quads * 4 * STRIP + output % STRIP * 4;
     int32_t sum = 0;
@@ -50,7 +50,8 @@ static void pack_levels(Linear *map, const float *row, float scale, int output, 
     map->sum[output] = sum;
 }
 
-/* Several maps of the same vector as one, their outputs side by side; a missing bias is 0, missing scales are found. */
+/* Join several maps of the same vector into one, with neighbouring outputs. A missing bias is 0, and missing scales
+   are computed. */
 int linear_new(Linear *map, const float *const *weights, const float *const *scales, const float *const *biases,
                const int *outputs, int count, int in, int int8) {
     size_t padded;

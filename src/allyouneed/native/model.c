@@ -25,7 +25,7 @@ static const Kernels *const KNOWN[] = {
     &kernels_neon,
 #endif
 #ifdef HAVE_WASM
-    &kernels_wasm, /* alone: a page has no use for bytes that it never runs */
+    &kernels_wasm, /* no other: a page should not load code that it never runs */
 #else
     &kernels_plain,
 #endif
@@ -34,7 +34,7 @@ static const Kernels *const KNOWN[] = {
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Asks the processor itself: the compilers' own ways need libraries that not all of them bring. */
+/* Ask the processor itself, because the compilers' own functions need libraries that some compilers lack. */
 static int supported(const char *name) {
     const int wide = !strcmp(name, "avx512-vnni"), vnni = !strcmp(name, "avx-vnni"), avx2 = !strcmp(name, "avx2");
     unsigned a, b, c, d, b7, c7, saved;
@@ -115,7 +115,7 @@ static Norm take_norm(Reader *reader) {
     return norm;
 }
 
-/* `count` linear maps of vectors of size `in`, as one. Each has a weight and a bias. */
+/* Take `count` linear maps of vectors of size `in`, each with a weight and a bias, as one map. */
 static void take_linear(Reader *reader, Linear *map, int in, int count, const int *outputs) {
     const float *weights[3], *scales[3], *biases[3];
     for (int m = 0; m < count; m++) {
@@ -151,7 +151,7 @@ static void take_block(Reader *reader, Block *block, int is_decoder) {
     block->feed_forward_norm = take_norm(reader);
 }
 
-/* A table of V vectors as it came, with the scales of its rows if they are rounded to levels already. */
+/* A table of V vectors as given, with the scales of its rows if the rows are already rounded to levels. */
 typedef struct {
     const float *numbers, *scale;
 } Table;
@@ -170,7 +170,7 @@ static void new_table(Reader *reader, Linear *map, Table table, const float *bia
         reader->error = linear_new(map, &table.numbers, &table.scale, &bias, &vocab_size, 1, c->d_model, c->int8);
 }
 
-/* The embeddings: copies of their tables, or in int8 linear maps, where a tied one is that of the other table. */
+/* Take the embeddings: as copies of their tables or, in int8, as linear maps. Tied embeddings share a map. */
 static void new_embeddings(Reader *reader, Model *model, Table source, Table target, int projection_is_tied) {
     const Config *c = reader->config;
     const int is_tied = !target.numbers;

@@ -1,4 +1,4 @@
-/* The parts of a model, as in Figure 1, and what a search keeps. */
+/* The parts of a model, as in Figure 1, and the state of a search. */
 
 #ifndef ALLYOUNEED_MODEL_H
 #define ALLYOUNEED_MODEL_H
@@ -24,13 +24,13 @@ typedef struct {
     Norm self_attention_norm, cross_attention_norm, feed_forward_norm;
 } Block;
 
-/* A weight as it came, which the model keeps. */
+/* A copy of a weight, which the model keeps. */
 typedef struct Kept {
     struct Kept *next;
     float numbers[];
 } Kept;
 
-/* A table of V vectors: rows, (V, D), or in int8 the outputs of a linear map, where a tied projection is that map. */
+/* A table of V vectors: rows (V, D) or, in int8, the outputs of a linear map, which a tied projection shares. */
 typedef struct {
     const float *rows;
     const Linear *map;
@@ -44,14 +44,14 @@ struct Model {
     const float *source_positions, *target_positions; /* learned ones, (max_length, D), or NULL */
     float *sines;                                     /* positions to add, (known_positions, D), or NULL */
     float *turns;                                     /* sines and cosines of rotary positions, (known_positions, K) */
-    int known_positions;                              /* of later ones, sines are computed when needed */
+    int known_positions;                              /* sines of later positions are computed when needed */
     Block *encoder, *decoder;
     Norm encoder_norm, decoder_norm; /* closing norms of "pre" */
     Linear projection;
     Linear source_table, target_table; /* int8, of embeddings that are not tied to the projection */
 };
 
-/* The numbers of one pass through the layers, for so many rows; rows are `*_stride` numbers apart. */
+/* Memory for the numbers of one pass through the layers, for up to `rows` rows that are `*_stride` numbers apart. */
 typedef struct {
     int rows, scores_size;
     float *x, *normed, *query, *key_value, *attended, *hidden, *result;
@@ -60,14 +60,14 @@ typedef struct {
     float *scores;        /* of one query */
     float *columns;       /* keys of a sentence, in columns */
     size_t columns_size;
-    const float **cached; /* where the keys and values of each position are */
+    const float **cached; /* the address of each position's keys and values */
     float *turn;          /* sines and cosines of one late position */
-    float *seen;          /* what a watched search keeps */
+    float *seen;          /* the numbers of a watched search */
     size_t seen_size, seen_room;
     int seen_failed;
 } Workspace;
 
-/* A sentence as the decoder attends to it, of all its layers:
+/* A sentence's keys and values for the cross-attention of all decoder layers:
      keys   [decoder_layers][H][S / 16, rounded up][K][16]
      values [decoder_layers][S][H · Kv] */
 typedef struct {
@@ -75,8 +75,8 @@ typedef struct {
     float *keys, *values;
 } Memory;
 
-/* The keys and values of all hypotheses at one position: [decoder_layers][rows][H · K + H · Kv]. None is ever moved: which
-   hypothesis continues which is in `ancestors`. */
+/* The keys and values of all hypotheses at one position: [decoder_layers][rows][H · K + H · Kv]. They never move;
+   `ancestors` records which hypothesis extends which. */
 typedef struct {
     int rows;
     float *key_value;
@@ -85,7 +85,7 @@ typedef struct {
 struct Search {
     const Model *model;
     Workspace workspace;
-    int sentences, rows, length; /* of all; hypotheses now; tokens so far */
+    int sentences, rows, length; /* all sentences; present hypotheses; tokens so far */
     Memory *memory;              /* of each sentence */
     int *sentence;               /* of each hypothesis */
     int *ancestors;              /* (rows, length): the row of each hypothesis at each earlier position */

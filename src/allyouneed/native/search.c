@@ -1,4 +1,4 @@
-/* What a search asks of a model: to continue hypotheses, and which continuations are the best. */
+/* The functions that a search calls: extend hypotheses, and find the best continuations. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ void search_free(Search *search) {
     free(search);
 }
 
-/* The rows of the hypotheses that go on, before their newest token is computed. */
+/* Set up the rows of the remaining hypotheses, before their newest token is computed. */
 static int continue_rows(Search *search, const int32_t *hypotheses, int rows) {
     const Config *c = &search->model->config;
     const int length = search->length;
@@ -163,7 +163,7 @@ int search_restrict(Search *search, int hypothesis, const int32_t *penalized, in
     return OK;
 }
 
-/* ---- The best continuations: a heap whose root is the worst of those kept ---- */
+/* ---- The best continuations, in a heap whose root is the worst one ---- */
 
 typedef struct {
     double total;

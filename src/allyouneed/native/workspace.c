@@ -14,7 +14,7 @@ static int grow(void *buffer, size_t size) {
     return *pointer ? OK : NO_MEMORY;
 }
 
-/* Room for `rows` rows, queries over `length` positions, and `columns` numbers of keys in columns. */
+/* Allocate room for `rows` rows, queries over `length` positions, and `columns` numbers of keys in columns. */
 int workspace_reserve(Workspace *w, const Config *c, int rows, int length, size_t columns) {
     const int keys = c->heads * c->d_k, values = c->heads * c->d_v;
     const int widest = largest(largest(c->d_model, c->d_ff), values) + 4;
