@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -107,18 +106,10 @@ def exports() -> Iterator[str]:
                 yield f"| {row} | {' | '.join(cells)} |"
 
 
-def results() -> Iterator[str]:
-    """Yield the results of the README."""
-    lines = (HERE.parent.parent / "README.md").read_text(encoding="utf-8").splitlines()
-    start = next(index for index, line in enumerate(lines) if line.startswith("| task | parameters"))
-    yield from takewhile(lambda line: line.startswith("|"), lines[start:])
-
-
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "exports": exports,
     "ablations": ablations,
     "tasks": tasks,
-    "results": results,
     "table 3": table_3,
 }
 TABLES |= {f"task {name}": partial(one_task, name) for name in TASKS}
