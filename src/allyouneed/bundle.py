@@ -459,11 +459,11 @@ def list_bundles(folder: str | Path = "runs") -> list[Path]:
 
 
 class OtherDefinitionWarning(UserWarning):
-    """Warns that a model was made with a different `nn/` than the one that computes here."""
+    """Warns that a model was made with an `nn/` that differs from this installation's."""
 
 
 def warn_of_another_definition(bundles: Sequence[Bundle]) -> None:
-    """Warn once if any of the bundles was made with a different `nn/` than the one that computes here."""
+    """Warn once if any of the bundles was made with an `nn/` that differs from this installation's."""
     if any(bundle.definition not in ("", nn_digest()) for bundle in bundles):
         text = "this model was made with another `nn/` than the one here, so it may translate otherwise than before"
         warnings.warn(text, OtherDefinitionWarning, stacklevel=1)
@@ -487,7 +487,7 @@ def read_license(head: str) -> str:
 
 
 def require_one_vocabulary(bundles: Sequence[Bundle], names: Sequence[str]) -> None:
-    """Refuse bundles that cannot be combined, because their ids or languages differ from the first bundle's."""
+    """Refuse bundles that cannot be combined, because their vocabularies or languages differ from the first one's."""
     for bundle, name in zip(bundles[1:], names[1:], strict=True):
         if difference := bundles[0].vocabulary.first_difference(bundle.vocabulary):
             raise ConfigError(

@@ -94,10 +94,10 @@ def choose_vocabulary(statistics: PairStatistics) -> tuple[dict[str, Any], str]:
 
 
 def _closed_sides(statistics: PairStatistics) -> tuple[bool, bool]:
-    """Return, for source and target, True if the side consists of symbols, each of which should be one token.
+    """Return, for the source and the target, True if each word of the side should be one token.
 
-    Words of a closed set are spelled out if the other side spells them, such as the years of dates. Numbers without
-    words are spelled out too.
+    That is the case if the side consists of symbols, words of a closed set. Such words are spelled out if the other
+    side spells them, such as the years of dates. Numbers without words are spelled out too.
     """
     sides = statistics.source, statistics.target
     closed = [side.symbols > 0 and side.distinct > 0 for side in sides]

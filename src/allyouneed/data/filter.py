@@ -119,7 +119,7 @@ def _hold_out(
 
 
 def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
-    """Assign each pair to a split: 0 for training, or 1 to `parts`, each of which gets `share` of the pairs.
+    """Assign each pair to a split: 0 is training, and each split from 1 to `parts` gets `share` of the pairs.
 
     The split of a pair depends only on its text and the seed, so adding lines never moves a pair. Pairs with equal
     dedup keys are in the same split.

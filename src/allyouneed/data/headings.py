@@ -50,8 +50,8 @@ def readable(rows: Iterable[NumberedCells]) -> list[NumberedCells]:
 class PairColumns(NamedTuple):
     """The two columns of a table that make the pairs, counted from 0.
 
-    `heading` is the row that names the columns, or empty. `row` is the index of the heading (without one, of the first
-    pair) among the first rows, `line` is its line, and `above` is the text above it.
+    `heading` is the row that names the columns; it is empty if there is none. `row` is the index, among the first rows,
+    of the heading or else of the first pair. `line` is the line of that row, and `above` is the text above it.
     """
 
     source: int

@@ -1,10 +1,11 @@
 """Prepared pairs: in memory, their provenance, and the folder that stores them.
 
-prepared.json             the provenance of the pairs and the report on them; written last tokenizer.json            the
-vocabulary; also tokenizer.target.json if the target has its own train.source.ids, …       the training pairs as ids
-(data/pairs.py) train.texts.source.ids, … all pairs as texts, if they are segmented differently in every epoch
-train.rows                the index of each training pair among these texts valid.jsonl, test.jsonl   the held-out pairs
-as texts
+prepared.json             the provenance of the pairs and the report on them; written last
+tokenizer.json            the vocabulary; also tokenizer.target.json if the target has its own
+train.source.ids, …       the training pairs as ids (data/pairs.py)
+train.texts.source.ids, … all pairs as texts, if they are segmented differently in every epoch
+train.rows                the index of each training pair among these texts
+valid.jsonl, test.jsonl   the held-out pairs as texts
 """
 
 import json

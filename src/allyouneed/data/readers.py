@@ -57,10 +57,10 @@ def open_pairs(
 ) -> Rows:
     """Open the pairs that `where` names, and yield them in order, with faults in the places of malformed lines.
 
-    `where` is one file, whose kind follows from its ending (before .gz and similar); two aligned text files; an `hf://`
-    address; or a task and a split such as `"dates:train"`, from which `limit` pairs are drawn by `seed`. `folder` is
-    put before relative paths. `columns` names the two columns of the pair, and `sheet` the sheet of a spreadsheet.
-    Refuses at once an unknown ending, a file that does not exist, and two files that hold pairs each.
+    `where` is one of four: a file, whose kind follows from its ending (before .gz and similar); two aligned text files;
+    an `hf://` address; a task and a split such as `"dates:train"`, from which `limit` pairs are drawn by `seed`.
+    `folder` is put before relative paths. `columns` names the two columns of the pair, and `sheet` the sheet of a
+    spreadsheet. Refuses at once an unknown ending, a file that does not exist, and two files that hold pairs each.
     """
     if isinstance(where, tuple):
         return _aligned(*(Path(folder, name) for name in where))

@@ -202,7 +202,7 @@ def csv_rows(path: Path) -> Iterator[NumberedCells]:
 def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Path) -> Rows:
     """Pick the two columns of each row below the heading, which may be one of the first rows or missing.
 
-    The heading (without one, the first row) decides how many columns there are. Totals at the end become a `LeftOut`.
+    The heading, or else the first row, decides how many columns there are. Totals at the end become a `LeftOut`.
     """
     head = list(islice(rows, HEAD_ROWS))
     if not (known := readable(head)):
@@ -237,7 +237,10 @@ def _pairs(rows: Iterable[NumberedCells], picked: PairColumns, width: int) -> It
 
 
 def _without_totals(rows: Iterator[tuple[Pair | Fault, LeftOut]]) -> Rows:
-    """Replace totals at the end: rows with numbers instead of words, or with a word such as "Total"."""
+    """Replace rows of totals at the end with a `LeftOut`.
+
+    Such a row has numbers instead of words, or a word such as "Total".
+    """
     begin = list(islice(rows, _BEGIN))
     pairs = [row for row, _ in begin if isinstance(row, Pair)]
     has_words = bool(pairs) and all(_has_letter(side) for pair in pairs[: -(-len(pairs) // 2)] for side in pair)

@@ -100,7 +100,7 @@ def _rank(weights: Sequence[float], total: float, number: float, top_p: float) -
 
 
 def _nucleus(weights: Sequence[float], total: float, top_p: float) -> int:
-    """Count how many of the first weights are needed to reach the share `top_p` of `total`; all, if they never do."""
+    """Count how many of the first weights are needed to reach the share `top_p` of `total`; at most all of them."""
     if top_p >= 1:
         return len(weights)
     enough = (rank for rank, reached in enumerate(accumulate(weights), start=1) if reached >= top_p * total)

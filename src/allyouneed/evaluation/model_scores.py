@@ -174,7 +174,7 @@ def collect_metrics(metrics: Mapping[str, UserMetric], early_stopping_metric: st
 def with_stopping_metric(
     evaluate: Evaluator | None, metrics: Mapping[str, UserMetric], stopping: str
 ) -> Evaluator | None:
-    """Add the scores of `metrics`, and of the early-stopping metric `stopping`, to those of `evaluate`.
+    """Extend an evaluator so that it also computes `metrics` and the early-stopping metric `stopping`.
 
     Refuses an unknown early-stopping metric, and metrics without translations.
     """
@@ -206,7 +206,7 @@ def load_metric(name: str) -> UserMetric:
 
 
 def with_metrics(evaluate: Evaluator, metrics: Mapping[str, UserMetric]) -> Evaluator:
-    """Add the scores that `metrics` give the translations to the scores of `evaluate`.
+    """Extend an evaluator so that it also applies `metrics` to the translations.
 
     Refuses a metric that raises an exception, and a score that is not a finite number.
     """

@@ -80,7 +80,7 @@ def compare_by_seed(systems: Sequence[ScoredSet], groups: Sequence[Sequence[int]
 
 
 def _pooled(members: Sequence[ScoredSet], judge: str) -> ScoredSet:
-    """Add up the metric's counts of all members, so that bootstrap samples draw the seeds of a sentence together."""
+    """Sum the counts of `judge` over all seeds, so that a bootstrap sample has a sentence for all seeds or for none."""
     counts = members[0].counts[judge]
     rows = np.sum([member.counts[judge].rows for member in members], 0)
     return ScoredSet(

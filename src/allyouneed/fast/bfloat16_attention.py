@@ -49,9 +49,9 @@ def attend(
 class _Attention(torch.autograd.Function):
     """Multi-head attention of the rows `y` to the rows of the memory, or to themselves if the memory is None.
 
-    `shape` is (B, T, S). `maps` are weight and bias of each product: of query, key and value together, or with a memory
-    of query, and then of key and value; then of the output; last the gains of query-key norm, if self-attention has
-    any. Scores, weights and their products with the values are float32.
+    `shape` is (B, T, S). `maps` has the weight and the bias of each product. The products are query, key and value
+    together, or with a memory first the query and then key and value together; then the output. The last two entries
+    are the gains of query-key norm, if there is any. Scores, weights and their products with the values are float32.
     """
 
     @staticmethod

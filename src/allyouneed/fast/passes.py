@@ -65,10 +65,10 @@ def fast_loss(model: Transformer, config: TrainConfig) -> BatchLoss:
 def find_difference(loss_of: BatchLoss, model: Transformer, config: TrainConfig) -> str:
     """Describe how `loss_of` and its gradients differ from `batch_loss`, beyond rounding; "" if they do not.
 
-    Both functions get a batch of short and long sentences, with the same random numbers, first in float32 and then in
-    the precision of `config`. On a GPU there is no dropout, because a batch without padding draws other random numbers.
-    The losses are also compared for confident predictions, which an untrained model does not make. The gradients and
-    the random numbers of the caller do not change.
+    Both functions get the same batch of short and long sentences and the same random numbers, first in float32 and then
+    in the precision of `config`. On a GPU there is no dropout, because a batch without padding draws other random
+    numbers. The losses are also compared for confident predictions, which an untrained model does not make. The
+    gradients and the random numbers of the caller do not change.
     """
     dropout = without_dropout(model) if loss_of is packed_loss else nullcontext()
     with _as_before(model), dropout, exact_products():

@@ -136,8 +136,8 @@ def refuse_to_replace(path: Path, *, what: str) -> None:
 def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterable[Path | int] = ()) -> None:
     """Refuse, before any work, an output file that cannot be written or would replace another file.
 
-    Refused are a folder, a disk or socket, a path in a folder that does not exist, a file that exists (unless
-    `overwrite` is set), and an output that is one of the `inputs` (paths, or descriptors of open files) under any name.
+    The output must not be a folder, a disk or socket, a path in a folder that does not exist, or an existing file,
+    unless `overwrite` is set. It must not be one of the `inputs` (paths, or descriptors of open files) under any name.
     """
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file with --output")

@@ -2,11 +2,14 @@
 
 A checkpoint has:
 
-model.NAME             the weights ema.NAME               their exponential moving average, if there is one
-optimizer.NAME.KEY     the optimizer's state for each weight random.cpu, .cuda      the state of the random number
-generators that dropout draws from losses, gradient_norms of the updates since the last validation state
-in the metadata: the other fields of `TrainState` data                   in the metadata: what identifies the training
-data checksum               in the metadata: CRC-32 of the tensors
+    model.NAME             the weights
+    ema.NAME               their exponential moving average, if there is one
+    optimizer.NAME.KEY     the optimizer's state for each weight
+    random.cpu, .cuda      the state of the random number generators that dropout draws from
+    losses, gradient_norms of the updates since the last validation
+    state                  in the metadata: the other fields of `TrainState`
+    data                   in the metadata: what identifies the training data
+    checksum               in the metadata: CRC-32 of the tensors
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,12 +1,15 @@
 """The files in which a run logs its progress, and the measurements between two validations for them.
 
-metrics.jsonl     a line for each validation film.jsonl        if the run has a film, a line for each of its frames
-plans.jsonl       with a time budget, a line for each time that the number of updates is planned updates.jsonl     lines
-between the validations: loss, gradient norm, learning rate environment.jsonl a line for each start of the run: command,
-versions, machine samples.jsonl     a line for each validation: translations of a few validation pairs validation.jsonl
-translations of all evaluated pairs by the model in the folder, one pair per line log.txt           every message with
-its time tensorboard/      the same numbers for TensorBoard, if it is installed report.html       all of this on one
-page
+metrics.jsonl     a line for each validation
+film.jsonl        if the run has a film, a line for each of its frames
+plans.jsonl       with a time budget, a line for each time that the number of updates is planned
+updates.jsonl     lines between the validations: loss, gradient norm, learning rate
+environment.jsonl a line for each start of the run: command, versions, machine
+samples.jsonl     a line for each validation: translations of a few validation pairs
+validation.jsonl  translations of all evaluated pairs by the model in the folder, one pair per line
+log.txt           every message with its time
+tensorboard/      the same numbers for TensorBoard, if it is installed
+report.html       all of this on one page
 """
 
 import time
@@ -215,8 +218,8 @@ def mean_gradient_norm(state: TrainState) -> float | None:
 def course_since_validation(state: TrainState, learning_rate_at: Callable[[int], float]) -> list[dict[str, Any]]:
     """Average loss and gradient norm over at most `COURSE_POINTS` groups of updates since the last validation.
 
-    `step` is the last update of a group. Skipped updates are not counted, so the steps before them are too high by the
-    number of skipped updates.
+    `step` is the last update of a group. Skipped updates are left out without being located, so the steps of earlier
+    groups may be too high by the number of skipped updates.
     """
     count = len(state.losses)
     first = state.step - count

@@ -1,10 +1,12 @@
 """A whole run: a recipe in, a bundle out, with a checkpoint at every validation.
 
-output/recipe.toml               the recipe with every setting output/data/                     the encoded pairs;
-data-report.json lists dropped pairs output/plans.jsonl               with a time budget, how many updates it allowed,
-and when output/used_seconds.txt          how much of a time budget is used output/checkpoint.safetensors    everything
-needed to resume output/snapshots/                weights at the last few validations, for their average output/…
-the bundle, and the files that log.py writes
+    output/recipe.toml               the recipe with every setting
+    output/data/                     the encoded pairs; data-report.json lists dropped pairs
+    output/plans.jsonl               with a time budget, how many updates it allowed, and when
+    output/used_seconds.txt          how much of a time budget is used
+    output/checkpoint.safetensors    everything needed to resume
+    output/snapshots/                weights at the last few validations, for their average
+    output/…                         the bundle, and the files that log.py writes
 
 A validation writes the checkpoint last. So a killed run resumes from a validation that was written completely, and
 writes the files of an incomplete validation again, with the same contents.

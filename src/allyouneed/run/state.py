@@ -130,9 +130,9 @@ class TrainState:
         return config.steps if self.plan is None else self.plan.steps
 
     def position(self, config: TrainConfig, step: int | None = None) -> float:
-        """Return the position of an update (by default the last one) in the schedule.
+        """Return the position of an update in the schedule, by default of the last one.
 
-        Without a budget, that is its number.
+        Without a time budget the position is the number of the update.
         """
         step = self.step if step is None else step
         return step if self.plan is None else self.plan.position_at(step, config)

@@ -147,8 +147,9 @@ def _with_doubled_words(texts: Iterable[str]) -> Iterator[str]:
 def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool) -> Backend:
     """Apply the merges of `codes` (subword-nmt's format, version 0.2) to text whose words are separated by spaces.
 
-    The ids are `<pad>`, `<sos>`, `<eos>`; the symbols in the segmented `texts`, the most frequent first; with
-    `all_symbols`, every other symbol that the merges can make; and `<unk>`. Decoding joins words with single spaces.
+    The ids are `<pad>`, `<sos>` and `<eos>`, then the symbols in the segmented `texts`, the most frequent first. With
+    `all_symbols`, every other symbol that the merges can make follows. The last id is `<unk>`. Decoding joins words
+    with single spaces.
     """
     merges = _parse_merges(codes)
     counts = Counter(word for text in texts for word in text.split(" ") if word)

@@ -1,8 +1,8 @@
 r"""The messages of a gettext catalogue (.po), read by polib with corrections.
 
-polib does not decode C's octal and hexadecimal escapes and `\a`, ends a line wherever Python's `str` does, for example
-at U+2028, and drops a string that is not closed. So this file hides these characters behind private ones while polib
-reads, and refuses unclosed strings.
+polib has three faults: it does not decode C's octal and hexadecimal escapes and `\a`; it ends a line wherever Python's
+`str` does, for example at U+2028; and it drops a string that is not closed. So this file replaces these characters with
+private ones while polib reads, and refuses unclosed strings.
 """
 
 import re

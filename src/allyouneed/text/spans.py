@@ -229,11 +229,11 @@ VALUES = "values"  # the numbers of a source, in whatever form the target writes
 
 @dataclass(frozen=True, slots=True)
 class CopyStatistics:
-    """How often training pairs copy text that needs no translation, by kind: a whole source, or a word inside one.
+    """How often training pairs copy text of the kinds that need no translation.
 
-    `inside` also counts placeholders, tags and emoji inside sources and, as `VALUES`, sources with numbers, which count
-    as copied if no number is lost. `signs` are the signs that at least one in 1,000 sources has, sorted; empty if they
-    were not counted.
+    `alone` counts sources that consist only of such text. `inside` counts words of this kind in other sources, and also
+    placeholders, tags and emoji. Under `VALUES` it counts sources with numbers; a source counts as copied if no number
+    is lost. `signs` are the signs that at least one in 1,000 sources has, sorted, or "" if signs were not counted.
     """
 
     alone: dict[str, CopyCount] = field(default_factory=dict)
@@ -275,8 +275,8 @@ class CopyStatistics:
     def is_copied(self, text: str) -> bool:
         """Return True if `text` needs no translation and is of a kind that the training pairs often copied.
 
-        A kind is judged by whole sources; with too few of these, by words inside sources; with too few of these as
-        well, by all kinds together.
+        A kind is judged by whole sources. If there are too few of these, it is judged by words inside sources, and if
+        these are also too few, by all kinds together.
         """
         kind = untranslatable(text)
         if kind is None:

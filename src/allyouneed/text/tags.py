@@ -14,9 +14,9 @@ SHORT = 12  # characters of a tag, on average
 def find_tags(texts: Iterable[str]) -> list[str]:
     """Find the tags in the first and last fields of texts, each with the sign before it, sorted.
 
-    A field is a string between spaces. It holds tags if most fields in this place have several parts, separated by `;`,
-    `|` or `=`, or all consist of capitals, digits and marks; if nearly all tags recur; and if most tags have a letter.
-    Each text keeps at least one field without tags.
+    A field is a string between spaces. The fields in one place hold tags on three conditions: most have several parts,
+    separated by `;`, `|` or `=`, or all consist of capitals, digits and marks; nearly all tags recur; and most tags
+    have a letter. Each text keeps at least one field without tags.
     """
     rows = [text.split(" ") for text in texts]
     seen = set[str]()

@@ -1,4 +1,4 @@
-"""Alignments: which source words (or tokens) the words (or tokens) of a translation come from."""
+"""Alignments: which source words or tokens the words or tokens of a translation come from."""
 
 from __future__ import annotations
 

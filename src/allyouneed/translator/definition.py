@@ -105,7 +105,7 @@ class DefinitionStep:
         self._restrictions = []
 
     def _kept(self, left: list[int], count: int) -> list[int]:
-        """Return the rows of the memory to keep when only the sentences `left` remain, of `count`; [] keeps all."""
+        """Return which of the memory's `count` rows to keep when only the sentences `left` remain; [] means all."""
         return left if len(left) <= FEW * count else []
 
     def _width(self, most: int) -> int:

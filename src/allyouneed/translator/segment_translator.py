@@ -91,10 +91,10 @@ def _needed(request: GenerationRequest, prefix: list[int], i: int) -> int:
 class SegmentTranslator:
     """Translates segments, and flags doubtful translations.
 
-    It sets these flags itself: `long` if the source has more than `longest_source` tokens, `unknown` if the source has
-    text outside the vocabulary, and `wrong_spans` if the translation lacks a run of signs unknown to the source
-    language (`foreign_runs`) or, with `checks_codes`, a code or a number. In an unsure translation, blanks next to
-    placeholders are made the same as in the source.
+    The flag `long` means that the source has more than `longest_source` tokens, and `unknown` that it has text outside
+    the vocabulary. `wrong_spans` means that the translation lacks a run of signs unknown to the source language
+    (`foreign_runs`) or, with `checks_codes`, a code or a number. In an unsure translation, blanks next to placeholders
+    are made the same as in the source.
 
     A translator of segments never changes, so several threads may use it at once.
     """

@@ -2,8 +2,8 @@
 
 A step consists of about a hundred kernels, which Python launches more slowly than a GPU runs them; a graph needs a
 single launch. In return, every step must use tensors of the same shapes in the same memory. So the KV caches have their
-full length from the start, and the newest token of each hypothesis is in the last place, as `nn/` and rotary positions
-expect: every step moves older tokens by one place, and a mask hides the empty places. The blocks are the model's own.
+full length from the start. The newest token of each hypothesis is in the last place, as `nn/` and rotary positions
+expect; every step moves older tokens by one place, and a mask hides the empty places. The blocks are the model's own.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class UnreadBundle(Bundle):
         return bundle.model
 
     def weights(self) -> dict[str, memoryview[Any]]:
-        """Return the weights: those of the model, if it has been built, otherwise those of the file."""
+        """Return the weights of the model if it has been built, otherwise those of the file."""
         if "model" in vars(self):
             return super().weights()
         stored: dict[str, memoryview[Any]] | None = vars(self).pop("stored_weights", None)

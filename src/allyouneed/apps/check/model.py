@@ -105,10 +105,10 @@ def random_ids(
 
 @named_check("future")
 def no_leak_from_the_future(model: Transformer, ids: Ids) -> str:
-    """Check that changing the token at position t changes no logits before t and, with even attention, all from t on.
+    """Check that a token does not affect the logits of earlier positions.
 
-    A very certain model can give an earlier token an attention weight of 0, so the second part is checked on a copy
-    that attends to all tokens equally.
+    Also check that it does affect the logits of its own and all later positions. This is checked on a copy of the model
+    that attends to all tokens equally, because a very certain model can ignore a token.
     """
     longest = max(range(len(ids.targets)), key=lambda i: len(ids.targets[i]))
     source, target = torch.tensor([ids.sources[longest]]), torch.tensor([ids.targets[longest][:-1]])

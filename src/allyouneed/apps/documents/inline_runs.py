@@ -74,11 +74,11 @@ class InlineRun:
 def inline_runs(
     pieces: Sequence[Piece], *, collapse: bool, key: str = "", numbers: bool = False
 ) -> Iterator[InlineRun]:
-    """Find the runs of text between boundaries that have a letter (or, with `numbers`, a digit), without outer tags.
+    """Find the runs of text between boundaries, without tags around a whole run.
 
-    A boundary is also where a text ends by `find_text_ends`, and at a tag without its partner between the same
-    boundaries. With `collapse`, blanks in a row count as one, as in HTML. A range that crosses no tag and no boundary
-    becomes a tag.
+    A run must have a letter, or a digit if `numbers` is set. A boundary is also where a text ends by `find_text_ends`,
+    and at a tag without its partner between the same boundaries. With `collapse`, blanks in a row count as one, as in
+    HTML. A range that crosses no tag and no boundary becomes a tag.
     """
     breaks, cuts, doubts = find_text_ends(pieces, tag_partners(pieces))
     lines = [piece._replace(kind="boundary") if index in breaks else piece for index, piece in enumerate(pieces)]

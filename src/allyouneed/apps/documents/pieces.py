@@ -24,10 +24,10 @@ StandsFor = Literal["", "word", "blank", "break"]
 class Piece(NamedTuple):
     """Text, a tag or a point. Only the format that writes it looks at `source`.
 
-    A "point" has no translated content. If it stands for a "word" (code in a sentence), a "blank" or a "break" (of a
-    line), it is separate from its neighbours even without a blank; the model reads its `text`, if any, in its place. A
-    unit ends at a "boundary". An "open" and a "close" with the same `name` belong together. The two ends of a range
-    that may cross tags (a bookmark) are points with the same `range`.
+    A "point" has no translated content. It may stand for a "word" (code in a sentence), a "blank" or a line "break";
+    then it is separate from its neighbours even without a blank, and the model reads its `text`, if any, in its place.
+    A unit ends at a "boundary". An "open" and a "close" with the same `name` belong together. The two ends of a range
+    that may cross tags, such as a bookmark, are points with the same `range`.
     """
 
     kind: Literal["text", "open", "close", "point", "boundary"]
@@ -108,7 +108,7 @@ def beside_text(pieces: Sequence[Piece], partners: Mapping[int, int]) -> set[int
 
 
 def is_translatable(text: str, *, numbers: bool = False) -> bool:
-    """Return True if a text has a letter (with `numbers`, or a digit) and no lone surrogate (an undecodable byte)."""
+    """Return True if a text has a letter, or with `numbers` a digit, and no undecodable byte (a lone surrogate)."""
     return bool((_LETTER_OR_DIGIT if numbers else _LETTER).search(text)) and not LONE_SURROGATE.search(text)
 
 

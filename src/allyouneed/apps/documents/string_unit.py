@@ -51,7 +51,10 @@ class Passage(NamedTuple):
 
 
 def find_passages(text: str, *, numbers: bool = False) -> Iterator[Passage]:
-    """Find the passages of a text, in order. A line without a letter (with `numbers`, or a digit) has none."""
+    """Find the passages of a text, in order.
+
+    A line without a letter, and without a digit if `numbers` is set, has none.
+    """
     for paragraph in _paragraphs(list(_LINE.finditer(text))):
         wrapped = _wrapped_passage(paragraph)
         for passage in [wrapped] if wrapped else _columns(paragraph):
@@ -170,7 +173,7 @@ class StringUnit:
 
 
 def has_words(text: str, *, numbers: bool = False) -> bool:
-    """Return True if a text has a letter (with `numbers`, or a digit) outside its placeholders."""
+    """Return True if a text has a letter, or a digit if `numbers` is set, outside its placeholders."""
     return any(
         character.isalpha() or (numbers and character.isdigit())
         for part in _between_placeholders(text)

@@ -39,9 +39,10 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A head puts `share` of its weight on `keys` if its query is one of `queries`; even weights would put `even`.
+    """An observation about a head: for the queries `queries`, it puts `share` of its weight on the keys `keys`.
 
-    The shares were measured over `inputs` texts, none of which was used to choose the claim.
+    Evenly spread weights would put `even` on these keys. The shares were measured over `inputs` texts, none of which
+    was used to choose the claim.
     """
 
     part: str

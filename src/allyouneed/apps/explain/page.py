@@ -1,4 +1,7 @@
-"""A trace as one HTML page that needs no network and no other file, or in a notebook. Its parts are in web/."""
+"""The record of a translation as one HTML page, which needs no network and no other file, or in a notebook.
+
+The page's parts are in web/.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -161,7 +161,7 @@ class RunRecord:
 
 
 def points_over_updates(lines: Lines, *path: str) -> Points:
-    """Return the points of a value over the updates, from each validation (or line in between) that has the value."""
+    """Return the points of a value over the updates, from all lines that have this value."""
     points = []
     for line in lines:
         value: Any = line

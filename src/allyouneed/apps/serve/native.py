@@ -42,7 +42,7 @@ class AlternativeText(BaseModel):
 
 
 class AlignedWords(BaseModel):
-    """The words (or tokens) of a source and of its translation, and the pairs of indices that belong together."""
+    """The words or tokens of a source and of its translation, and the pairs of indices that belong together."""
 
     source: list[str]
     target: list[str]

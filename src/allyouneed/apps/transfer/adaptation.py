@@ -4,10 +4,10 @@ Every epoch mixes the corrections with pairs that the model knows, because a net
 forgets the old ones. The best model is the one that translates held-out corrections best, among the models that still
 translate the known validation pairs about as well as before.
 
-output/pairs/corrections.*.jsonl, known.*.jsonl    the pairs for training, validation and test
-output/pairs/adaptation.json                       what these pairs were made from; written last output/adaptation.json
-scores on both test sets, before and after output/…                                           the run and its bundle
-(run/run.py)
+    output/pairs/corrections.*.jsonl, known.*.jsonl    the pairs for training, validation and test
+    output/pairs/adaptation.json                       what these pairs were made from; written last
+    output/adaptation.json                             scores on both test sets, before and after
+    output/…                                           the run and its bundle (run/run.py)
 """
 
 from collections import Counter
@@ -243,7 +243,7 @@ class _Plan:
         return Parts(*([Pair(**row) for row in read_json_lines(self._file(name, part))] for part in Parts._fields))
 
     def files(self, name: str) -> dict[str, str]:
-        """Return the settings of a corpus that name the stored pairs."""
+        """Return the settings with which a corpus names the files of the stored pairs."""
         return {part: str(self._file(name, part).resolve()) for part in Parts._fields}
 
     def _file(self, name: str, part: str) -> Path:

@@ -3,10 +3,10 @@
 The teacher translates the training sources once, and the student is trained on these translations. They vary less than
 human translations, so they are easier to learn.
 
-output/pairs/distillation.json      what the translations are made from, and by which teacher
-output/pairs/distilled.N.jsonl      the training sources of corpus N, cleaned, with the teacher's translations
-output/pairs/distilled.N.M.jsonl    part M of these translations; removed when all parts are joined
-output/pairs/valid.jsonl, test.jsonl    the held-out pairs, unchanged
+    output/pairs/distillation.json      what the translations are made from, and by which teacher
+    output/pairs/distilled.N.jsonl      the training sources of corpus N, cleaned, with the teacher's translations
+    output/pairs/distilled.N.M.jsonl    part M of these translations; removed when all parts are joined
+    output/pairs/valid.jsonl, test.jsonl    the held-out pairs, unchanged
 """
 
 import shutil
