@@ -195,7 +195,7 @@ def choose_metric(corpus: Corpus, d_model: int) -> tuple[str, str]:
 
 
 def peak_learning_rate(d_model: int, optimizer: str) -> float:
-    """Return the peak learning rate for d_model: from the table, lower for wider models, and half as high for Adam."""
+    """Return the peak learning rate by `PEAK_LEARNING_RATES`: lower for wider models, and half as high for Adam."""
     widths = [width for width in PEAK_LEARNING_RATES if d_model <= width]
     peak = PEAK_LEARNING_RATES[widths[0]] if widths else PEAK_LEARNING_RATES[512] * 512 / d_model
     return peak if optimizer == "muon" else peak / 2

@@ -33,8 +33,8 @@ _WORD = re.compile(rf"[^{_OTHER}]")
 class SideStatistics:
     """Statistics of one side of the pairs; lengths are means.
 
-    `novel` is the share of the units in the last tenth of the texts that do not occur in earlier texts, from 0 to 1; it
-    is high for an open vocabulary. `distinct` is the number of different words, and `repeated` the share of texts that
+    `novel` is high for an open vocabulary: the share, from 0 to 1, of the units in the last tenth of the texts that do
+    not occur in earlier texts. `distinct` is the number of different words, and `repeated` the share of texts that
     equal an earlier text. `symbols` is the number of different strings between spaces, such as AE1, if they are a
     closed set, and 0 otherwise. `symbol_length` is their mean length in characters.
     """

@@ -109,8 +109,8 @@ class _Head:
     def sides(self, row: int, places: Sequence[int] = ()) -> tuple[str, str] | None:
         """Return the names of source and target if a row, or its cells at `places`, could be a heading.
 
-        A heading has more filled cells than all rows above it, which are then titles. It may have the same number if it
-        is near the top and spells the names out, because pairs hardly ever consist of such names.
+        A heading has more filled cells than all rows above it, which are then titles. A row near the top that spells
+        the names out may have the same number of cells as a row above, because pairs hardly ever consist of such names.
         """
         filled = self.filled()
         cells = self.cells(row)
@@ -258,8 +258,9 @@ def unclear_columns(message: str, names: Sequence[str], example: str = "") -> Da
 def example_columns(names: Sequence[str], rows: Sequence[Sequence[str]] = (), *, letters: bool = False) -> str:
     """Suggest two of these columns, in the form that `--columns` takes.
 
-    They are languages if the names include languages, and otherwise the columns whose texts in `rows` are longest and
-    most varied. A column without a unique name is given by its number, or by its letters if `letters` is set.
+    If some of the names are languages, two of these are suggested, otherwise the columns whose texts in `rows` are
+    longest and most varied. A column without a unique name is given by its number, or by its letters if `letters` is
+    set.
     """
     languages = [names.index(name) for name in _languages(names)]
     places = [place for place, name in enumerate(names) if name] or [*range(len(names))]

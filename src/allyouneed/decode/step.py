@@ -92,7 +92,7 @@ class SearchLimits:
 
     A sentence begins with `sos_id` and ends with `eos_id`, or is cut off after `max_lengths[b]` tokens, counting the
     end token. The search calls `is_cancelled` with the index of each sentence after every step. If it returns True, the
-    sentence leaves the batch and gets no hypotheses; it must then return True for this sentence from there on.
+    sentence leaves the batch and gets no hypotheses; from then on, `is_cancelled` must return True for this sentence.
     """
 
     sos_id: int

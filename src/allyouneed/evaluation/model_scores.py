@@ -162,7 +162,10 @@ RECORDED = {*MEASURED, "perplexity", *(recorded.name for recorded in fields(Vali
 
 
 def collect_metrics(metrics: Mapping[str, UserMetric], early_stopping_metric: str) -> dict[str, UserMetric]:
-    """Combine the metrics of a call with the recipe's, if that is a "module:function". Refuses a reserved name."""
+    """Combine the metrics of a call with the recipe's early-stopping metric, if the latter is a "module:function".
+
+    Refuses a metric with a reserved name.
+    """
     if "" in metrics:
         raise ConfigError("a metric has no name; give it one")
     if taken := [name for name in metrics if name in RECORDED]:

@@ -1,7 +1,7 @@
 """How workers sum their gradients and share the weights: each worker updates a part of the parameters.
 
-A gradient goes to the worker that updates its weight, and the new weight goes from there to all others. This moves as
-many numbers as an all-reduce, but each worker does only its share of the optimizer's work, which is large in Muon.
+A gradient goes to the worker that updates its weight, and the new weight goes from there to all others. As many numbers
+are moved as in an all-reduce, but each worker does only its share of the optimizer's work, of which Muon has much.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """Attention in a packed batch.
 
-A packed batch uses the same modules as a padded one. It is a single row of N tokens, and a `PackedMask` takes the place
-of the mask and says which tokens belong together. On a GPU in bfloat16, attention is FlashAttention's kernel for
+A packed batch uses the same modules as a padded one. The batch is a single row of N tokens, and a `PackedMask` in the
+place of the mask says which tokens belong together. On a GPU in bfloat16, attention is FlashAttention's kernel for
 sequences of different lengths, which needs no mask in memory. Everywhere else, sentences are padded just for attention;
-this defines the result of the kernel.
+that computation defines the correct result of the kernel.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def load_flash() -> None:
 class PackedMask(NamedTuple):
     """The mask of packed sentences: a token of `queries` may attend to tokens of `keys` in the same sentence.
 
-    If `causal` is set, it may not attend to later tokens.
+    If `causal` is set, no token may attend to later tokens.
     """
 
     queries: PackedSentences

@@ -52,7 +52,7 @@ class PackedSentences(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    """The tokens of a batch without padding, one sentence after another.
+    """The tokens of a batch, one sentence after another, without padding.
 
     Shapes, for N source and M target tokens: source (N,), target_in and target_out (M,).
     """

@@ -105,8 +105,8 @@ def move(tensor: Tensor, device: torch.device) -> Tensor:
 def set_threads(count: int) -> None:
     """Compute with `count` threads. 0 leaves PyTorch's choice, one thread per core.
 
-    Refuses more than `THREADS_PER_CORE` for each core, or `MOST_THREADS` if that is more: the system ends a process
-    that starts too many threads.
+    The largest accepted count is `THREADS_PER_CORE` for each core, or `MOST_THREADS` if that is more, because the
+    system ends a process that starts too many threads.
     """
     cores = available_cores()
     most = max(MOST_THREADS, THREADS_PER_CORE * cores)

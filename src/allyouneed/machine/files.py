@@ -49,7 +49,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 def named_folders(argument: str | Path) -> list[Path]:
     """Return the folders that an argument names, separated by commas.
 
-    A comma in an existing folder's name does not count.
+    A comma in the name of an existing folder does not separate.
 
     Refuses an empty name, which would mean the current folder.
     """

@@ -44,8 +44,7 @@ USED_FILE, NOTE_SECONDS = "used_seconds.txt", 0.5  # in the folder of a run; sec
 
 
 class Stopwatch:
-    """Measures the seconds that a run has used: in this process, since it was made or since `begun`, and in earlier
-    ones.
+    """Measures the seconds that a run has used: since it was made, or since `begun`, and in earlier processes.
 
     `begun` is the time when the command was started, if imports have taken time since. `before` are the seconds of
     earlier processes. With `closing`, the budget includes the work after the run has ended: scoring test pairs. `now`
@@ -62,7 +61,7 @@ class Stopwatch:
         self._start_seconds = now() - self._begun
 
     def go_on_after(self, seconds: float) -> None:
-        """Count the seconds that earlier processes of the run used, if that is more than was known."""
+        """Count the seconds that earlier processes of the run used, if they are more than was known."""
         self.before = max(self.before, seconds)
 
     def seconds(self) -> float:
@@ -259,7 +258,7 @@ class Budget:
 
 
 def _recent(earlier: UpdatePlan, speed: float, count: int, step: int) -> float:
-    """Return the seconds per update, a mean of an earlier value and the last `count` updates by their numbers.
+    """Return the seconds per update: the mean of the earlier value and the last `count` updates, weighted by number.
 
     Returns 0 while only the first update of the run has been measured, because it also allocates memory.
     """

@@ -158,8 +158,8 @@ def prepare_only(recipe: Recipe | Draft, output: Path, *, progress: ProgressCall
 def _existing_vocabulary(plan: Recipe, output: Path, starts_from: str) -> tuple[Vocabulary | None, Sequence[str]]:
     """Find a vocabulary that need not be learned, and say where it comes from.
 
-    This is the vocabulary of the model that a run is initialized from (a resumed run has it in its own folder), or the
-    vocabulary that `data.tokenizer` names.
+    A run that is initialized from a model uses the model's vocabulary, which a resumed run has in its own folder.
+    Another run may use the vocabulary that `data.tokenizer` names.
     """
     if plan.train.init_from and plan.data.tokenizer:
         raise ConfigError(

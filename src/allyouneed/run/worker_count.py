@@ -44,7 +44,7 @@ WORTH_SECONDS, WORTH_WINDOWS = 30.0, 8  # a trial only pays if the run still tak
 
 
 class Cores(NamedTuple):
-    """The cores that may train a run: `first` at its start, up to `most`; and the reason, if that needs saying.
+    """The cores that may train a run, `first` at its start and up to `most`, and a reason if one must be given.
 
     `threads` is the number of threads that all processes share; 0 means one thread each. With `by_threads`, one process
     trains, with a thread for each core.

@@ -1,7 +1,7 @@
 """Convert text to ids and back, with a vocabulary of `text/backends.py` or an imported one.
 
-This wraps the tokenizers library, whose JSON is the format on disk. A sentence becomes `<sos> … <eos>`; `<pad>` fills
-the rows of a batch. The name of a special token inside a text is encoded as plain text.
+`Tokenizer` wraps the tokenizers library, whose JSON is the format on disk. A sentence becomes `<sos> … <eos>`; `<pad>`
+fills the rows of a batch. The name of a special token inside a text is encoded as plain text.
 
 An imported vocabulary may differ in several ways. If two SentencePiece models share ids, the tokens of all ids are in a
 separate list (`symbols`). Sources may have no start token, and targets start with `<pad>` if there is no `<sos>`. A

@@ -19,7 +19,10 @@ _Module = TypeVar("_Module", bound=nn.Module)
 
 
 def eval_copy(model: _Module) -> _Module:
-    """Return a copy of the model in eval mode. It shares weights and present hooks; hooks added later stay separate."""
+    """Return a copy of the model in eval mode.
+
+    The copy shares the weights and the present hooks; hooks added later to either stay separate.
+    """
     return _copy(model, {})
 
 

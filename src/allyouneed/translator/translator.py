@@ -106,7 +106,7 @@ class Translator:
 
     @classmethod
     def known_signs_of(cls, bundle: Bundle) -> str:
-        """Return the signs that texts for a bundle's model consist of, or none if that is unknown."""
+        """Return the signs that texts for a bundle's model consist of, or none if they are unknown."""
         language = bundle.languages[0] if cls.splits_sentences_of(bundle) else None
         return bundle.copy_statistics.known_signs(language)
 
@@ -237,8 +237,8 @@ class Translator:
         kept, and so are blanks between sentences if the target language uses them. With `split_sentences` off, only
         texts that are too long are split. A model of strings never splits (see `splits_sentences`).
 
-        Texts are read 32 batches at a time; that many are in memory. Every translation begins with `prefix`, or with
-        its own prefix if `prefix` is a list. `alternatives` asks for other translations: each starts with a different
+        Texts are read, and kept in memory, 32 batches at a time. Every translation begins with `prefix`, or with its
+        own prefix if `prefix` is a list. `alternatives` asks for other translations: each starts with a different
         likely next token after the prefix. `glossary` replaces the translator's glossary. `align` asks for alignments
         of "words" or "tokens". `on_progress` is called with the number of texts that each batch finished; the first
         call reports texts that need no batch.

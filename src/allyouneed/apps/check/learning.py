@@ -75,7 +75,8 @@ def _write_memorized(model: Transformer, ids: Ids) -> str:
 def memorizing_learning_rate(config: ModelConfig) -> float:
     """Return the learning rate that memorizes fastest, as measured with 2 + 2, 6 + 6 and 8 + 8 layers.
 
-    It falls with 1/√d_model, and for deep stacks with norm "post" also with the square of the depth.
+    This learning rate falls with 1/√d_model. For deep stacks with norm "post" it also falls with the square of the
+    depth.
     """
     depth = config.encoder_layers + config.decoder_layers
     factor = min(0.01, 0.7 / depth**2) if config.norm == "post" else 0.01

@@ -23,14 +23,14 @@ LIBRARIES = {"serve": ("fastapi", "uvicorn"), "html": ("py_mini_racer",)}
 def shell_command(*words: object) -> str:
     """Write a command of this program that works when copied.
 
-    It begins with `allyouneed` if the shell finds that, otherwise with a path. `words` and the program are quoted for
-    the shell.
+    The command begins with `allyouneed` if the shell finds that name, otherwise with a path. `words` and the program
+    are quoted for the shell.
     """
     return f"{_program()} {shlex.join(map(str, words))}"
 
 
 def command_with_extra(*words: object) -> str:
-    """Write the command, preceded by the command that installs its extra if that is missing."""
+    """Write the command, preceded by the command that installs its extra if the extra is missing."""
     extra = words[words.index("--to") + 1] if "--to" in words else words[0]
     is_there = all(map(is_installed, LIBRARIES.get(str(extra), ())))
     return shell_command(*words) if is_there else f"{install_command(str(extra))} && {shell_command(*words)}"
@@ -69,7 +69,8 @@ def shell_name(name: str, path: str) -> str:
 def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: str = "") -> Iterator[str]:
     """Yield a line for each thing to do next with the model in `folder`.
 
-    `text` is a text to translate, by default the bundle's. `longer` is the command of a longer training, if that helps.
+    `text` is a text to translate, by default the bundle's. `longer` is the command of a longer training; "" if more
+    training would not help.
     """
     from ...evaluation.held_out import find_held_out_pairs
 

@@ -1,8 +1,8 @@
 """Output that is written chunk by chunk, so that a later run can resume it.
 
-The lines of `news.de` are first written to `news.de.partial`. After each chunk, `news.de.partial.jsonl` is replaced. It
-has the model and its settings, the number of translated lines of the input, how many of these were refused, a digest of
-these lines, and the length of the translation in bytes.
+The lines of `news.de` are first written to `news.de.partial`. After each chunk, `news.de.partial.jsonl` is replaced.
+This second file has the model and its settings, the number of input lines that are translated, the number that were
+refused, a digest of these lines, and the length of the translation in bytes.
 """
 
 import os

@@ -272,7 +272,10 @@ def _translate_lines(
 def _provenance(
     translator: "Translator", terms: Glossary | None, row_options: RowOptions, bundle: str
 ) -> dict[str, object]:
-    """Return everything that the rows depend on besides the input. It must be equal when an output is resumed."""
+    """Return everything that the rows depend on besides the input.
+
+    When an output is resumed, all of this must be equal.
+    """
     from ...bundle import model_files
     from ...machine.checksums import files_digest
 

@@ -1,8 +1,8 @@
 """Convert a bundle to and from Hugging Face transformers: a folder for `MarianMTModel.from_pretrained` and `generate`.
 
 `MarianMTModel` is our model except for the order of the residual stream's axes: its position encoding has all sines,
-then all cosines, while ours alternates. A single permutation converts one order to the other. It is applied to every
-weight that reads or writes the residual stream, and the two models are then exactly equal.
+then all cosines, while ours alternates. A single permutation converts one order to the other. Applying the permutation
+to every weight that reads or writes the residual stream makes the two models exactly equal.
 """
 
 import json

@@ -354,8 +354,8 @@ def _links_as_read(part: Translation) -> list[WordLink]:
 def _copied_words(words: Sequence[str], target_words: Sequence[str]) -> list[WordLink]:
     """Find names, numbers and placeholders that occur once in the source, and their copies in the translation.
 
-    These are linked, whatever the model attended to. Words in small letters are not, because they may mean something
-    else.
+    Such copies are linked, whatever the model attended to. Words in small letters are not linked, because an equal word
+    in the other language may mean something else.
     """
     cores, target_cores = ([word.strip(_SIGNS_AROUND) for word in some] for some in (words, target_words))
     counts = Counter(cores)

@@ -186,7 +186,7 @@ def _language_mark(item: Piece) -> Element | None:
 
 
 def _foreign_language(item: Piece, languages_read: set[str]) -> str:
-    """Return the language that a text is marked with, or "" if that is in `languages_read`."""
+    """Return the language that a text is marked with, or "" if that language is one of `languages_read`."""
     mark = _language_mark(item)
     language = "" if mark is None else str(mark.get(f"{{{_namespace(mark)}}}val", ""))
     return language if languages_read and is_foreign(language, languages_read) else ""

@@ -80,7 +80,7 @@ def is_empty_tag(page: str, token: Token) -> bool:
 
 
 def _token_at(page: str, at: int) -> Token | None:
-    """Return the token that begins with the "<" at a position; None if that is a character of the text."""
+    """Return the token that begins with the "<" at a position; None if the "<" is a character of the text."""
     following = page[at + 1 : at + 2]
     if following.isascii() and following.isalpha():
         match = _START_TAG.match(page, at)

@@ -41,7 +41,7 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
     """Read the string values whose path (`menu.items.0`) matches one of the options' `keys`; without `keys`, all.
 
     Without `keys`, notes on messages in ARB files (values under a key that begins with "@") are left out. "@@locale"
-    becomes the target language, if that is known and a string was translated.
+    becomes the target language, if the target language is known and a string was translated.
     """
     encoded = decode_text(data, options.encoding)
     try:
@@ -124,7 +124,7 @@ _MARKUP = (r"\\u00(?:26|3[ceCE])", r"[<>&]")  # as in Go
 
 
 def _write_string(text: str, previous: str, document: str) -> str:
-    """Write a string with the escapes of the previous string or, if that shows none, of the document."""
+    """Write a string with the escapes that the previous string uses or, if it has none, those of the document."""
 
     def escapes(escape: str, bare: str) -> bool:
         answers = (_is_escaped(written, escape, bare) for written in (previous, document))
@@ -148,7 +148,7 @@ def _is_escaped(written: str, escape: str, bare: str) -> bool | None:
 
 
 def read_jsonl_document(data: bytes, options: DocumentOptions) -> Document:
-    """Read the string values of all lines as JSON. Blank lines stay. Refuses a line that is not JSON, by number."""
+    """Read the string values of all lines as JSON. Blank lines stay. Refuses a line that is not JSON, and names it."""
     encoded = decode_text(data, options.encoding)
     return json_document(encoded, _lines(encoded.text), options)
 

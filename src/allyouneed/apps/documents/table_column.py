@@ -63,9 +63,9 @@ class TableStyle(NamedTuple):
 def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOptions) -> Document:
     """Make a document whose units are the cells of `options.column`. A row with text in `options.into` is kept.
 
-    A column is given by a name in one of the first rows, or in a table without names by number or letter. A new column
-    becomes the last one; a row with more cells than the headings is then refused, by its line. A blank line stays
-    unchanged, and so does a row that is too short to have the column.
+    A column is given by a name in one of the first rows. In a table without names, it is given by number or letter. A
+    new column becomes the last one; then a row with more cells than the headings is refused, and its line named. A
+    blank line stays unchanged, and so does a row that is too short to have the column.
     """
     text = encoded.text
     rows = list(style.rows(text))

@@ -55,7 +55,7 @@ class Claim:
 
 
 class _Shares(NamedTuple):
-    """The share of each head's weight, by kind of query and of key; the share of even weights; and the query counts."""
+    """Shares of attention weight by kind of query and kind of key, for each head and for even weights; query counts."""
 
     heads: Tensor  # (H, Q, K)
     even: Tensor  # (Q, K)

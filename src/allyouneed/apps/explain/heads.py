@@ -20,9 +20,9 @@ SPREAD = "spread evenly"
 class Head:
     """Where a head attends, averaged over all queries: shares of its weight, from 0 to 1, and its entropy in bits.
 
-    `role` is the pattern that differs most from evenly spread weights. It has `share` of the weight, and would have
-    `even` of evenly spread weights. The role is "no clear pattern" if none has 30 % of the weight and twice its even
-    share.
+    `role` is the pattern that differs most from evenly spread weights: the keys of this pattern get `share` of the
+    weight, while even weights would give them `even`. The role is "no clear pattern" if none has 30 % of the weight and
+    twice its even share.
     """
 
     part: str

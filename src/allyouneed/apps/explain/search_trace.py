@@ -31,7 +31,8 @@ class SearchTrace:
 
     `log_probabilities` maps each expanded prefix to the log-probabilities of the next token, (V,), in nats.
 
-    These are the model's own; `after_rules` has them after the rules of the search. A prefix does not include `<sos>`.
+    `log_probabilities` are the model's own; `after_rules` are those after the rules of the search. A prefix does not
+    include `<sos>`.
     """
 
     hypothesis: Hypothesis

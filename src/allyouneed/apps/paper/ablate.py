@@ -57,9 +57,9 @@ def ablate(
 ) -> Iterator[AblationResult]:
     """Train every row for the same number of updates, with the model of `recipe` as the base.
 
-    The number follows from a short trial of each row on this machine, so that training all rows takes `minutes`; it is
-    at most the recipe's. Each run is kept in a folder of `output`. Refuses, once the data is read, a recipe without
-    validation pairs.
+    A short trial of each row on this machine decides the number of updates, so that training all rows takes `minutes`.
+    The number is at most the recipe's. Each run is kept in a folder of `output`. Refuses, once the data is read, a
+    recipe without validation pairs.
     """
     recipe = replace(recipe, data=replace(recipe.data, cache_dir=recipe.data.cache_dir or str(output / "data")))
     seconds_per_round = sum(_seconds_per_update(recipe, row, output / "trial" / row.name, trial) for row in rows)

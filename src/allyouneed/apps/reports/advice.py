@@ -36,7 +36,10 @@ class Evidence:
 
 
 def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: int | None) -> list[str]:
-    """Suggest what to try next, the most promising first; nothing for a good model. It was trained on `pairs` pairs."""
+    """Suggest what to try next, the most promising first; nothing for a good model.
+
+    `pairs` is the number of the model's training pairs, or None if it is unknown.
+    """
     is_good = any(result.scores[MODEL][name] >= limit for name, limit in GOOD.items())
     if as_good := _best_baseline(result):
         beside = (

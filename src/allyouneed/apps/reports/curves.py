@@ -45,8 +45,8 @@ class Axis:
 def draw_curves(title: str, curves: Sequence[Curve], *, y_title: str, log: bool = False, warmup: int = 0) -> str:
     """Draw curves with their legend, in the colours of the page's style. Points that are not finite are omitted.
 
-    The page shows one of two drawings: with linear axes, or with a logarithmic axis of updates. In the latter, the
-    vertical axis is also logarithmic if `log` is set and all values are positive. The first `warmup` updates are
+    The page shows one of two drawings: with linear axes, or with a logarithmic axis of updates. In the second drawing,
+    the vertical axis is also logarithmic if `log` is set and all values are positive. The first `warmup` updates are
     shaded.
     """
     curves = [_finite(curve) for curve in curves]

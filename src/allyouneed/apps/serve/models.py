@@ -141,7 +141,7 @@ class ModelStore:
         return f"there is {', '.join(pairs[:_LISTED]) or 'no model yet'}{more}"
 
     def loaded(self, key: ModelKey) -> LoadedModel | None:
-        """Return the model of a pair if it is in memory. This counts as a use."""
+        """Return the model of a pair if it is in memory, and record that it was used now."""
         with self._lock:
             if model := self._loaded.pop(key, None):
                 self._loaded[key] = model

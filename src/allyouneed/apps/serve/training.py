@@ -82,7 +82,7 @@ class TrainingState:
         return commands
 
     def _read(self) -> None:
-        """Read the folder of the run, and serve its model if that is new."""
+        """Read the folder of the run, and serve its model if the model is new."""
         try:
             self._record = RunRecord.read(self._folder)
             self._losses = [line for line in self._losses if line["step"] > self._record.last_step()]
