@@ -61,9 +61,9 @@ class BeamOptions:
 
         `best_total` is the highest log-probability of the active hypotheses, which have `length` tokens. A
         log-probability can only fall, so the best score that an active hypothesis can reach is its present
-        log-probability at the length limit. Once `beam` · `patience` hypotheses have ended, the search only considers
-        its score at the next step. Stopping at a number of ended hypotheses, without comparing scores, would keep bad
-        hypotheses that ended early.
+        log-probability at the length limit. Once `beam` · `patience` hypotheses have ended, only the score that it can
+        reach at the next step counts. Stopping at a number of ended hypotheses, without comparing scores, would keep
+        bad hypotheses that ended early.
         """
         if self.wait_for_beam:  # the rule of Hugging Face transformers with early_stopping=False
             return self._are_worse(ended, self.beam, best_total, length)

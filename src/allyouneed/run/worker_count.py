@@ -79,7 +79,7 @@ class Cores(NamedTuple):
 def can_divide(*, on_cpu: bool, is_standard: bool) -> bool:
     """Return True if a run can start processes that share its work.
 
-    `is_standard`: `build_optimizer` makes its optimizer.
+    `is_standard` says that the run's optimizer comes from `build_optimizer`.
     """
     return on_cpu and is_standard and sys.platform == "linux"
 

@@ -37,7 +37,7 @@ class CaseStatistics:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 20_000) -> "CaseStatistics":
-        """Count in the first `limit` pairs of a source and a target."""
+        """Compute the statistics of the first `limit` pairs of a source and a target."""
         counts = Counter[str]()
         forms = Counter[str]()
         for source, target in islice(pairs, limit):

@@ -34,7 +34,7 @@ INITIAL = re.compile(r"(?<!\w)(?!I)([^\W\d_])\.\s+$")  # "M. Dupont", but not "S
 VOTERS = ("cs", "de", "es", "fr", "it", "nl", "pl", "pt", "ru")
 ENOUGH_VOTES = 3
 ENOUGH_IF_UNKNOWN = 2
-# The library takes 8 ms per sentence for these languages; others have similar abbreviations.
+# For these languages the library takes 8 ms per sentence, so the rules of a similar language are used.
 SLOW = {"ca": "es", "da": "no"}
 WINDOW = 400  # characters that the library reads at once: for Italian its time grows with their square
 WORD_BEFORE = re.compile(r"\S{1,40}\s+$")

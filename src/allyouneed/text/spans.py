@@ -35,7 +35,7 @@ _PLACEHOLDERS = (
     r"\{{2,3}[^{}\n]*+\}{2,3}",  # {{name}}, as in Mustache and Jinja
     r"\{%[^{}%]*+%\}|\{#[^{}#]*+#\}|\{!![^{}!]*+!!\}|<%[^<>%\n]*+%>|<\?(?:=|php\b)[^<>?\n]*+\?>|\[%[^\[\]%\n]*+%\]",
     r"\$t\([^()\n]*+\)",  # i18next: a reference to another key's text
-    # Vue-i18n: a reference to another key's text.
+    # vue-i18n: a reference to another key's text.
     rf"(?<!\w)@(?:\.\w++)?:(?:\([^()\s]*+\)|\{{'[^'{{}}\n]*+'\}}|{_DOTTED})",
     # ICU messages: {count, plural, one {# file} other {# files}}; Fluent: { $count -> [one] file *[other] files }. A
     # message is one span.
@@ -242,7 +242,7 @@ class CopyStatistics:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 100_000) -> "CopyStatistics":
-        """Count in the first `limit` pairs of a source and a target."""
+        """Compute the statistics of the first `limit` pairs of a source and a target."""
         statistics = cls()
         sources = 0
         characters = Counter[str]()

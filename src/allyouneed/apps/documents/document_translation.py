@@ -62,7 +62,7 @@ class DocumentTranslation:
 
 
 class DocumentPlan(NamedTuple):
-    """The sentences of a document to translate, without repetition: units with tags need alignments, the rest do not.
+    """The sentences of a document to translate, none twice; those of units with tags also need alignments.
 
     `sentences` are the sentences of each unit, as positions in its text; () for a unit that is kept. `tags` are the
     target-language tags that units begin with; the model reads the tag before each sentence of the unit.

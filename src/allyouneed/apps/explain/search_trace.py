@@ -53,7 +53,7 @@ class SearchTrace:
         return list(zip(ids.tolist(), values.exp().tolist(), strict=True))
 
     def ruled(self, prefix: Prefix) -> Tensor:
-        """Return the log-probabilities of the next token after a prefix, after the rules of the search, (V,)."""
+        """Return the log-probabilities of the next token after a prefix, (V,), with the rules of the search applied."""
         row = self.after_rules.get(prefix, self.log_probabilities[prefix])
         if not self._is_forced(prefix):
             return row

@@ -202,7 +202,7 @@ class DailyCharacters:
 def client_address(host: str) -> str:
     """Return the part of an address that identifies a client.
 
-    In IPv6 these are the first 64 bits, which it cannot vary.
+    In IPv6 these are the first 64 bits, because a client can vary the others.
 
     Anything that is not an address, such as the name of a Unix socket, is a client of its own.
     """
