@@ -84,6 +84,7 @@ CASES = [
     Case("config base", 2, "the disk is full", stdout="/dev/full"),
     Case("config base", 2, "standard input or output is closed", stdout="closed"),
     Case("paper --help", 141, stdout="unread"),
+    Case("keys", 141, stdout="unread"),
     Case("--help", 2, "the disk is full", stdout="/dev/full"),
     Case(
         "train dates data.max_train_samples=20 data.max_valid_samples=2 train.steps=1 --output run",

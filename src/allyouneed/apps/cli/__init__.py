@@ -122,7 +122,10 @@ def _let_waiting_threads_sleep() -> None:
 def _leave_misused(error: Any) -> None:
     """Exit because the parser refuses a call, and suggest the setting or the models that may have been meant."""
     if type(error).__name__ == "NoArgsIsHelpError":
-        print(error.format_message())
+        try:
+            print(error.format_message(), flush=True)
+        except BrokenPipeError:
+            _leave_unread()
         sys.exit(2)
     message = " ".join(error.format_message().split()).replace("Value error, ", "")
     words = _command_words(error.ctx)
