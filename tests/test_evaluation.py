@@ -122,9 +122,12 @@ def test_pairs_from_memory_train_the_model_that_the_same_file_trains(tmp_path: P
 def test_settings_that_are_left_out_are_chosen_for_files_and_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the command does: `run_training` gets a draft that names the same files."""
+    """As the command does: the draft that is completed names the same files."""
     trained: list[Recipe | Draft] = []
-    monkeypatch.setattr("allyouneed.apps.reports.fitting.run_training", lambda recipe, *_, **__: trained.append(recipe))
+    monkeypatch.setattr(
+        "allyouneed.apps.reports.fitting.complete", lambda recipe, *_, **__: (trained.append(recipe), [])
+    )
+    monkeypatch.setattr("allyouneed.apps.reports.fitting.run_training", lambda *_, **__: None)
     (tmp_path / "my.toml").write_text("[train]\nsteps = 7\n")
     accepted: list[Any] = ["p.tsv", Path("p.tsv"), ["p.en", Path("p.de")], ("p.en", "p.de"), {"train": {"steps": 7}}]
     for what in [*accepted, tmp_path / "my.toml", TINY]:

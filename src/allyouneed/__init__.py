@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .apps.reports import fit as fit
     from .apps.transfer.adaptation import Adaptation as Adaptation
     from .apps.transfer.adaptation import adapt_bundle as adapt_bundle
+    from .auto import Draft as Draft
     from .bundle import Bundle as Bundle
     from .config import CleanConfig as CleanConfig
     from .config import CorpusConfig as CorpusConfig
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from .nn import PositionalEncoding as PositionalEncoding
     from .nn import Transformer as Transformer
     from .recipes import recipe_path as recipe_path
-    from .run import Draft as Draft
     from .run import Evaluation as Evaluation
     from .run import Evaluator as Evaluator
     from .run import Sample as Sample
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _ROOMS = {
+    "auto": ("Draft",),
     "apps.cli.progress_bar": ("ProgressBar",),
     "bundle": ("Bundle",),
     "config": ("CleanConfig", "CorpusConfig", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig"),
@@ -88,7 +89,6 @@ _ROOMS = {
     "nn": ("MultiHeadAttention", "PositionalEncoding", "Transformer"),
     "recipes": ("recipe_path",),
     "run": (
-        "Draft",
         "Evaluation",
         "Evaluator",
         "Sample",

@@ -7,9 +7,9 @@ import pytest
 
 from allyouneed import fit
 from allyouneed.apps.cli.recipe_argument import default_output, recipe_from_arguments
-from allyouneed.auto import preliminary_recipe
+from allyouneed.auto import complete, preliminary_recipe
 from allyouneed.errors import ConfigError
-from allyouneed.run import preview_training
+from allyouneed.run import Hooks
 from runs import Notebook
 from shell import refusal, run_here
 
@@ -81,7 +81,8 @@ def test_the_vocabulary_is_the_one_that_train_chooses_for_a_file_of_pairs(folder
     notebook = Notebook()
     small = ["model.d_model=8", "model.heads=2", "train.threads=1", "train.batch_tokens=200", "train.workers=1"]
     small += ["data.held_out=0.1", "train.early_stopping_metric=loss"]
-    preview_training(recipe_from_arguments("pairs.tsv", small), folder / "runs/pairs", callback=notebook)
+    draft = recipe_from_arguments("pairs.tsv", small)
+    complete(draft, folder / "runs/pairs", Hooks(callback=notebook))
     assert notebook.prepared == []
 
 

@@ -7,16 +7,24 @@ import pytest
 import torch
 
 from allyouneed import fit
-from allyouneed.config import ModelConfig, TrainConfig
+from allyouneed.auto import Draft, complete
+from allyouneed.config import ModelConfig, Recipe, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.nn import Transformer
-from allyouneed.run import Draft, preview_training
+from allyouneed.run import Hooks, preview_training
 from allyouneed.run.estimate import format_duration, seconds_per_update
 from allyouneed.train import make_optimizer
 from runs import TINY, Notebook
 
 BATCH = Batch(torch.tensor([[1, 5, 6, 2]]), torch.tensor([[1, 6, 5, 2]]))
+
+
+def preview(draft: Draft, output: Path, watch: Notebook) -> Recipe:
+    hooks = Hooks(callback=watch, evaluate=evaluate_greedily)
+    recipe, notes = complete(draft, output, hooks)
+    preview_training(recipe, output, hooks, notes=notes)
+    return recipe
 
 
 def test_measuring_changes_nothing(config: ModelConfig) -> None:
@@ -49,7 +57,7 @@ def test_times_in_words(seconds: float, words: str) -> None:
 def test_a_preview_tells_the_plan_and_leaves_only_prepared_pairs_and_the_speed(tmp_path: Path, minutes: float) -> None:
     draft = Draft({"data": TINY.tables()["data"], "train": {"minutes": minutes, "steps": 20_000, "tensorboard": False}})
     watch = Notebook()
-    recipe = preview_training(draft, tmp_path / "run", callback=watch, evaluate=evaluate_greedily)
+    recipe = preview(draft, tmp_path / "run", watch)
     assert recipe.train.steps == 20_000
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"data", *(["speed.json"] if minutes else [])}
     assert watch.lines[-1] == f"data: {tmp_path / 'run/data'} has the pairs, which the run will use"
@@ -74,7 +82,7 @@ def test_a_budget_is_proposed_with_the_epochs_that_it_buys_and_none_of_seconds(
     monkeypatch.setattr("allyouneed.run.estimate._measure", lambda *_: seconds)
     draft = Draft({"data": TINY.tables()["data"], "train": {"steps": 100, "batch_tokens": 200, "tensorboard": False}})
     watch = Notebook()
-    preview_training(draft, tmp_path / "run", callback=watch, evaluate=evaluate_greedily)
+    preview(draft, tmp_path / "run", watch)
     lines = [line for line in watch.lines if line.startswith("budget: ")]
     assert [line.split()[2] for line in lines] == budgets
     if budgets:

@@ -2,6 +2,7 @@
 
 from .choice_rules import Corpus
 from .choosing import choose_from_pairs, choose_pairs
+from .completing import complete
 from .draft import Choice, Draft, preliminary_recipe, with_data
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Draft",
     "choose_from_pairs",
     "choose_pairs",
+    "complete",
     "preliminary_recipe",
     "with_data",
 ]

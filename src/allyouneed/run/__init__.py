@@ -1,6 +1,5 @@
 """A whole training run: from a recipe to a bundle, including resuming after an interruption."""
 
-from ..auto import Draft
 from .budget import Stopwatch
 from .callback import (
     Evaluation,
@@ -12,16 +11,17 @@ from .callback import (
     Validation,
     telling_scores,
 )
-from .fit import preview_training, run_training
-from .preparation import RunPairs, prepare_only
+from .fit import join_run, preview_training, run_training
+from .hooks import Hooks
+from .preparation import RunPairs, prepare_only, store_pairs
 from .processes import is_follower, was_restarted
 from .run_bundle import average_bundles
 from .run_folder import replaced, source_paths
 
 __all__ = [
-    "Draft",
     "Evaluation",
     "Evaluator",
+    "Hooks",
     "Reporter",
     "RunPairs",
     "Sample",
@@ -31,11 +31,13 @@ __all__ = [
     "Validation",
     "average_bundles",
     "is_follower",
+    "join_run",
     "prepare_only",
     "preview_training",
     "replaced",
     "run_training",
     "source_paths",
+    "store_pairs",
     "telling_scores",
     "was_restarted",
 ]

@@ -58,6 +58,7 @@ class Stopwatch:
         self.before = 0.0
         self._closing = closing
         self._begun = now() if begun is None else begun
+        self._is_noted = False
         self._start_seconds = now() - self._begun
 
     def go_on_after(self, seconds: float) -> None:
@@ -99,14 +100,16 @@ class Stopwatch:
     def noted(self, file: Path, *, goes_on: bool) -> Iterator[None]:
         """Keep the seconds used in a file inside the `with` block, so that the time of a killed process counts too.
 
-        With `goes_on`, counting starts from the seconds in the file. At the end, the file is removed if its folder is
-        otherwise empty.
+        With `goes_on`, the first such block starts counting from the seconds in the file. At the end, the file is
+        removed if its folder is otherwise empty.
         """
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
         has_ended = Event()
         with refused(DataError, f"{file} is damaged", OSError, ValueError, remedy="remove it to continue without it"):
-            self.before = float(read_whole(file) or 0) if goes_on else 0.0
+            if goes_on and not self._is_noted:  # later the file has this process's own seconds
+                self.before = float(read_whole(file) or 0)
+        self._is_noted = True
 
         def note() -> None:
             # Has a fixed length, so that a killed process cannot leave half of it.

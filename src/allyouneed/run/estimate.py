@@ -16,7 +16,8 @@ from ..fast.passes import choose_loss
 from ..nn import Transformer
 from ..train.gradients import add_gradients
 from .budget import VALIDATION_SHARE
-from .setup import OptimizerFactory, Setup
+from .hooks import OptimizerFactory
+from .setup import Setup
 
 MOST_SECONDS = 5.0
 LAST_SHARE = 0.08  # share of a time budget for the last validation and the scores of test pairs: a guess
@@ -60,13 +61,13 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 86_400:.1f} days"
 
 
-def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, str]]:
+def describe_time(setup: Setup) -> list[tuple[str, str]]:
     """Describe how long a run without a time budget takes and, if it takes minutes, which budget would suit it.
 
     Returns topics and lines.
     """
     settings = setup.recipe.train
-    seconds = _measure(setup, optimizer)
+    seconds = _measure(setup)
     whole = seconds * settings.steps
     duration = (
         "time",
@@ -93,15 +94,15 @@ def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, 
     ]
 
 
-def describe_plan(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, str]]:
+def describe_plan(setup: Setup) -> list[tuple[str, str]]:
     """Describe what a run would do: its updates, time and size of the model, as topics and lines."""
     settings = setup.recipe.train
     size = f"weights of {setup.model.config.weight_bytes / 1e6:.3g} MB"
     if not settings.minutes:
-        lines = describe_time(setup, optimizer)
+        lines = describe_time(setup)
         return [*lines, ("plan", f"{settings.steps:,} updates, {_epochs(setup, settings.steps):.3g} epochs; {size}")]
-    used = setup.stopwatch.seconds()
-    seconds = _measure(setup, optimizer)
+    used = setup.hooks.stopwatch.seconds()
+    seconds = _measure(setup)
     left = max(0.0, (60 * settings.minutes - used) * (1 - VALIDATION_SHARE - LAST_SHARE))
     steps = min(settings.steps, int(left / seconds))
     return [
@@ -118,10 +119,10 @@ def describe_plan(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, 
     ]
 
 
-def _measure(setup: Setup, optimizer: OptimizerFactory) -> float:
+def _measure(setup: Setup) -> float:
     settings = setup.recipe.train
     batches = setup.data.batches(settings, part=(0, setup.cores.processes(setup.cores.first)))
-    return seconds_per_update(setup.model, batches, settings, optimizer)
+    return seconds_per_update(setup.model, batches, settings, setup.hooks.optimizer)
 
 
 def _epochs(setup: Setup, steps: int) -> float:

@@ -1,6 +1,6 @@
-"""`fit`: start or resume a run from a recipe or a draft of one; and the part of a worker in a run."""
+"""Start or resume a run from a complete recipe; and the part of a worker in a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -8,12 +8,11 @@ from pathlib import Path
 import tomli_w
 import torch
 
-from ..auto import Draft, preliminary_recipe
-from ..bundle import Bundle, ModelBuilder, builder_name, read_builder
+from ..bundle import Bundle, builder_name, read_builder
 from ..config import Recipe, TrainConfig
 from ..data.clean import ProgressCallback
 from ..data.prepared import open_prepared
-from ..errors import AllYouNeedError, ConfigError
+from ..errors import ConfigError
 from ..fast.workers import WorkerGroup
 from ..machine.device import describe_device, pick_device, using_threads
 from ..machine.files import locked, write_whole
@@ -21,161 +20,99 @@ from ..machine.interpreter import environment
 from ..machine.interrupts import InterruptRequest, catch_interrupts
 from ..train.averaging import copy_weights
 from ..younger import build_model as build_known_model
-from ..younger.muon import build_optimizer
-from .budget import USED_FILE, Stopwatch, within_budget
-from .callback import Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
-from .checkpoint import CHECKPOINT_FILE, load_checkpoint, read_state, save_checkpoint
+from .budget import USED_FILE, within_budget
+from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
 from .estimate import describe_plan, describe_time
-from .log import FrameMaker, RunLog
-from .preparation import find_languages, has_same_pairs
-from .processes import Helpers, Task, group_of_torchrun, is_follower, running_workers, was_restarted
+from .hooks import Hooks
+from .log import RunLog
+from .preparation import find_languages, prepare_pairs, require_resumable
+from .processes import Helpers, Task, group_of_torchrun, running_workers, was_restarted
 from .run import Run
-from .run_folder import Stage, as_resumed, enter_run, has_run, refuse_a_run, refuse_other_recipe
-from .run_plan import RunPlan, plan_run
-from .setup import OptimizerFactory, Setup, divides_work, set_up
+from .run_folder import Stage, enter_run, has_run, refuse_a_run
+from .setup import Setup, set_up
 from .state import TrainState
-from .worker_count import CoreChoice, Cores, most_workers
+from .worker_count import CoreChoice, Cores
 
 
 def run_training(
-    recipe: Recipe | Draft,
+    recipe: Recipe,
     output: str | Path,
+    hooks: Hooks | None = None,
     *,
-    callback: TrainingCallback | None = None,
-    evaluate: Evaluator | None = None,
-    film: FrameMaker | None = None,
-    optimizer: OptimizerFactory = build_optimizer,
-    build_model: ModelBuilder | None = None,
     resume: bool = False,
-    stopwatch: Stopwatch | None = None,
-    report: Reporter = no_report,
+    notes: Sequence[tuple[str, str]] = (),
 ) -> Bundle:
     """Train the model that `recipe` describes and leave it in the folder `output`.
 
-    Settings that a `Draft` leaves out are chosen from the corpus. `callback` is informed of the progress. `evaluate`
-    scores the model at every validation. `film` makes the frames of film.jsonl. `optimizer` makes the optimizer; its
-    learning rate follows the recipe's schedule. `build_model` makes the model of a config. `report` writes a page about
-    the run.
+    `notes`, topics and lines, say which settings were chosen here and why; the run logs them, and how long it takes.
 
     With `resume`, the run continues from the checkpoint in `output`, exactly as if it had never stopped; it starts if
     there is no checkpoint, and a finished run is left unchanged. Resuming is refused if settings or data differ.
     Without `resume`, an existing `output` is refused. A folder in which another process trains is always refused. On
     SIGINT or SIGTERM the run is saved and `Interrupted` is raised.
 
-    With `train.minutes` the whole run ends within this time, measured by `stopwatch` (by default a new one). A resumed
-    run gets the time that is left.
+    With `train.minutes` the whole run ends within this time, measured by the stopwatch of `hooks`. A resumed run gets
+    the time that is left.
 
-    Under torchrun every process calls this function. The first process directs the run, and the others return its
-    bundle.
+    Under torchrun the first process calls this, and the others `join_run`.
     """
-    if is_follower():
-        with group_of_torchrun():
-            return Bundle.load(follow(optimizer, build_model), build_model=build_model)
     output = Path(output)
-    callback = callback or SilentCallback()
-    stopwatch = stopwatch or Stopwatch()
+    hooks = hooks or Hooks()
     resume = resume or was_restarted()
     with group_of_torchrun(), locked(output, what=str(output)):
-        recipe, stage, changes = _enter(recipe, output, resume=resume)
-        settings = preliminary_recipe(recipe).train
-        device = pick_device(settings.device)
-        noted = stopwatch.noted(output / USED_FILE, goes_on=resume) if settings.minutes else nullcontext()
-        with noted, using_threads(_first_threads(settings, device)):
-            divides = divides_work(device, optimizer, build_model)
-            setup = set_up(
-                _plan(recipe, output, stage, callback, stopwatch, device, divides),
-                output,
-                device=device,
-                divides=divides,
-                callback=callback,
-                evaluate=evaluate,
-                film=film,
-                optimizer_factory=optimizer,
-                stopwatch=stopwatch,
-                report=report,
-                build_model=build_model,
-            )
-            setup.messages.extend(_describe_length(setup, stage, optimizer, is_draft=isinstance(recipe, Draft)))
+        stage, changes = _enter(recipe, output, resume=resume)
+        device = pick_device(recipe.train.device)
+        used = output / USED_FILE
+        noted = hooks.stopwatch.noted(used, goes_on=resume) if recipe.train.minutes else nullcontext()
+        with noted, using_threads(first_threads(recipe.train, device)):
+            progress: ProgressCallback = hooks.callback.on_prepare
+            if not stage.has_checkpoint:
+                progress = within_budget(recipe.train, hooks.stopwatch, progress)
+            pairs = prepare_pairs(recipe, output, stage=stage, progress=progress)
+            setup = set_up(recipe, pairs, output, hooks, device=device, notes=notes)
+            setup.messages.extend(_describe_length(setup, stage, is_chosen=bool(notes)))
             return _train(setup, stage, changes=changes)
 
 
-def _enter(recipe: Recipe | Draft, output: Path, *, resume: bool) -> tuple[Recipe | Draft, Stage, list[str]]:
-    """Return the recipe of a run, how far the run has come, and the settings that have changed since it started."""
+def _enter(recipe: Recipe, output: Path, *, resume: bool) -> tuple[Stage, list[str]]:
+    """Return how far a run has come, and the settings that have changed since it started."""
     if resume and has_run(output):
         return enter_run(recipe, output)
-    refuse_a_run(output, can_resume=partial(_can_resume, recipe, output))
-    return recipe, Stage.NEW, []
+    refuse_a_run(output, resume=partial(require_resumable, recipe, output))
+    return Stage.NEW, []
 
 
-def _describe_length(
-    setup: Setup, stage: Stage, optimizer: OptimizerFactory, *, is_draft: bool
-) -> list[tuple[str, str]]:
+def _describe_length(setup: Setup, stage: Stage, *, is_chosen: bool) -> list[tuple[str, str]]:
     """Describe how long a run takes: its time budget, or an estimate if its length was chosen here."""
     minutes = setup.recipe.train.minutes
     if minutes and not stage.has_checkpoint:
         unit = "minute" if minutes == 1 else "minutes"
         text = f"{minutes:g} {unit} in all, with validations and final scores; Ctrl-C saves earlier"
         return [("time", text)]
-    return list(describe_time(setup, optimizer)) if is_draft else []
-
-
-def _plan(
-    recipe: Recipe | Draft,
-    output: Path,
-    stage: Stage,
-    callback: TrainingCallback,
-    stopwatch: Stopwatch,
-    device: torch.device,
-    divides: bool,
-) -> RunPlan:
-    """Return the plan of a run. A run that `divides` its work may start processes that share it.
-
-    Before the first update, preparation may not use up the time budget.
-    """
-    settings = preliminary_recipe(recipe).train
-    progress: ProgressCallback = callback.on_prepare
-    if not stage.has_checkpoint:
-        progress = within_budget(settings, stopwatch, progress)
-    workers = most_workers(settings, can_divide=divides)
-    return plan_run(recipe, output, stage=stage, device=device, workers=workers, progress=progress)
+    return describe_time(setup) if is_chosen else []
 
 
 def preview_training(
-    recipe: Recipe | Draft,
-    output: str | Path,
-    *,
-    callback: TrainingCallback | None = None,
-    evaluate: Evaluator | None = None,
-) -> Recipe:
-    """Return the recipe that `run_training` would use, and report it and its duration to `callback`.
+    recipe: Recipe, output: str | Path, hooks: Hooks | None = None, *, notes: Sequence[tuple[str, str]] = ()
+) -> None:
+    """Tell the callback of `hooks` what `run_training` would, and how long it takes.
 
     Nothing is trained, and `output` does not become a run: it only gets the prepared pairs and the speed of the
     machine, which the run then uses. Refuses everything that `run_training` refuses.
     """
     output = Path(output)
-    callback = callback or SilentCallback()
-    stopwatch = Stopwatch()
+    hooks = hooks or Hooks()
     with locked(output, what=str(output)):
         refuse_a_run(output)
-        settings = preliminary_recipe(recipe).train
-        device = pick_device(settings.device)
-        with using_threads(_first_threads(settings, device)):
-            divides = divides_work(device, build_optimizer)
-            setup = set_up(
-                _plan(recipe, output, Stage.NEW, callback, stopwatch, device, divides),
-                output,
-                device=device,
-                divides=divides,
-                callback=callback,
-                evaluate=evaluate,
-                optimizer_factory=build_optimizer,
-                stopwatch=stopwatch,
-                report=no_report,
-            )
-            for topic, text in [*setup.messages, *describe_plan(setup, build_optimizer)]:
-                callback.on_message(topic, text)
-            callback.on_message("data", f"{setup.data_folder} has the pairs, which the run will use")
-    return setup.recipe
+        (output / USED_FILE).unlink(missing_ok=True)  # a preview uses no time of a run
+        device = pick_device(recipe.train.device)
+        with using_threads(first_threads(recipe.train, device)):
+            progress = within_budget(recipe.train, hooks.stopwatch, hooks.callback.on_prepare)
+            pairs = prepare_pairs(recipe, output, stage=Stage.NEW, progress=progress)
+            setup = set_up(recipe, pairs, output, hooks, device=device, notes=notes)
+            for topic, text in [*setup.messages, *describe_plan(setup)]:
+                hooks.callback.on_message(topic, text)
+            hooks.callback.on_message("data", f"{setup.data_folder} has the pairs, which the run will use")
 
 
 def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
@@ -194,7 +131,7 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
     ):
         helpers.require(setup.cores.processes(cores), threads=setup.threads_each(cores))
         if not state.step:
-            setup.stopwatch.require_time(setup.recipe.train)
+            setup.hooks.stopwatch.require_time(setup.recipe.train)
         run = Run(setup, state, log, choice=_core_choice(setup, helpers, lambda text: run.message("workers", text)))
         setup.output.mkdir(parents=True, exist_ok=True)
         write_whole(setup.output / "recipe.toml", tomli_w.dumps(setup.recipe.tables()))
@@ -205,13 +142,13 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
         log.environment(step=state.step, facts=environment() | describe_device(setup.device))
         for topic, text in setup.messages:
             run.message(topic, text)
-        setup.report(setup.output, run.message, running=True)
+        setup.hooks.report(setup.output, run.message, running=True)
         try:
             while cores:
                 cores = _train_on(cores, setup, run, helpers, interrupt)
         finally:
-            setup.report(setup.output, run.message)
-    return Bundle.load(setup.output, device=setup.device, build_model=setup.build_model)
+            setup.hooks.report(setup.output, run.message)
+    return Bundle.load(setup.output, device=setup.device, build_model=setup.hooks.build_model)
 
 
 def _first_state(setup: Setup, stage: Stage) -> TrainState:
@@ -222,7 +159,7 @@ def _first_state(setup: Setup, stage: Stage) -> TrainState:
     checkpoint = setup.output / CHECKPOINT_FILE
     state = load_checkpoint(checkpoint, setup.model, setup.optimizer, data=setup.data.identity())
     state.continue_with(setup.recipe.train)
-    setup.stopwatch.go_on_after(state.used_seconds)
+    setup.hooks.stopwatch.go_on_after(state.used_seconds)
     return state
 
 
@@ -231,7 +168,7 @@ def _refuse_another_builder(setup: Setup) -> None:
     if not (setup.output / "config.json").exists():  # there was no validation yet
         return
     before = read_builder(setup.output)
-    now = builder_name(setup.build_model)
+    now = builder_name(setup.hooks.build_model)
     if before != now:
         names = [repr(name) if name else "the package's own build_model" for name in (before, now)]
         raise ConfigError(
@@ -246,10 +183,10 @@ def _finished(setup: Setup, state: TrainState, changes: list[str]) -> Bundle:
     of_the_model = [change for change in changes if not change.startswith("train.")]
     if of_the_model:
         text += f", and its model keeps its settings: {'; '.join(of_the_model)}"
-    setup.callback.on_message("resume", text)
+    setup.hooks.callback.on_message("resume", text)
     with running_workers(1, threads=1, helpers=Helpers()) as workers:
         workers.from_first(lambda: Task(setup.recipe, setup.output, setup.data_folder, 1, 0, is_finished=True))
-    return Bundle.load(setup.output, device=setup.device, build_model=setup.build_model)
+    return Bundle.load(setup.output, device=setup.device, build_model=setup.hooks.build_model)
 
 
 def _train_on(cores: int, setup: Setup, run: Run, helpers: Helpers, interrupt: InterruptRequest) -> int:
@@ -274,34 +211,29 @@ def _core_choice(setup: Setup, helpers: Helpers, say: Callable[[str], None]) -> 
     return CoreChoice(setup.cores.most, setup.window, start=start, can_start=lambda: not helpers.failed(), say=say)
 
 
-def _first_threads(settings: TrainConfig, device: torch.device) -> int:
+def first_threads(settings: TrainConfig, device: torch.device) -> int:
     """Return the threads of a process that prepares a run or trains by itself; 0 means PyTorch's choice."""
     return settings.threads or int(device.type == "cpu")
 
 
-def _can_resume(recipe: Recipe | Draft, output: Path) -> bool:
-    """Return True if the run in a folder accepts this recipe, and its pairs are those that it started with."""
-    try:
-        plan = as_resumed(recipe, output)
-        refuse_other_recipe(plan, output)
-        if (output / CHECKPOINT_FILE).exists():
-            read_state(output / CHECKPOINT_FILE).refuse_less(plan.train)
-        return has_same_pairs(plan, output)
-    except AllYouNeedError:
-        return False
+def join_run(hooks: Hooks) -> Bundle:
+    """Take part in the run that the first process of torchrun directs, and return its bundle."""
+    with group_of_torchrun():
+        return Bundle.load(follow(hooks), build_model=hooks.build_model)
 
 
-def follow(optimizer_factory: OptimizerFactory = build_optimizer, build_model: ModelBuilder | None = None) -> Path:
+def follow(hooks: Hooks | None = None) -> Path:
     """Take part in the run of the default process group, and return its folder. Prints and writes nothing."""
+    hooks = hooks or Hooks()
     workers = WorkerGroup()
     task = workers.from_first(_task_of_the_first)
     if task.is_finished:
         return task.output
     plan = task.recipe
     data = open_prepared(task.data_folder, plan.data, max_length=plan.model.max_length)
-    model = (build_model or build_known_model)(data.vocabulary.with_vocab_size(plan.model))
+    model = (hooks.build_model or build_known_model)(data.vocabulary.with_vocab_size(plan.model))
     model = model.to(pick_device(plan.train.device), torch.float32)
-    optimizer = optimizer_factory(model, plan.train)
+    optimizer = hooks.optimizer(model, plan.train)
     setup = Setup(
         recipe=plan, output=task.output, data=data, data_folder=task.data_folder, model=model, optimizer=optimizer,
         languages=find_languages(plan)[0], cores=Cores(workers.count, workers.count, 0, False), window=task.window,

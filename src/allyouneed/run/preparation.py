@@ -5,14 +5,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ..auto import Draft, choose_from_pairs, preliminary_recipe, with_data
 from ..bundle import read_languages, read_vocabulary
 from ..config import CorpusConfig, DataConfig, Recipe
 from ..config.data_config import LEARNED_VOCABULARY
@@ -25,18 +22,23 @@ from ..data.tabular import iterate_pairs
 from ..errors import AllYouNeedError, BundleError, ConfigError, DataError
 from ..machine.files import locked, to_json, written_whole
 from ..text.vocabulary import Vocabulary, load_vocabulary
-from .run_folder import Stage, has_run, refuse_a_run
+from .checkpoint import CHECKPOINT_FILE, read_state
+from .run_folder import Stage, has_run, refuse_a_run, refuse_other_recipe
+
+LONGEST_SAMPLE = 60  # characters of each side of the pairs that a message shows
 
 
-def with_pairs(recipe: Recipe | Draft, output: Path, parts: Mapping[str, Any], *, resume: bool) -> Recipe | Draft:
-    """Store the pairs of `parts` in `output`/pairs, and name them in the recipe's [data].
+def store_pairs(data: DataConfig, output: Path, parts: Mapping[str, Any], *, resume: bool) -> dict[str, str]:
+    """Store the pairs of `parts` that are not None in `output`/pairs, and return their files as settings of [data].
 
-    Refuses a part that the recipe also names. For a resumed run, refuses pairs that differ from those it started with.
+    Refuses a part that `data` also names. For a resumed run, refuses pairs that differ from those it started with.
     """
-    data = preliminary_recipe(recipe).data
-    files: dict[str, Any] = {part: str((output / "pairs" / f"{part}.jsonl").resolve()) for part in parts}
-    for part, file in files.items():
-        if getattr(data, part) not in ((), "", file):
+    parts = {part: pairs for part, pairs in parts.items() if pairs is not None}
+    if not parts:
+        return {}
+    files = {part: str((output / "pairs" / f"{part}.jsonl").resolve()) for part in parts}
+    for part, stored in files.items():
+        if getattr(data, part) not in ((), "", stored):
             raise ConfigError(f"both {part} and data.{part}={getattr(data, part)!r} name pairs; leave one of them out")
     with locked(output, what=str(output)):
         resumes = resume and has_run(output)
@@ -55,7 +57,7 @@ def with_pairs(recipe: Recipe | Draft, output: Path, parts: Mapping[str, Any], *
             path.parent.mkdir(parents=True, exist_ok=True)
             with written_whole(path) as file:
                 file.writelines(lines)
-    return with_data(recipe, files)
+    return files
 
 
 def _require_same(path: Path, lines: Iterator[bytes], part: str) -> None:
@@ -110,6 +112,19 @@ class RunPairs:
     starts_from: str  # folder of the bundle; empty for new weights, or weights of a checkpoint
     notes: Sequence[str]
 
+    def describe(self) -> list[tuple[str, str]]:
+        """Describe the pairs and their vocabulary, as topics and lines."""
+        return [
+            *(("data", line) for line in self.data.describe()),
+            *(("pair", f"{_shortened(source)} → {_shortened(target)}") for source, target in self.data.readable[:2]),
+            *(("vocabulary", note) for note in self.notes),
+            *(("tokens", line) for line in self.data.describe_sides()),
+        ]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SAMPLE else f"{text[: LONGEST_SAMPLE - 1]}…"
+
 
 def prepare_pairs(plan: Recipe, output: Path, *, stage: Stage, progress: ProgressCallback, ray: str = "") -> RunPairs:
     """Prepare the pairs of a run in `output`/data or `data.cache_dir`, or open them if they are there already.
@@ -131,28 +146,27 @@ def prepare_pairs(plan: Recipe, output: Path, *, stage: Stage, progress: Progres
     return RunPairs(data, prepared_folder(plan.data, output / "data", data.provenance), starts_from, notes)
 
 
-def has_same_pairs(plan: Recipe, output: Path) -> bool:
-    """Return True if the pairs of a run are prepared from the data, and with the settings, that this recipe names."""
-    vocabulary, _ = _existing_vocabulary(plan, output, starts_from="")
-    provenance = compute_provenance(plan.data, plan.clean, plan.model.max_length, vocabulary)
-    return stored_provenance(prepared_folder(plan.data, output / "data", provenance)) == provenance
+def require_resumable(recipe: Recipe, output: Path) -> None:
+    """Refuse to resume the run in a folder with another recipe, or with other pairs than it started with."""
+    refuse_other_recipe(recipe, output)
+    if (output / CHECKPOINT_FILE).exists():
+        read_state(output / CHECKPOINT_FILE).refuse_less(recipe.train)
+    vocabulary, _ = _existing_vocabulary(recipe, output, starts_from="")
+    provenance = compute_provenance(recipe.data, recipe.clean, recipe.model.max_length, vocabulary)
+    if stored_provenance(prepared_folder(recipe.data, output / "data", provenance)) != provenance:
+        raise DataError(f"{output} was started with other pairs")
 
 
-def prepare_only(recipe: Recipe | Draft, output: Path, *, progress: ProgressCallback, ray: str = "") -> RunPairs:
+def prepare_only(recipe: Recipe, output: Path, *, progress: ProgressCallback, ray: str = "") -> RunPairs:
     """Prepare the pairs with which `run_training` would train, in the same folder, without a model.
 
     Refuses a folder with a run.
     """
-    if isinstance(recipe, Draft):
-        recipe = choose_from_pairs(recipe, output, device=torch.device("cpu"))
-    plan = preliminary_recipe(recipe)
-    in_output = nullcontext() if plan.data.cache_dir else locked(output, what=str(output))
+    in_output = nullcontext() if recipe.data.cache_dir else locked(output, what=str(output))
     with in_output:
-        if not plan.data.cache_dir:
+        if not recipe.data.cache_dir:
             refuse_a_run(output)
-        pairs = prepare_pairs(plan, output, stage=Stage.NEW, progress=progress, ray=ray)
-    choices = map(str, recipe.chosen) if isinstance(recipe, Draft) else ()
-    return replace(pairs, notes=(*choices, *pairs.notes))
+        return prepare_pairs(recipe, output, stage=Stage.NEW, progress=progress, ray=ray)
 
 
 def _existing_vocabulary(plan: Recipe, output: Path, starts_from: str) -> tuple[Vocabulary | None, Sequence[str]]:

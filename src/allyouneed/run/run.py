@@ -65,17 +65,17 @@ class Run:
         self.model = setup.model
         self.optimizer = setup.optimizer
         self._runs_ahead = runs_ahead(next(setup.model.parameters()).device)
-        self._callback = setup.callback
+        self._callback = setup.hooks.callback
         self._log = log
         self._workers = Workers()
         self._choice = choice
         self._window = setup.window
         self._loss: BatchLoss | None = None
-        self._now = setup.stopwatch.now
+        self._now = setup.hooks.stopwatch.now
         self._start = self._now() - state.seconds
         self._speed, self._update_began = Speed(), self._now()
         self._unrecorded: list[tuple[Update, Outcome]] = []  # updates that are not yet counted in the state
-        self._budget = Budget(self.settings, setup.stopwatch, has_test=setup.has_test)
+        self._budget = Budget(self.settings, setup.hooks.stopwatch, has_test=setup.has_test)
         self._checkpoint = setup.output / CHECKPOINT_FILE
         self._validator = Validator(setup, log, self._budget, self._seconds)
         self._plans = read_plans(setup.output) if self.settings.minutes else []

@@ -8,11 +8,10 @@ from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 
-from ..auto import Draft, preliminary_recipe
 from ..config import Recipe
 from ..data.prepared import PREPARED
 from ..data.readers import local_paths
-from ..errors import ConfigError, OutputError
+from ..errors import AllYouNeedError, ConfigError, OutputError
 from ..machine.files import followed, locked, refusing_errors, unused
 from ..text.vocabulary import vocabulary_paths
 from .budget import USED_FILE
@@ -53,18 +52,17 @@ class Stage(Enum):
         return self in (Stage.STOPPED, Stage.FINISHED)
 
 
-def enter_run(recipe: Recipe | Draft, output: Path) -> tuple[Recipe, Stage, list[str]]:
-    """Return the recipe of a resumed run, how far the run has come, and the settings that have changed.
+def enter_run(recipe: Recipe, output: Path) -> tuple[Stage, list[str]]:
+    """Return how far a resumed run has come, and the settings that have changed since it started.
 
     Refuses a different recipe, and fewer updates or minutes than the run has already had.
     """
-    recipe = as_resumed(recipe, output)
     changes = refuse_other_recipe(recipe, output)
     if not (output / CHECKPOINT_FILE).exists():
-        return recipe, Stage.BEGUN, changes
+        return Stage.BEGUN, changes
     state = read_state(output / CHECKPOINT_FILE)
     state.continue_with(recipe.train)
-    return recipe, Stage.FINISHED if state.finished else Stage.STOPPED, changes
+    return Stage.FINISHED if state.finished else Stage.STOPPED, changes
 
 
 def has_run(output: Path) -> bool:
@@ -91,14 +89,15 @@ def is_running(folder: Path) -> bool:
 
 
 def refuse_a_run(
-    output: Path, *, can_resume: Callable[[], bool] = lambda: False, remedy: str = "overwrite it (--overwrite)"
+    output: Path, *, resume: Callable[[], object] | None = None, remedy: str = "overwrite it (--overwrite)"
 ) -> None:
     """Refuse to start a run in a folder that is not empty. `remedy` is a way out besides another name.
 
-    The command in the error message resumes the run if that is possible; otherwise it names another folder.
+    The command in the error message resumes the run if `resume`, which tries, does not refuse; otherwise it names
+    another folder.
     """
     if has_run(output):
-        options = ("--resume",) if can_resume() else ("--output", str(unused(output)))
+        options = ("--resume",) if resume and _succeeds(resume) else ("--output", str(unused(output)))
         raise OutputError(f"{output} already contains a run; resume it, name another folder, or {remedy}").mended_by(
             *options
         )
@@ -113,9 +112,12 @@ def refuse_a_run(
         )
 
 
-def as_resumed(recipe: Recipe | Draft, output: Path) -> Recipe:
-    """Return the complete recipe of a resumed run. Settings that a draft leaves out stay as they were at the start."""
-    return recipe.merged_into(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
+def _succeeds(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except AllYouNeedError:
+        return False
+    return True
 
 
 def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
@@ -164,14 +166,13 @@ def unrelated(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*")) if not _is_written(path.relative_to(folder), path)]
 
 
-def source_paths(recipe: Recipe | Draft) -> list[Path]:
+def source_paths(recipe: Recipe) -> list[Path]:
     """List the files and folders that a run reads."""
-    plan = preliminary_recipe(recipe)
-    data = plan.data
+    data = recipe.data
     corpora = [where for corpus in data.corpora() for where in (corpus.train, corpus.valid, corpus.test) if where]
     paths = [path for where in corpora for path in local_paths(where, folder=data.data_dir)]
     paths += [Path(data.data_dir, data.bpe_codes)] if data.bpe_codes else []
-    paths += [Path(name) for name in (data.cache_dir, plan.train.init_from) if name]
+    paths += [Path(name) for name in (data.cache_dir, recipe.train.init_from) if name]
     return paths + vocabulary_paths(data.tokenizer)
 
 

@@ -1,6 +1,6 @@
-"""Everything that a run needs before its first update: a plan, a new model and its optimizer."""
+"""Everything that a run needs before its first update: its recipe, its pairs, a new model and its optimizer."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import torch
 from torch.optim import Optimizer
 
 from ..bundle import Bundle, ModelBuilder
-from ..config import Recipe, TrainConfig
+from ..config import Recipe
 from ..config.export_limits import describe_exports
 from ..data.batch import require_large_batches
 from ..data.prepared import PreparedData
@@ -21,16 +21,12 @@ from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..train.gradients import autocast_dtype
 from ..younger import build_model as build_known_model
-from ..younger.muon import build_optimizer
-from .budget import Stopwatch
-from .callback import WITHOUT_TRANSLATIONS, Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
-from .log import FrameMaker, describe_guessing
-from .preparation import find_languages
+from .callback import WITHOUT_TRANSLATIONS, Evaluator
+from .hooks import Hooks
+from .log import describe_guessing
+from .preparation import RunPairs, find_languages
 from .run_bundle import describe_model
-from .run_plan import RunPlan
 from .worker_count import Cores, can_divide, choose_cores, window_size
-
-OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +34,7 @@ class Setup:
     """The parts with which a run in the folder `output` starts.
 
     The number of `cores` may change after each window of `window` updates; 0 means never. `messages` are topics and
-    lines. Only the first worker has an evaluator and a callback that is not silent.
+    lines. Only the first worker has the evaluator and the callback of a caller.
     """
 
     recipe: Recipe
@@ -50,12 +46,7 @@ class Setup:
     languages: tuple[str, str]
     cores: Cores
     window: int
-    callback: TrainingCallback = field(default_factory=SilentCallback)
-    evaluate: Evaluator | None = None
-    film: FrameMaker | None = None
-    stopwatch: Stopwatch = field(default_factory=Stopwatch)
-    report: Reporter = no_report
-    build_model: ModelBuilder | None = None
+    hooks: Hooks = field(default_factory=Hooks)
     messages: list[tuple[str, str]] = field(default_factory=list)
 
     def threads_each(self, cores: int) -> int:
@@ -75,36 +66,29 @@ class Setup:
 
 
 def set_up(
-    plan: RunPlan,
+    recipe: Recipe,
+    pairs: RunPairs,
     output: Path,
+    hooks: Hooks,
     *,
     device: torch.device,
-    divides: bool,
-    callback: TrainingCallback,
-    evaluate: Evaluator | None,
-    film: FrameMaker | None = None,
-    optimizer_factory: OptimizerFactory,
-    stopwatch: Stopwatch,
-    report: Reporter,
-    build_model: ModelBuilder | None = None,
+    notes: Sequence[tuple[str, str]] = (),
 ) -> Setup:
-    """Make the model that a plan asks for, with its first weights, and its optimizer.
+    """Make the model that a recipe asks for, with its first weights, and its optimizer.
 
-    A run that `divides` its work may start processes that share it.
+    `notes` are topics and lines about the recipe.
     """
-    recipe = plan.recipe
-    data = plan.pairs.data
+    data = pairs.data
     require_large_batches(data.train, recipe.train.batch_tokens)
-    starts_from = plan.pairs.starts_from
-    initial = Bundle.load(starts_from, build_model=build_model) if starts_from else None
+    initial = Bundle.load(pairs.starts_from, build_model=hooks.build_model) if pairs.starts_from else None
     torch.manual_seed(recipe.train.seed)
-    model = _make_model(recipe, data, initial, device, build_model)
-    optimizer = optimizer_factory(model, recipe.train)
-    _refuse_patience_without_metric(recipe, data, evaluate)
+    model = _make_model(recipe, data, initial, device, hooks.build_model)
+    optimizer = hooks.optimizer(model, recipe.train)
+    _refuse_patience_without_metric(recipe, data, hooks.evaluate)
     languages, guess = find_languages(recipe)
-    cores = choose_cores(recipe.train, model, can_divide=divides)
+    cores = choose_cores(recipe.train, model, can_divide=divides_work(device, hooks))
     dtype = str(autocast_dtype(recipe.train.precision, model)).removeprefix("torch.")
-    messages = [*plan.messages]
+    messages = [*pairs.describe(), *notes]
     messages += [("languages", guess)] if guess else []
     messages += [("model", f"{describe_model(model)}, products in {dtype}")]
     messages += [("loss", describe_guessing(len(data.vocabulary.target)))]
@@ -112,19 +96,15 @@ def set_up(
     messages += [("program", versions())]
     messages += [("workers", cores.reason)] if cores.reason else []
     return Setup(
-        recipe=recipe, output=output, data=data, data_folder=plan.pairs.folder, model=model, optimizer=optimizer,
-        languages=languages, cores=cores, callback=callback,
-        window=window_size(recipe.train, model) if cores.first < cores.most else 0,
-        evaluate=evaluate, film=film, stopwatch=stopwatch, report=report, build_model=build_model, messages=messages,
+        recipe=recipe, output=output, data=data, data_folder=pairs.folder, model=model, optimizer=optimizer,
+        languages=languages, cores=cores, window=window_size(recipe.train, model) if cores.first < cores.most else 0,
+        hooks=hooks, messages=messages,
     )  # fmt: skip
 
 
-def divides_work(
-    device: torch.device, optimizer_factory: OptimizerFactory, build_model: ModelBuilder | None = None
-) -> bool:
+def divides_work(device: torch.device, hooks: Hooks) -> bool:
     """Return True if a run may start processes that share its work. They cannot use functions of the caller."""
-    is_standard = optimizer_factory is build_optimizer and build_model is None
-    return can_divide(on_cpu=device.type == "cpu", is_standard=is_standard)
+    return can_divide(on_cpu=device.type == "cpu", is_standard=hooks.are_standard)
 
 
 def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:

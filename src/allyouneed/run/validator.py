@@ -71,12 +71,12 @@ class Validator:
         self._output = setup.output
         self._data = setup.data
         self._languages = setup.languages
-        self._builder = builder_name(setup.build_model)
+        self._builder = builder_name(setup.hooks.build_model)
         self._made: Bundle | None = None
-        self._film = Film(setup.output / FILM_FILE, setup.film) if setup.film else None
-        self._callback = setup.callback
-        self._evaluate = setup.evaluate
-        self._report = setup.report
+        self._film = Film(setup.output / FILM_FILE, setup.hooks.film) if setup.hooks.film else None
+        self._callback = setup.hooks.callback
+        self._evaluate = setup.hooks.evaluate
+        self._report = setup.hooks.report
         self._log = log
         self._budget = budget
         self._expected_warnings: tuple[type[Warning], ...] = ()

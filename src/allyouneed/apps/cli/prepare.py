@@ -20,8 +20,9 @@ from .recipe_argument import (
 from .screen import console
 
 if TYPE_CHECKING:
+    from ...auto import Draft
     from ...config import Recipe
-    from ...run import Draft, RunPairs
+    from ...run import RunPairs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,8 +79,9 @@ def prepare_command(options: PrepareOptions) -> None:
 
     cache = preliminary_recipe(recipe).data.cache_dir
     path = _run_folder(options, cache)
+    recipe, choices = _choose_settings(recipe, path)
     pairs, is_new = _prepare(recipe, path, options.ray)
-    for note in pairs.notes:
+    for note in (*choices, *pairs.notes):
         console.print(note)
     if options.as_json:
         print(to_json(_summary(pairs), indent=2))
@@ -102,7 +104,19 @@ def _run_folder(options: PrepareOptions, cache: str) -> Path:
     return followed(options.output or default_output(options.what))
 
 
-def _prepare(recipe: "Recipe | Draft", path: Path, ray: str) -> "tuple[RunPairs, bool]":
+def _choose_settings(recipe: "Recipe | Draft", path: Path) -> "tuple[Recipe, list[str]]":
+    """Return the recipe for reading the pairs, and the choices made for it if it is a draft."""
+    import torch
+
+    from ...auto import Draft, choose_from_pairs
+
+    if not isinstance(recipe, Draft):
+        return recipe, []
+    draft = choose_from_pairs(recipe, path, device=torch.device("cpu"))
+    return draft.preliminary, list(map(str, draft.chosen))
+
+
+def _prepare(recipe: "Recipe", path: Path, ray: str) -> "tuple[RunPairs, bool]":
     """Prepare the pairs. Returns them, with True if there was anything to do."""
     from ...run import prepare_only
     from .progress_bar import ProgressBar

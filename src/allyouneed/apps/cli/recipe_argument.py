@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from ...auto import Draft
     from ...config import Recipe
-    from ...run import Draft
 
 
 PairsOrRecipe = Annotated[
@@ -57,7 +57,7 @@ def recipe_from_arguments(
     if not isinstance(initial, str) or not (auto or is_pairs or initial):
         return Recipe.from_tables(tables)
 
-    from ...run import Draft
+    from ...auto import Draft
     from ...run.run_folder import has_run
 
     saved = Recipe.read(resumed / "recipe.toml") if resumed and has_run(resumed) else None

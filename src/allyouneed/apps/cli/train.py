@@ -25,9 +25,10 @@ from .recipe_argument import (
 )
 
 if TYPE_CHECKING:
+    from ...auto import Draft
     from ...bundle import Bundle
     from ...config import Recipe
-    from ...run import Draft, Stopwatch
+    from ...run import Stopwatch
     from ..reports.verdict import Verdict
     from ..serve.training_page import TrainingPage
 
@@ -252,6 +253,7 @@ def _fit(
     page: "TrainingPage | None",
 ) -> "Bundle":
     """Train in the folder `path`. A run that replaces another is trained in a folder next to it."""
+    from ...auto import preliminary_recipe
     from ...machine.files import named_folders
     from ...run import replaced, source_paths, was_restarted
     from ..explain.film import film_frame
@@ -260,7 +262,7 @@ def _fit(
     from .progress_bar import ProgressBar
 
     resume = options.resume or was_restarted()
-    sources = [*source_paths(recipe), Path(options.what)]
+    sources = [*source_paths(preliminary_recipe(recipe)), Path(options.what)]
     making = replaced(path, sources=sources, resume=resume) if options.overwrite else nullcontext(path)
     details = None if options.explain else path / "log.txt"
     film = partial(film_frame, text=options.film) if options.film else None
@@ -284,19 +286,21 @@ def _print_next_steps(run: Path, bundle: "Bundle", longer: str) -> None:
 
 def _preview(recipe: "Recipe | Draft", path: Path, options: TrainOptions) -> None:
     """Print the plan of a run."""
+    from ...auto import complete, preliminary_recipe
     from ...errors import ConfigError
     from ...evaluation import evaluate_greedily
     from ...evaluation.model_scores import with_stopping_metric
-    from ...run import Draft, preview_training
+    from ...run import Hooks, preview_training
     from .progress_bar import ProgressBar
     from .screen import console
 
     if options.resume or options.overwrite or options.teacher or options.serve:
         raise ConfigError("--dry-run starts no run; leave out --resume, --overwrite, --teacher and --serve")
-    stopping = (recipe.preliminary if isinstance(recipe, Draft) else recipe).train.early_stopping_metric
-    evaluate = with_stopping_metric(evaluate_greedily, {}, stopping)
+    stopping = preliminary_recipe(recipe).train.early_stopping_metric
     with ProgressBar() as screen:
-        preview_training(recipe, path, callback=screen, evaluate=evaluate)
+        hooks = Hooks(callback=screen, evaluate=with_stopping_metric(evaluate_greedily, {}, stopping))
+        plan, notes = complete(recipe, path, hooks)
+        preview_training(plan, path, hooks, notes=notes)
     console.print("\nNothing was trained; the same command without --dry-run trains.")
 
 

@@ -15,7 +15,7 @@ from ...errors import ConfigError
 from ...evaluation import evaluate
 from ...metrics import QUICK_METRICS
 from ...recipes import recipe_path
-from ...run import Evaluation, Validation, run_training
+from ...run import Evaluation, Hooks, Validation, run_training
 from ...run.callback import SilentCallback
 from ...train import Update, paper_learning_rate
 from ..explain.draw import BLUE, ORANGE, new_figure
@@ -66,7 +66,7 @@ def ablate(
     steps = max(2, min(recipe.train.steps, int(minutes * 60 / seconds_per_round)))
     for row in rows:
         row_recipe, recorder = scale_recipe(recipe, row, steps=steps), _Recorder()
-        bundle = run_training(row_recipe, output / row.name, callback=recorder, evaluate=_evaluate)
+        bundle = run_training(row_recipe, output / row.name, Hooks(callback=recorder, evaluate=_evaluate))
         validation = recorder.validation
         if validation.valid_loss is None:
             raise ConfigError("an ablation needs validation pairs: set data.valid, or data.held_out to more than 0")
@@ -176,5 +176,5 @@ def ablation_figure(results: Sequence[AblationResult]) -> Figure:
 
 def _seconds_per_update(recipe: Recipe, row: Row, output: Path, trial: int) -> float:
     recorder = _Recorder()
-    run_training(scale_recipe(recipe, row, steps=trial + 1), output, callback=recorder)
+    run_training(scale_recipe(recipe, row, steps=trial + 1), output, Hooks(callback=recorder))
     return (recorder.times[-1] - recorder.times[1]) / trial  # without the first update, which includes one-time work

@@ -5,17 +5,28 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from ...auto import preliminary_recipe
+from ...auto import Draft, complete, preliminary_recipe, with_data
 from ...bundle import Bundle, ModelBuilder
 from ...config import Recipe
 from ...config.language_tags import parse_pair
 from ...errors import ConfigError
 from ...evaluation.model_scores import UserMetric, evaluate_greedily, with_stopping_metric
-from ...run import Draft, Evaluator, TrainingCallback, replaced, run_training, source_paths
-from ...run.budget import Stopwatch
+from ...run import (
+    Evaluator,
+    Hooks,
+    SilentCallback,
+    Stopwatch,
+    TrainingCallback,
+    is_follower,
+    join_run,
+    replaced,
+    run_training,
+    source_paths,
+    store_pairs,
+    was_restarted,
+)
+from ...run.hooks import OptimizerFactory
 from ...run.log import FrameMaker
-from ...run.preparation import with_pairs
-from ...run.setup import OptimizerFactory
 from ...younger.muon import build_optimizer
 from .report import try_to_write_report
 
@@ -63,22 +74,30 @@ def fit(
     in which another process trains. SIGINT and SIGTERM save the run and raise `Interrupted`.
     """
     recipe = _with_settings(_as_tables(recipe), _named_settings(minutes, languages, init_from))
-    evaluate = with_stopping_metric(evaluate, metrics or {}, preliminary_recipe(recipe).train.early_stopping_metric)
-    parts = {name: part for name, part in (("train", train), ("valid", valid), ("test", test)) if part is not None}
-    making = replaced(Path(output), sources=source_paths(recipe), resume=resume) if overwrite else nullcontext(output)
-    with making as folder, callback if isinstance(callback, AbstractContextManager) else nullcontext():
-        return run_training(
-            with_pairs(recipe, Path(folder), parts, resume=resume) if parts else recipe,
-            folder,
-            callback=callback,
-            evaluate=evaluate,
-            film=film,
-            optimizer=optimizer,
-            build_model=build_model,
-            resume=resume,
-            stopwatch=stopwatch,
-            report=try_to_write_report,
-        )
+    plan = preliminary_recipe(recipe)
+    hooks = Hooks(
+        callback=callback or SilentCallback(),
+        evaluate=with_stopping_metric(evaluate, metrics or {}, plan.train.early_stopping_metric),
+        film=film,
+        optimizer=optimizer,
+        build_model=build_model,
+        report=try_to_write_report,
+        stopwatch=stopwatch or Stopwatch(),
+    )
+    if is_follower():
+        return join_run(hooks)
+    run = Path(output)
+    place = replaced(run, sources=source_paths(plan), resume=resume) if overwrite else nullcontext(run)
+    with place as folder, callback if isinstance(callback, AbstractContextManager) else nullcontext():
+        files = store_pairs(plan.data, folder, {"train": train, "valid": valid, "test": test}, resume=resume)
+        return train_draft(with_data(recipe, files), folder, hooks, resume=resume)
+
+
+def train_draft(recipe: Recipe | Draft, output: Path, hooks: Hooks, *, resume: bool) -> Bundle:
+    """Train a recipe, or a draft that is completed first."""
+    resume = resume or was_restarted()
+    recipe, notes = complete(recipe, output, hooks, resume=resume)
+    return run_training(recipe, output, hooks, resume=resume, notes=notes)
 
 
 def _named_settings(minutes: float | None, languages: str, init_from: str | Path) -> dict[str, Any]:

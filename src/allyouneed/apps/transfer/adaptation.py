@@ -18,6 +18,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from ...auto import Draft
 from ...auto.choice_rules import ALWAYS, peak_learning_rate
 from ...bundle import Bundle, model_files
 from ...config import Recipe
@@ -38,8 +39,9 @@ from ...machine.files import (
     write_whole,
 )
 from ...metrics import can_rise, make_metrics
-from ...run import Draft, Evaluation, SilentCallback, TrainingCallback, run_training
+from ...run import Evaluation, Hooks, SilentCallback, TrainingCallback
 from ...run.run_folder import has_run, refuse_a_run
+from ..reports.fitting import train_draft
 from ..reports.report import try_to_write_report
 from .known_pairs import Parts, check_vocabulary, count_tokens, find_known_pairs, split
 
@@ -112,11 +114,10 @@ def adapt_bundle(
                 refuse_a_run(output, remedy="delete it")
             prepared = plan.prepare(base, callback, resume=resume)
         parts = {name: plan.read(name) for name in ("corrections", "known")}
-        recipe = Draft.from_tables(_tables(plan, base, parts, settings or {}))
+        draft = Draft.from_tables(_tables(plan, base, parts, settings or {}))
         evaluate = _JointEvaluator(base, frozenset(parts["corrections"].valid), prepared["are_outputs"])
-        bundle = run_training(
-            recipe, output, callback=callback, evaluate=evaluate, resume=resume, report=try_to_write_report
-        )
+        hooks = Hooks(callback=callback, evaluate=evaluate, report=try_to_write_report)
+        bundle = train_draft(draft, output, hooks, resume=resume)
         after = _scores(bundle, parts)
         write_whole(
             output / "adaptation.json", to_json({"before": prepared["before"], "after": after}, indent=2) + "\n"

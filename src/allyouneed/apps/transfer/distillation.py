@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...auto import choose_pairs, preliminary_recipe, with_data
+from ...auto import Draft, choose_pairs, preliminary_recipe, with_data
 from ...bundle import model_files
 from ...config import Recipe
 from ...data.clean import read_part
@@ -38,7 +38,7 @@ from ...machine.files import (
     written_whole,
 )
 from ...machine.interrupts import InterruptRequest, catch_interrupts
-from ...run import Draft, SilentCallback, TrainingCallback
+from ...run import SilentCallback, TrainingCallback
 from ...run.preparation import find_languages
 from ...run.run_bundle import DISTILLATION_FILE, corpus_name
 from ...run.run_folder import has_run, refuse_a_run

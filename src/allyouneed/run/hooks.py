@@ -1,0 +1,39 @@
+"""What a caller hands to a run besides the recipe: functions that it calls, and a stopwatch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from torch.optim import Optimizer
+
+from ..bundle import ModelBuilder
+from ..config import TrainConfig
+from ..nn import Transformer
+from ..younger.muon import build_optimizer
+from .budget import Stopwatch
+from .callback import Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
+from .log import FrameMaker
+
+OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """The functions that a run calls, and the stopwatch of its time budget.
+
+    `callback` is informed of the progress; `evaluate` scores the model at every validation; `film` makes the frames of
+    film.jsonl; `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule; `build_model` makes
+    the model of a config; `report` writes a page about the run.
+    """
+
+    callback: TrainingCallback = field(default_factory=SilentCallback)
+    evaluate: Evaluator | None = None
+    film: FrameMaker | None = None
+    optimizer: OptimizerFactory = build_optimizer
+    build_model: ModelBuilder | None = None
+    report: Reporter = no_report
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+
+    @property
+    def are_standard(self) -> bool:
+        """True if processes that know no function of the caller's can make the same model and optimizer."""
+        return self.optimizer is build_optimizer and self.build_model is None
