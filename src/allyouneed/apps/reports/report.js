@@ -1,5 +1,6 @@
 "use strict";
-// Axes: which of the two drawings of each figure is shown. The choice, and what is open, outlives a reload.
+// Axes: choose which of the two drawings of each figure is shown. This choice, and which parts are open, survive a
+// reload.
 const main = document.querySelector("main");
 const key = name => "report " + location.pathname + " " + name;
 const kept = name => { try { return sessionStorage.getItem(key(name)); } catch { return null; } };

@@ -1,4 +1,4 @@
-// Texts in capitals, and the same in the letters that the model knows: as text/letter_case.py.
+// Texts in capitals, and how to write them in letters that the model knows; see text/letter_case.py.
 
 class Capitals {
   constructor({ sources, in_capitals: inCapitals, contradicted, begin_with_capital: beginning, capitalized }) {
@@ -14,7 +14,8 @@ class Capitals {
     return !/\p{Lowercase}/u.test(letters) && (letters.match(/\p{Uppercase}/gu) ?? []).length >= RULES.fewestCapitals;
   }
 
-  // In small letters, except words that usually have capitals; each sentence begins with one if those of training do.
+  // Write a text in small letters, except words that usually have capitals. Each sentence begins with a capital if most
+  // sentences in training do.
   toSentenceCase(text) {
     const lower = (word) => this.usual.get(word.toLowerCase()) ?? word.toLowerCase();
     const parts = partsOf(text).map(({ part, isSpan }) => ({ part: isSpan ? part : part.replace(RULES.word, lower), isSpan }));
@@ -34,7 +35,7 @@ class Capitals {
 
 const toCapitals = (text) => partsOf(text).map(({ part, isSpan }) => (isSpan ? part : part.toUpperCase())).join("");
 
-// The parts of a text, and whether each is a span that stays as it is.
+// Return the parts of a text, each with true if it is a span that stays unchanged.
 function partsOf(text) {
   const parts = [];
   let end = 0;

@@ -1,4 +1,4 @@
-// What happens to the characters of a text before it is split: the normalizers of a `tokenizer.json`, in their order.
+// Replace the characters of a text before it is split: the normalizers of a `tokenizer.json`, in order.
 
 const NORMALIZERS = {
   NFC: () => (text) => text.normalize("NFC"),
@@ -18,7 +18,7 @@ const NORMALIZERS = {
   },
 };
 
-// In the tokenizers library ^ and $ of a pattern are those of a line, which ends with \n.
+// In the tokenizers library, ^ and $ match at the start and the end of a line, which ends with \n.
 function replacePattern(text, { pattern, content }) {
   if (pattern.String) return text.split(pattern.String).join(content);
   const expression = toRegExp(pattern.Regex);
@@ -26,7 +26,8 @@ function replacePattern(text, { pattern, content }) {
   return lines.join("\n");
 }
 
-// A pattern of the tokenizers library, whose \s is Unicode's white space, while JavaScript's has U+FEFF and not U+0085.
+// Compile a pattern of the tokenizers library. Its \s is Unicode's white space; JavaScript's includes U+FEFF and lacks
+// U+0085.
 function toRegExp(pattern) {
   return new RegExp(pattern.replaceAll("\\s", "\\p{White_Space}").replaceAll("\\S", "\\P{White_Space}"), "gu");
 }
@@ -40,7 +41,7 @@ class CharacterMap {
     this.replacements = bytes.subarray(4 + size);
   }
 
-  // At every position the longest key that matches is replaced.
+  // Replace the longest key that matches at every position.
   replace(text) {
     const bytes = utf8(text);
     const made = [];
@@ -84,7 +85,7 @@ function utf8(text) {
   return [...unescape(encodeURIComponent(text.toWellFormed ? text.toWellFormed() : text))].map((c) => c.charCodeAt(0));
 }
 
-// Text of bytes; what is no UTF-8 becomes U+FFFD, one for each longest beginning of a character.
+// Decode bytes to text. Each longest beginning of an invalid character becomes U+FFFD.
 function fromUtf8(bytes) {
   let text = "";
   for (let i = 0; i < bytes.length; ) {

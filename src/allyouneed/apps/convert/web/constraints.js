@@ -1,5 +1,5 @@
-// What a translation must contain, as translator/constraints.py says, and how a beam search writes it, as
-// translator/constrained.py and translator/constraint_state.py do, for one sentence. A phrase is { spellings, times }.
+// The phrases that a translation must contain (see translator/constraints.py), and a beam search that writes them, for
+// one sentence (see translator/constrained.py and translator/constraint_state.py). A phrase is { spellings, times }.
 
 class Constraints {
   constructor({ copied, mustCopy }, tokenizer) {
@@ -29,7 +29,8 @@ class Constraints {
     return extraSpans(source, target, this.kinds);
   }
 
-  // What the translation of a text must contain. What the vocabulary cannot spell is left out where it need not be copied.
+  // Find the phrases that the translation of a text must contain. A phrase that the vocabulary cannot spell is skipped
+  // if it need not be copied.
   phrases(text) {
     return [...countOf(this.spans(text).map((span) => span.text))].flatMap(([required, times]) => {
       const spellings = this.spellings(required);
@@ -38,7 +39,7 @@ class Constraints {
     });
   }
 
-  // The ids of a text after a blank, and directly after a newline or a bracket; none if the vocabulary cannot spell it.
+  // Return the ids of a text after a blank, after a newline and after a bracket; [] if the vocabulary cannot spell it.
   spellings(required) {
     const inner = (text) => {
       try {
@@ -61,7 +62,7 @@ class Constraints {
     return [...spellings.values()];
   }
 
-  // For each sign of the placeholders and tags of two texts: how often tokens with it may occur.
+  // Return, for each sign of the placeholders and tags in two texts, how often tokens with this sign may occur.
   limits(source, extra) {
     const required = this.spans(source);
     return [...new Set([...spanSigns(source, this.kinds), ...spanSigns(extra, this.kinds)])].map((sign) => {
@@ -73,7 +74,7 @@ class Constraints {
     });
   }
 
-  // The spans whose order is that of the source, each in its spellings.
+  // Return the spans that must keep the order of the source, each with its spellings.
   orders(source) {
     return Object.values(orderedSpans(source, this.kinds)).flatMap((spans) => {
       const spellings = spans.map((span) => this.spellings(span));
@@ -81,7 +82,7 @@ class Constraints {
     });
   }
 
-  // For every surplus span, the first of its tokens with a character that is no letter, or its first token.
+  // Pick one token of every surplus span: the first with a character that is not a letter, or else the first.
   markers(ids, spans) {
     const starts = Array.from({ length: ids.length + 1 }, (_, end) => this.tokenizer.decode(ids.slice(0, end)).length);
     const found = spans.flatMap(({ start, end }) => {
@@ -93,7 +94,8 @@ class Constraints {
   }
 }
 
-// The readings of the tokens of a hypothesis: how often each phrase is missing, and which is in progress, [phrase, spelling, tokens].
+// All ways to read the tokens of a hypothesis: how often each phrase is missing, and the phrase in progress, [phrase,
+// spelling, tokens].
 class ConstraintState {
   constructor(phrases, boundaries, last, readings) {
     Object.assign(this, { phrases, boundaries, last, readings });
@@ -128,7 +130,8 @@ class ConstraintState {
     return this.readings.some((reading) => this.missing(reading).every((count) => !count));
   }
 
-  // The furthest reading: phrases written, tokens of the next, and whether one can begin. Larger is further.
+  // Rank the most advanced reading: phrases written, tokens of the next phrase, and whether a phrase can begin. Larger
+  // is more.
   get rank() {
     const ranks = this.readings.map((reading) => {
       const { remaining, inProgress } = reading;
@@ -138,7 +141,7 @@ class ConstraintState {
     return ranks.reduce((best, rank) => (compareRanks(rank, best) > 0 ? rank : best));
   }
 
-  // The tokens that advance a phrase; or any that begins, or ends, a word.
+  // Return the tokens that advance a phrase; any token that begins, or ends, a word may advance one too.
   nextTokens() {
     const tokens = new Set();
     let [anyNewWord, anyWordEnd] = [false, false];
@@ -177,7 +180,7 @@ class ConstraintState {
 
 const compareRanks = (one, other) => one.map((part, i) => part - other[i]).find(Boolean) ?? 0;
 
-// Without readings for which another in the same progress misses no phrase more often.
+// Drop readings that are dominated: another one has the same phrase in progress and misses no phrase more often.
 function undominated(readings) {
   const total = ({ remaining }) => remaining.reduce((sum, count) => sum + count, 0);
   const kept = new Map();
@@ -199,7 +202,7 @@ function beamWidth(beam, phrases) {
   return Math.min(wanted, Math.max(beam, RULES.widest));
 }
 
-// The continuations that a step of a constrained search weighs up: the most likely, and all that advance a phrase.
+// Find the continuations for a step of a constrained search: the most likely ones, and all that advance a phrase.
 function constrainedCandidates(step, active, width, eos, boundaries) {
   const totals = active.map(({ total }) => total);
   const likely = step.best(totals, width + active.length).filter(({ token }) => token !== eos).slice(0, width);
@@ -223,7 +226,7 @@ function constrainedCandidates(step, active, width, eos, boundaries) {
   return [...pairs.values()].sort((one, other) => one.hypothesis - other.hypothesis || one.token - other.token);
 }
 
-// The best of each bank, the furthest bank first; then the second best of each; until the beam is full.
+// Fill the beam in rounds. Each round takes the next best candidate of every bank, the most advanced bank first.
 function shareOut(candidates, width) {
   const banks = new Map();
   for (const candidate of candidates.toSorted((one, other) => other.total - one.total)) {

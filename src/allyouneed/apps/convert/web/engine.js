@@ -1,7 +1,7 @@
-// The model in C (native/), compiled to WebAssembly; and what a search asks of it, as decode/step.py says.
+// The model in C (native/), compiled to WebAssembly, with the functions that a search needs; see decode/step.py.
 //
-// `switches` turn parts off, to see what breaks: { positions, scaling, causal, headsOff: Set of "layer name:head" }. A model
-// without a part is made anew, with other sizes or other weights.
+// `switches` turn parts off, to see what breaks: { positions, scaling, causal, headsOff: Set of "layer name:head" }. A
+// model without a part is built again, with other sizes or other weights.
 
 const ALL_ON = { positions: true, scaling: true, causal: true, headsOff: new Set() };
 
@@ -15,7 +15,7 @@ class Model {
     this.withSwitches(ALL_ON);
   }
 
-  // Encode the ids of a source → the Step of one search.
+  // Encode the ids of a source, and return the Step of a search.
   start(ids, switches = ALL_ON) {
     return new Step(this.withSwitches(switches), ids, this.config);
   }
@@ -29,7 +29,8 @@ class Model {
     return this.made.engine;
   }
 
-  // The sizes of native/library.py and the weights of native/engine.py, in their orders; null for one that is not there.
+  // Return the sizes in the order of native/library.py and the weights in the order of native/engine.py, with null for
+  // missing ones.
   without({ positions, scaling, causal, headsOff }) {
     const sizes = { ...this.config.sizes, acausal: Number(!causal), watched: 1 };
     if (!positions) for (const name of this.config.position_sizes) sizes[name] = 0;
@@ -50,19 +51,20 @@ class Model {
     return [sizes, weights];
   }
 
-  // A weight of the file into `numbers`, times `factor`. Of level · scale and the scale, C finds the levels again.
+  // Write a weight of the file, times `factor`, into `numbers`. Given level · scale and the scale, C computes the
+  // levels again.
   read({ shape: [, columns], offset }, scales, factor, numbers) {
     const stored = new (scales ? Int8Array : Float32Array)(this.stored, offset, numbers.length);
     stored.forEach((number, i) => (numbers[i] = number * (scales ? scales[Math.floor(i / columns)] : factor)));
   }
 }
 
-// A head writes nothing if its columns of the output map are 0.
+// A head is off if its columns in the output map are 0.
 function silence(numbers, head, { heads, d_v: width }) {
   for (let i = head * width; i < numbers.length; i += heads * width) numbers.fill(0, i, i + width);
 }
 
-// An instance of the module, which has one model in a memory of its own.
+// An instance of the module, which holds one model in its own memory.
 class Engine {
   constructor(module, sizes, weights) {
     this.sizes = sizes;
@@ -82,19 +84,19 @@ class Engine {
     return this.c.malloc(bytes + 1) || requireOk(1);
   }
 
-  // Numbers in the memory; whatever allocates may detach the view.
+  // Return a view of numbers in the memory. Any allocation may detach the view.
   view(Numbers, address, count) {
     return new Numbers(this.c.memory.buffer, address, count);
   }
 
-  // A copy of an array in the memory.
+  // Copy an array into the memory.
   place(array) {
     const address = this.allocate(array.byteLength);
     this.view(array.constructor, address, array.length).set(array);
     return address;
   }
 
-  // Call a function, which may read and change arrays.
+  // Call a function that may read and change arrays.
   call(name, ...values) {
     const addresses = values.map((value) => (ArrayBuffer.isView(value) ? this.place(value) : value));
     const arrays = values.map((value, i) => [value, addresses[i]]).filter(([value]) => ArrayBuffer.isView(value));
@@ -113,7 +115,7 @@ function requireOk(error) {
   if (error) throw new Error(ERRORS[error] ?? `the engine refuses this with error ${error}`);
 }
 
-// One search of one sentence. What was attended to is read after each step; see `search_seen` of engine.h.
+// A search for one sentence. Queries, keys, values and weights are read after each step; see `search_seen` of engine.h.
 class Step {
   constructor(engine, ids, { banned_ids: banned, decode }) {
     this.engine = engine;
@@ -127,7 +129,7 @@ class Step {
     this.encoderAttention = this.readEncoder();
   }
 
-  // New hypotheses: hypothesis n is `hypotheses[n]` of the step before, continued with `tokens[n]`.
+  // Make new hypotheses: hypothesis n is `hypotheses[n]` of the previous step, extended by `tokens[n]`.
   next(hypotheses, tokens) {
     this.written = tokens.map((token, n) => [...this.written[hypotheses[n]], token]);
     const { acausal } = this.engine.sizes;
@@ -137,19 +139,20 @@ class Step {
     this.readDecoder(hypotheses, rows.length);
   }
 
-  // The row of a hypothesis that has its newest token; without the causal mask each has a row for every token.
+  // Return the row with the newest token of a hypothesis. Without the causal mask, each hypothesis has a row for every
+  // token.
   row(hypothesis) {
     return this.engine.sizes.acausal ? (hypothesis + 1) * this.written[0].length - 1 : hypothesis;
   }
 
-  // Ban tokens in one hypothesis, unless nothing would be left.
+  // Ban tokens in one hypothesis, unless that would leave none.
   restrict(hypothesis, banned) {
     if (!banned.length) return;
     const ids = [new Int32Array(0), 0, 1, Int32Array.from(banned), banned.length, -1];
     requireOk(this.engine.call("search_restrict", this.search, this.row(hypothesis), ...ids));
   }
 
-  // The `count` most likely continuations of hypotheses with these totals, the best first.
+  // Find the `count` most likely continuations of hypotheses with these totals, best first.
   best(totals, count) {
     const { acausal, target_vocab_size: vocabulary } = this.engine.sizes;
     const rows = new Float64Array(this.row(totals.length - 1) + 1).fill(-Infinity);
@@ -162,7 +165,7 @@ class Step {
     return times(found[0], (i) => ({ total: total[i], hypothesis: hypothesis(i), token: token[i] }));
   }
 
-  // Of all tokens; the next step writes over them.
+  // Return the log-probabilities of all tokens, which the next step overwrites.
   logProbabilities(hypothesis) {
     const stride = new Int32Array(1);
     const first = this.engine.call("search_log_probabilities", this.search, stride);
@@ -179,7 +182,7 @@ class Step {
     }
   }
 
-  // The numbers that the engine has kept, so many at each call.
+  // Read the numbers that the engine has kept; each call reads the next `count`.
   reader() {
     let address = this.engine.c.search_seen(this.search);
     return (count) => {
@@ -189,14 +192,15 @@ class Step {
     };
   }
 
-  // The rows of one layer: queries, keys and values.
+  // Return the rows of one layer: queries, keys and values.
   takeRows(take, count) {
     const { heads, d_k: k, d_v: v } = this.engine.sizes;
     const rows = times(count, () => [take(heads * k), take(heads * k), take(heads * v)]);
     return { query: rows.map((row) => row[0]), key: rows.map((row) => row[1]), value: rows.map((row) => row[2]) };
   }
 
-  // Weights by layer, [head][query][key]; `numbers` has the queries, keys and values, a row each for all heads.
+  // Return the weights by layer, [head][query][key]. `numbers` has the queries, keys and values, one row each for all
+  // heads.
   readEncoder() {
     const { heads, d_k: k, d_v: v, encoder_layers: encoder, decoder_layers: decoder } = this.engine.sizes;
     const take = this.reader();
@@ -214,8 +218,8 @@ class Step {
     return seen;
   }
 
-  // For each hypothesis `attention` by layer, [head][key], of its newest position; and `numbers`, which a target without
-  // the causal mask has none of.
+  // Return for each hypothesis the `attention` of its newest position by layer, [head][key], and the `numbers` behind
+  // it, which do not exist for a target without the causal mask.
   readDecoder(hypotheses, rows) {
     const { heads, d_k: k, decoder_layers: layers, acausal } = this.engine.sizes;
     const length = this.written[0].length;

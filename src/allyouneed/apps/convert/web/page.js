@@ -1,5 +1,5 @@
 "use strict";
-// The page: what is typed goes to a worker, which translates; what comes back is drawn.
+// The page: it sends typed text to a worker, which translates, and draws the results.
 
 const element = (id) => document.getElementById(id);
 const WORKER = `
@@ -72,7 +72,7 @@ const FLAGS = {
   unknown: "Has letters or words that the model has never seen. Check the translation.",
 };
 
-// Null for a text that is refused: nothing of an earlier one stands beside it.
+// Null for a refused text, so that nothing of an earlier text is left on the page.
 function draw(result, whole) {
   answer = result?.hypotheses.length ? result : null;
   chosen = 0;
@@ -138,7 +138,7 @@ function drawStep() {
   drawMatrix();
 }
 
-// What the beam weighed up at the chosen step: every candidate is a hypothesis with one more token.
+// Draw the candidates of the beam at the chosen step. A candidate is a hypothesis with one more token.
 function drawCandidates() {
   const candidates = answer.beam[chosen];
   element("candidates").replaceChildren(
@@ -153,14 +153,14 @@ function drawCandidates() {
   );
 }
 
-// The pieces of a hypothesis that the beam has kept after a step.
+// Return the pieces of a hypothesis that the beam kept after a step.
 function written(step, index) {
   if (step < 0) return [];
   const { piece, parent } = answer.beam[step].filter(({ fate }) => fate === "kept")[index];
   return [...written(step - 1, parent), piece];
 }
 
-// The attention weights of one layer, of one head or the mean of all: a row for each query, a column for each key.
+// Return the attention weights of one layer, of one head or the mean of all heads: rows are queries, columns are keys.
 function drawMatrix() {
   if (!answer) return;
   const layer = element("layer").value;
@@ -205,7 +205,7 @@ function make(tag, text, className) {
   return made;
 }
 
-// A text that may be cut where there is no room for it.
+// Make a text that may be cut off if there is too little room.
 function titled(tag, text) {
   return Object.assign(make(tag, text), { title: text });
 }

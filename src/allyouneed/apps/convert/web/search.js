@@ -2,11 +2,11 @@
 
 const NO_RULES = { min_length: 0, min_ratio: 0, no_repeat_ngram_size: 0, forced_eos: false, early_stopping: "nbest" };
 
-// Ids of a source → hypotheses, the best first: { ids, total, score, finished, steps }, each step with its token, its
-// log-probability, the five likeliest tokens and the attention weights; and `beam`: for each step of the search its
-// candidates, the best first: { token, total, parent, fate }. `parent` counts those that the step before has kept.
-// The loop is that of decode/beam.py, with a beam of 1 that of decode/greedy.py, and with `phrases`, which every hypothesis
-// must have, that of translator/constrained.py. `atMost` and `orders` are rules of decode/rules.py.
+// Search for the hypotheses of a source, best first: { ids, total, score, finished, steps }. Each step has its token,
+// the log-probability, the five most likely tokens and the attention weights. `beam` has the candidates of each step of
+// the search, best first: { token, total, parent, fate }; `parent` is an index among those that the previous step kept.
+// The loop is that of decode/beam.py; with a beam of 1, that of decode/greedy.py; and with `phrases`, which every
+// hypothesis must have, that of translator/constrained.py. `atMost` and `orders` are rules of decode/rules.py.
 function search(model, source, options) {
   const step = model.start(source, options.switches);
   try {
@@ -65,7 +65,7 @@ function searchWith(step, config, sourceLength, options) {
   return { hypotheses: ended, beam: history };
 }
 
-// What becomes of the candidates, the best first: "kept" (goes on), "ended" (a hypothesis) or "dropped".
+// Decide the fate of the candidates, best first: "kept" (stays active), "ended" (a hypothesis) or "dropped".
 function fates(best, beam, eos) {
   const kept = [];
   const candidates = best.map((candidate, rank) => {
@@ -83,7 +83,8 @@ function forcedEnds(active, beam, eos) {
   return { candidates: whole.map((one, rank) => ({ ...one, fate: rank < beam ? "ended" : "dropped" })), kept: [] };
 }
 
-// The same where each hypothesis must have phrases: one that has them all may end, whatever else is likely.
+// Decide the fate of candidates that must have phrases. A candidate with all its phrases may end, however likely others
+// are.
 function constrainedFates(step, active, width, { eos_id: eos }, boundaries) {
   const found = constrainedCandidates(step, active, width, eos, boundaries);
   const further = found.map((one) => ({ ...one, state: active[one.hypothesis].state.after(one.token) }));
@@ -97,7 +98,7 @@ function constrainedFates(step, active, width, { eos_id: eos }, boundaries) {
   return { candidates: candidates.map(({ state: _, ...one }) => one), kept };
 }
 
-// Rules: the ids of a hypothesis → the tokens that may not come next.
+// Rules, which map the ids of a hypothesis to the tokens that must not come next.
 function rulesOf(config, sourceLength, maxLength, { ngram, atMost = [], orders = [] }) {
   const minLength = Math.min(minTargetLength(config, sourceLength), maxLength);
   const size = ngram ?? config.decode.no_repeat_ngram_size;
@@ -117,7 +118,7 @@ function rulesOf(config, sourceLength, maxLength, { ngram, atMost = [], orders =
   ];
 }
 
-// How many phrases of an order, from its first on, occur in `ids` one after the other.
+// Count how many of an order's phrases occur in `ids`, in order and starting from the first phrase.
 function seenPhrases(order, ids) {
   let count = 0;
   for (let end = 1; end <= ids.length; end++) {
@@ -137,7 +138,7 @@ function minTargetLength(config, sourceLength) {
   return Math.max(config.decode.min_length, Math.ceil(config.decode.min_ratio * (sourceLength - config.source_specials)));
 }
 
-// The tokens that would repeat an n-gram.
+// Return the tokens that would repeat an n-gram.
 function repeating(ids, n) {
   const latest = ids.slice(ids.length - n + 1).join();
   return n ? ids.slice(n - 1).filter((_, i) => ids.slice(i, i + n - 1).join() === latest) : [];
@@ -151,10 +152,11 @@ function lengthPenalty(length, { decode: { alpha, length_penalty: kind } }) {
   return kind === "gnmt" ? ((5 + length) / 6) ** alpha : length ** alpha;
 }
 
-// Whether no active hypothesis is likely to get among the `nbest` best ended ones. A total only falls, so its best possible
-// score is that of ending at the longest length, or at the next step once as many hypotheses have ended as the beam is wide.
-// With `early_stopping` "beam", as in transformers, once as many have ended as the beam is wide, none worse than the best active
-// one is now. Greedy search ends with its first.
+// Return true if no active hypothesis is likely to be among the `nbest` best in the end. A total can only fall, so the
+// best score that an active hypothesis can reach is its present total at the longest length or, once `beam` hypotheses
+// have ended, at the next step. With `early_stopping` "beam", as in transformers, the search stops once `beam`
+// hypotheses have ended that are all at least as good as the best active one is now. Greedy search ends with its first
+// hypothesis.
 function isDecided(ended, bestActive, length, maxLength, { beam = 1, nbest = 1, isGreedy }, config) {
   if (isGreedy) return ended.length > 0;
   const waits = config.decode.early_stopping === "beam";

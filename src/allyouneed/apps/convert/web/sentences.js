@@ -1,10 +1,12 @@
-// A text → its sentences, and what stands before, between and after their translations, as text/sentences.py cuts it.
-// RULES has the patterns of Python; the exporter asks the library of Python after which words a full stop ends nothing.
+// Split a text into sentences, and find the text before, between and after their translations; see text/sentences.py.
+// RULES has the patterns of Python. The exporter has asked Python's library after which words a full stop ends no
+// sentence.
 
 const blankBetween = (language) => (RULES.unspaced.includes(primaryLanguage(language)) ? "" : " ");
 const primaryLanguage = (tag) => tag.toLowerCase().split(/[-_]/)[0];
 
-// What the exporter writes of a bundle's languages, ready for use. The first is that of the sources, the others vote.
+// The exporter's data on the languages of a bundle, ready for use. The first is the language of the sources, the others
+// vote.
 function makeSplitting({ signs, goesOn, exceptions, weak, starters, followers, slashes, ...others }) {
   const [language, ...voters] = signs.map((one, bit) => ({
     signs: new RegExp(`[${one.replace(/[\]\\^-]/g, "\\$&")}]+`, "gu"),
@@ -18,7 +20,7 @@ function makeSplitting({ signs, goesOn, exceptions, weak, starters, followers, s
   return { ...others, language, voters };
 }
 
-// `languages` are tags of source and target; "" is not known. With `split` off the text is one sentence.
+// `languages` are the tags of source and target, or "" if unknown. With `split` off, the text is one sentence.
 function splitText(text, splitting) {
   const spans = splitting.split ? sentenceSpans(text, splitting) : wholeSpan(text);
   const [, target] = splitting.languages;
@@ -38,7 +40,7 @@ function gapBetween(gap, language) {
 
 const wholeSpan = (text) => (text.trim() ? [[text.length - text.trimStart().length, text.trimEnd().length]] : []);
 
-// A line break ends a sentence; what ends inside a span that is copied ends nothing.
+// A line break ends a sentence. An end inside a copied span does not count.
 function sentenceSpans(text, splitting) {
   return [...text.matchAll(/[^\r\n]+/g)].flatMap(({ 0: line, index }) => {
     let start = index;
@@ -50,7 +52,7 @@ function sentenceSpans(text, splitting) {
   });
 }
 
-// Sentences that fit; the clauses of one that does not fit; the words of such a clause.
+// Cut a text into parts that fit: sentences, or the clauses of a long sentence, or the words of a long clause.
 function cut(text, fits, splitting, whole) {
   const isInside = insideOf(whole, text.length);
   const parts = ([start, end], ends) => {
@@ -74,7 +76,7 @@ function cut(text, fits, splitting, whole) {
   return pieces.map(([start, end]) => text.slice(start, end).trim()).filter(Boolean);
 }
 
-// For each place in a text of some length whether it is inside one of some spans, none of which overlap.
+// Return, for each position in a text of this length, whether it is inside one of some spans, which do not overlap.
 function insideOf(spans, length) {
   const inside = new Uint8Array(length + 1);
   for (const { start, end } of spans) inside.fill(1, start + 1, end);
@@ -100,8 +102,8 @@ function sentenceEnds(text, { language, voters, ordinals, isKnown }) {
   return windowEnds(text, language).filter((end) => !isInside(end) && votes(end) < most);
 }
 
-// The ends of a long text's sentences, a window of so many characters at a time. The last end of a window is its own, and
-// what is near it may be an abbreviation.
+// Find the ends of a long text's sentences, one window of characters at a time. The last end is only that of the
+// window, and an end close to it may be an abbreviation.
 function windowEnds(text, language) {
   const characters = [...text];
   const ends = [];
@@ -119,24 +121,25 @@ function windowEnds(text, language) {
   }
 }
 
-// Where the library of Python sees the ends of sentences in one of its languages, and the end of the text: behind `signs`,
-// but not where a sentence `goesOn` or a word of `exceptions` is before them, nor inside quotation marks and brackets.
+// Find the ends of sentences as Python's library sees them in one of its languages, and the end of the text: after
+// `signs`, unless the sentence `goesOn` or a word of `exceptions` precedes them, and not inside quotation marks and
+// brackets.
 function endsOf(text, { signs, goesOn, exceptions, wordBefore, weak, starters, followers }) {
   const ends = [];
   const skipped = RULES.quoted.flatMap((pattern) => [...text.matchAll(pattern)].map((match) => [match.index, match.index + match[0].length]));
   const wordAfter = (index) => /^\s*(\p{L}*)/u.exec(text.slice(index + 1))[1];
-  // In English the word after "Jan." may say that a sentence has ended.
+  // In English, the word after "Jan." may show that the sentence has ended.
   const startsAnew = (sign, index) => {
     return starters.has(wordAfter(index)) && weak.has(wordBefore.exec(text.slice(Math.max(0, index - 40), index))[0] + sign);
   };
-  // Blanks, and the quotation mark that closes what began before them.
+  // Blanks, and the quotation mark that closes a quotation.
   const quoteAfter = (place) => {
     const [blanks, mark] = /^\s*([^]?)/.exec(text.slice(place));
     const first = place + blanks.length - mark.length;
     const closes = mark !== "" && RULES.quotes.includes(mark) && !skipped.some(([start]) => start === first);
     return closes ? first + 1 - place + /^\s*/.exec(text.slice(first + 1))[0].length : first - place;
   };
-  // The sign belongs to a word such as "Dr.", or is any full stop of "z.B." or "e.g.".
+  // The sign belongs to a word such as "Dr.", or is any full stop in "z.B." or "e.g.".
   const isInException = (sign, index) => {
     const run = wordBefore.exec(text.slice(Math.max(0, index - 40), index))[0];
     if (exceptions.has(run.split(".").at(-1) + sign)) return true;

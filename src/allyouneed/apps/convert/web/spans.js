@@ -1,11 +1,11 @@
-// Spans that are copied, what the training pairs say about them, and whether a translation has them: as text/spans.py and
-// translator/constraints.py read them, with their patterns.
+// Spans that are copied, statistics of them in the training pairs, and checks that a translation has them; see
+// text/spans.py and translator/constraints.py, which also have the patterns.
 
 const RULES = Object.fromEntries(
   Object.entries(RULES_OF_PYTHON).map(([name, value]) => [name, name === "spans" ? value : asPattern(value)]),
 );
 
-// A pair of an expression and its flags, or several such pairs; else the value itself.
+// Compile a pair of an expression and its flags, or several pairs; return any other value unchanged.
 function asPattern(value) {
   const isPair = (one) => Array.isArray(one) && one.length === 2 && /^g?uy?$/.test(one[1]);
   if (isPair(value)) return new RegExp(...value);
@@ -26,7 +26,7 @@ const reader = (() => {
   };
 })();
 
-// Spans of some kinds, { kind, text, start, end }; of several that begin at one place the longest counts.
+// Find the spans of some kinds, { kind, text, start, end }. If several begin at the same place, the longest counts.
 function findSpans(text, kinds) {
   if (!kinds.length) return [];
   const { patterns, anywhere } = reader(kinds);
@@ -45,7 +45,7 @@ function findSpans(text, kinds) {
   }
 }
 
-// The kind of a text in which nothing needs translation: "urls", "emails", "numbers" or "signs"; else null.
+// Return the kind of a text that needs no translation: "urls", "emails", "numbers" or "signs"; otherwise null.
 function untranslatable(text) {
   if (!text.trim()) return null;
   const spans = findSpans(text, ["urls", "emails"]);
@@ -59,7 +59,7 @@ class Copies {
     Object.assign(this, { alone, inside, known: new Set(signs) });
   }
 
-  // Whether a text needs no translation and is of a kind that the training pairs often copied.
+  // Return true if a text needs no translation and is of a kind that the training pairs often copied.
   isCopied(text) {
     const kind = untranslatable(text);
     if (kind === null) return false;
@@ -74,13 +74,13 @@ class Copies {
     return Boolean(judge) && judge[0].same >= judge[1] * judge[0].seen;
   }
 
-  // Whether some training pair has another target for a whole source of the kind of `text`.
+  // Return true if some training pair translated a whole source of the same kind as `text` differently.
   isContradicted(text) {
     const part = this.alone[untranslatable(text)];
     return Boolean(part) && part.same < part.seen;
   }
 
-  // Runs between blanks with a sign that is not known, outside of what is copied and of amounts.
+  // Find the runs between blanks that contain an unknown sign, outside of copied spans and amounts.
   foreignRuns(text) {
     if (!this.known.size) return [];
     const isForeign = (character) => /[\p{P}\p{S}\p{Co}]/u.test(character) && !this.known.has(character);
@@ -103,7 +103,7 @@ function strippedAtEnd(text, signs) {
   return text.slice(0, end);
 }
 
-// The text with a sign for each character in these places, which do not overlap.
+// Replace each character in these places, which must not overlap, with a sign.
 function blanked(text, places, sign) {
   let position = 0;
   const parts = places.map(({ start, end }) => {
@@ -114,7 +114,7 @@ function blanked(text, places, sign) {
   return parts.join("") + text.slice(position);
 }
 
-// How often each of some strings occurs.
+// Count how often each of some strings occurs.
 function countOf(strings) {
   const counts = new Map();
   for (const one of strings) counts.set(one, (counts.get(one) ?? 0) + 1);
@@ -123,7 +123,7 @@ function countOf(strings) {
 
 const isMissing = (required, present) => [...required].some(([one, count]) => count > (present.get(one) ?? 0));
 
-// Whether the spans of a target are other ones than in the source, or in an order that breaks them.
+// Return true if the spans of a target differ from the source's, or are in an order that breaks them.
 function spansDiffer(source, target, kinds) {
   const [there, here] = [source, target].map((text) => countOf(findSpans(text, kinds).map((one) => `${one.kind} ${one.text}`)));
   if (isMissing(there, here) || extraSpans(source, target, kinds).length) return true;
@@ -132,7 +132,7 @@ function spansDiffer(source, target, kinds) {
   return wrongTags || wanted.byPlace.join("\n") !== found.byPlace.join("\n");
 }
 
-// Whether a target has lost a number or a word that is a code, or has a sign of codes more or less often.
+// Return true if a target lost a number or a code word of its source, or differs in the count of a code sign.
 function codesDiffer(source, target) {
   const codes = [...source.matchAll(RULES.codeRun)].map(([run]) => strippedAtEnd(run, RULES.around));
   if (runsAreLost([...codes, ...signedRuns(source)], source, target)) return true;
@@ -144,19 +144,19 @@ function codesDiffer(source, target) {
 
 const timesIn = (text, part) => text.split(part).length;
 
-// Whether a target has one of some runs of its source less often, whatever blanks and widths its signs have.
+// Return true if a target has one of some runs of its source less often, ignoring blanks and the width of signs.
 function runsAreLost(runs, source, target) {
   const squeezed = (text) => text.normalize("NFKC").replace(/\s+/g, "");
   const [from, to] = [source, target].map(squeezed);
   return runs.map(squeezed).some((run) => timesIn(from, run) > timesIn(to, run));
 }
 
-// Whether letters are directly before and after a place; the underscore is none.
+// Return whether letters are directly before and after a place. The underscore is not a letter.
 const isInWord = (letter) => letter !== "_" && RULES.inWord.test(letter);
 const touchesBefore = (text, start) => start > 0 && isInWord([...text.slice(Math.max(0, start - 2), start)].at(-1));
 const touchesAfter = (text, end) => end < text.length && isInWord(String.fromCodePoint(text.codePointAt(end)));
 
-// The runs of copied spans and signs without a word, as translator/placeholders.py finds them.
+// Find the runs of copied spans and signs without a word in between; see translator/placeholders.py.
 function signedRuns(text) {
   const masked = blanked(text, findSpans(text, RULES.apart), "\0");
   return [...masked.matchAll(RULES.signsAndSpans)].filter(([run]) => run.includes("\0")).flatMap(({ 0: whole, index }) => {
@@ -186,8 +186,8 @@ function withoutEdges(run) {
   return run.slice(start, end);
 }
 
-// Placeholders, each with whether a word is directly before and after it. Before it, the end of a clause counts too, and
-// another placeholder.
+// Return the placeholders, each with whether a word is directly before and after it. Before it, the end of a clause
+// counts too, and so does another placeholder.
 function touchedSides(text) {
   let before = 0;
   return findSpans(text, ["placeholders"]).map((span) => {
@@ -198,7 +198,7 @@ function touchedSides(text) {
   });
 }
 
-// A translation with blanks around a placeholder of the source that ran into a word.
+// Insert blanks around a placeholder of the source that ran into a word of the translation.
 function freed(wanted, text) {
   const names = wanted.map((span) => span.text);
   const found = findSpans(text, ["placeholders"]).filter((span) => names.includes(span.text));
@@ -225,7 +225,7 @@ function freed(wanted, text) {
   return parts.join("") + text.slice(position);
 }
 
-// A translation with a blank where a placeholder touches a word, as not in the source.
+// Insert a blank where a placeholder touches a word, unless it also does in the source.
 function separatePlaceholders(source, text) {
   const there = touchedSides(source);
   text = freed(there, text);
@@ -240,20 +240,21 @@ function separatePlaceholders(source, text) {
   return parts.join("") + text.slice(position);
 }
 
-// The numbers outside of other spans, in figures of ASCII, in the parts between their signs.
+// Find the numbers outside other spans, in ASCII digits, divided at their separators.
 function numberParts(text) {
   const numbers = findSpans(text, RULES.kinds).filter(({ kind }) => kind === "numbers");
   return numbers.map((span) => span.text.match(/\p{Nd}+/gu).map((part) => [...part].map(figureOf).join("")));
 }
 
-// The value of a decimal digit: those of a script follow one another, from 0 on.
+// Return the value of a decimal digit. The ten digits of a script have consecutive codes, starting with 0.
 function figureOf(digit) {
   let before = 0;
   while (/\p{Nd}/u.test(String.fromCodePoint(digit.codePointAt(0) - before - 1))) before++;
   return before % 10;
 }
 
-// Where in a target stand spans, and signs that placeholders of the source are made of, which the source has not as often.
+// Find the places in a target of spans, and of signs of the source's placeholders, that the source does not have as
+// often.
 function extraSpans(source, target, kinds) {
   const left = countOf([...findSpans(source, kinds).map((one) => one.text), ...straySigns(source, kinds).map((one) => one.text)]);
   const signs = spanSigns(source, kinds);
@@ -274,7 +275,7 @@ function straySigns(text, kinds) {
   return [...text.matchAll(/[%{}<>]/g)].filter(({ index }) => !isInside[index]).map((match) => ({ text: match[0], start: match.index, end: match.index + 1 }));
 }
 
-// The spans whose order has a meaning: arguments without a name or a number, and tags.
+// Find the spans whose order matters: arguments without a name or a number, and tags.
 function orderedSpans(text, kinds) {
   const spans = findSpans(text, kinds);
   return {

@@ -1,6 +1,6 @@
-// The tokens of one word, by each kind of model of a `tokenizer.json`, as the tokenizers library finds them.
+// Find the tokens of one word for each kind of model in a `tokenizer.json`, as the tokenizers library does.
 
-// Whole words. What is none of them is `<unk>`.
+// Whole words: any other word is `<unk>`.
 class Words {
   constructor({ vocab, unk_token: unknown }) {
     this.words = new Set(Object.keys(vocab));
@@ -12,7 +12,7 @@ class Words {
   }
 }
 
-// BPE: merge the pair of the lowest rank, of equal ones the leftmost, until no pair is known.
+// BPE: merge the pair with the lowest rank, the leftmost of equal ones, until no pair can be merged.
 class Merges {
   constructor({ vocab, merges, end_of_word_suffix: end, byte_fallback: bytes, fuse_unk: fuse, unk_token: unknown }) {
     Object.assign(this, { end: end || "", bytes, fuse, unknown });
@@ -43,7 +43,7 @@ class Merges {
   }
 }
 
-// Unigram: the segmentation of the highest total score; of equal ones to a position, that whose last piece is longest.
+// Unigram: find the segmentation with the highest score; of equal ones, the one whose last piece is the longest.
 class Unigram {
   constructor({ vocab, unk_id: unknown, byte_fallback: bytes }) {
     this.bytes = bytes;
@@ -84,7 +84,7 @@ class Unigram {
 
 const MODELS = { WordLevel: Words, BPE: Merges, Unigram };
 
-// The tokens of the bytes of a text, or null if not all are in the vocabulary.
+// Return the tokens for the bytes of a text, or null if some of them are not in the vocabulary.
 function byteTokens(text, vocabulary) {
   const names = utf8(text).map((byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
   return names.every((name) => vocabulary.has(name)) ? names : null;

@@ -1,8 +1,8 @@
-// Text ↔ ids, from the `tokenizer.json` that the model was trained with or imported with.
+// Convert text to ids and back, with the `tokenizer.json` of the model.
 
 const SPECIALS = ["<pad>", "<sos>", "<eos>", "<unk>"];
 const LANGUAGE_TAG = /^>>[^<>]+<</; // what a text may begin with, such as >>ita<<
-// Scripts that joiners shape, the pictures of emoji, and what has no width, as text/normalize.py says.
+// Scripts that joiners shape, the pictures of emoji, and characters without width; see text/normalize.py.
 const SHAPED = String.raw`\u0600-\u061b\u061d-\u0dff\u0f00-\u109f\u1780-\u180d\u180f-\u18af\u1900-\u1cff\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc\u{10a00}-\u{11fff}\u{1e900}-\u{1e95f}`;
 const PICTURES = String.raw`\u2190-\u2bff\u{1f000}-\u{1faff}`;
 const UNSEEN = new RegExp(
@@ -35,12 +35,13 @@ class Tokenizer {
     this.unk = this.ids.get("<unk>");
   }
 
-  // Ids with the special tokens around them. A character that the vocabulary cannot spell raises an Error that names it.
+  // Encode a text, with special tokens. A character that the vocabulary cannot spell raises an Error that names the
+  // character.
   encode(text) {
     return this.encodeNormal(this.normalize(text));
   }
 
-  // The same of a text that is normalized.
+  // Encode a text that is already normalized.
   encodeNormal(text) {
     const tag = this.languageTag(text);
     const tags = tag ? [tag] : [];
@@ -49,7 +50,7 @@ class Tokenizer {
     return [...this.before, ...tokens.map((token) => this.idOf(token)), ...this.after];
   }
 
-  // The tag of a language that a text begins with and this vocabulary has; else "".
+  // Return the language tag that a text begins with, if this vocabulary has the tag; otherwise "".
   languageTag(text) {
     const [tag] = (this.symbols && LANGUAGE_TAG.exec(text)) || [""];
     return this.ids.has(tag) ? tag : "";
@@ -80,15 +81,15 @@ class Tokenizer {
     return words;
   }
 
-  // The name of a special token in a text is plain text, of which `symbols` have no id.
+  // The name of a special token in a text is plain text, for which `symbols` have no id.
   idOf(token) {
     const id = (this.symbols && SPECIALS.includes(token) ? undefined : this.ids.get(token)) ?? this.unk;
     if (id === undefined) throw new Error(`“${token}” is not in the vocabulary`);
-    // In a vocabulary of merges all ids after <unk> stand for it.
+    // In a vocabulary of merges, all ids after <unk> stand for <unk>.
     return this.suffix && !this.symbols && this.unk !== undefined ? Math.min(id, this.unk) : id;
   }
 
-  // The text of ids, without special tokens.
+  // Decode ids to text, without special tokens.
   decode(ids) {
     let tokens = ids.filter((id) => !this.special.has(id)).map((id) => this.names[id]);
     if (this.symbols) return tokens.join("").replaceAll("▁", " ").replace(/^ +| +$/g, "");
@@ -97,17 +98,17 @@ class Tokenizer {
     return this.composed(tokens.join(""));
   }
 
-  // A text with the characters put together that this vocabulary takes apart.
+  // Compose the characters that this vocabulary decomposes.
   composed(text) {
     return this.decomposes ? text.normalize("NFC") : text;
   }
 
-  // The characters of a text that a vocabulary of characters reads as <unk>.
+  // List the characters of a text that a vocabulary of characters reads as <unk>.
   unknownCharacters(text) {
     return [...(this.decomposes ? text.normalize("NFD") : text)].filter((one) => this.encodeNormal(one).includes(this.unk));
   }
 
-  // A token as a reader would write it; a blank is shown as ␣.
+  // Return a token in readable form, with ␣ for a blank.
   piece(id) {
     const name = this.names[id];
     if (SPECIALS.includes(name)) return name;
@@ -117,7 +118,7 @@ class Tokenizer {
   }
 }
 
-// The ids of the model's tokens, and of those added to it.
+// The ids of the model's tokens, and of tokens that were added.
 function modelIds({ model, added_tokens: added }) {
   const ids = model.type === "Unigram" ? model.vocab.map(([piece], id) => [piece, id]) : Object.entries(model.vocab);
   return [...ids, ...added.map(({ content, id }) => [content, id])];
@@ -171,7 +172,8 @@ const DECODERS = {
   },
 };
 
-// The letter that byte-level BPE writes for each byte: the byte's own where it is printable, else one from U+0100 on.
+// The letter that byte-level BPE writes for each byte: the byte's own character if it is printable, otherwise one from
+// U+0100 on.
 const BYTE_LETTERS = (() => {
   const printable = (byte) => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
   let next = 256;

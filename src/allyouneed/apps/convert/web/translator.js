@@ -1,5 +1,5 @@
-// The model in a page: text → text. `translateText` cuts a text into sentences, as translator/split_texts.py does, and
-// `translate` takes it for one. No file of this library touches a page, so it runs in a worker as well.
+// Translate texts in a page. `translateText` cuts a text into sentences, as translator/split_texts.py does; `translate`
+// takes its text for one sentence. This library never touches the page, so it also runs in a worker.
 //
 //   const translator = new Translator(bundle, weights);   // what the exporter wrote: parsed JSON, and base64 text
 //   const { text, flags } = translator.translateText("A text. Or two.", { beam: 4 });
@@ -26,8 +26,8 @@
 //                     is a log-probability, `parent` counts those kept in the step before, and `fate` is "kept" (goes
 //                     on), "ended" (a hypothesis) or "dropped"
 //   encoderAttention  encoderAttention[layer][head][query][key]
-// A text that is blank or copied has no hypotheses and no steps. A text that the vocabulary cannot spell, or that is too long, raises an
-// Error with a sentence for readers.
+// A text that is blank or copied has no hypotheses and no steps. A text that the vocabulary cannot spell, or that is
+// too long, raises an Error with a readable message.
 
 class Translator {
   constructor(bundle, weights) {
@@ -42,17 +42,18 @@ class Translator {
     this.constraints = new Constraints(bundle.rules, this.target);
   }
 
-  // Every attention sublayer, from the first of the encoder to the last of the decoder: { name, title, heads }.
+  // List every attention sublayer, from the first of the encoder to the last of the decoder: { name, title, heads }.
   get layers() {
     return attentionLayers(this.config.sizes);
   }
 
-  // The bytes that the model takes, and the searches so far.
+  // Return the number of bytes of the model, and the number of searches so far.
   get memory() {
     return this.model.made.engine.c.memory.buffer.byteLength;
   }
 
-  // A text sentence by sentence: { text, flags, sentences, results }, the results as those of `translate`, one a sentence.
+  // Translate a text sentence by sentence: { text, flags, sentences, results }; the results are those of `translate`,
+  // one per sentence.
   translateText(text, options = {}) {
     const { sentences, gaps } = splitText(withoutMark(text), this.splitting);
     const tag = this.source.languageTag(text); // each sentence is translated alone, and needs it
@@ -76,7 +77,8 @@ class Translator {
     return isRecased ? inCapitals(this.translateSentence(small, options)) : this.translateSentence(text, options);
   }
 
-  // The translation of a text as it is if the model can read it and is sure; else null.
+  // Return the translation of the unchanged text if the model can read it and is sure of the translation; otherwise
+  // null.
   answerAsIs(text, options) {
     if (!this.source.canEncode(text) || this.source.encodeNormal(text).includes(this.source.unk)) return null;
     const result = this.translateSentence(text, options);
@@ -95,7 +97,7 @@ class Translator {
     return { ...results[0], text: joined, flags: [...flags], total, tokens };
   }
 
-  // A sentence in parts that are not longer than the sources of training.
+  // Cut a sentence into parts that are not longer than the training sources.
   cutSentence(text) {
     const lengthOf = (part) => this.source.encodeNormal(part).length;
     if (lengthOf(text) <= this.rules.longestSource) return [text];
@@ -149,8 +151,9 @@ class Translator {
     };
   }
 
-  // The text of a hypothesis. In one with <unk> that is the unknown character of the source, as `Aligner.replace_unknown` says.
-  // One that is not sure gets the blanks beside placeholders that the source has.
+  // Return the text of a hypothesis. Each <unk> becomes the unknown character of the source, as in
+  // `Aligner.replace_unknown`. In an unsure translation, blanks next to placeholders are made the same as in the
+  // source.
   writtenBy(hypothesis, source) {
     const text = this.withoutUnknown(this.target.decode(hypothesis.ids), hypothesis.ids, source);
     return isSure(hypothesis) ? text : separatePlaceholders(source, text);
@@ -163,7 +166,8 @@ class Translator {
     return this.target.composed(read.length ? replaced.replaceAll("<unk>", () => read.at(-1)) : replaced);
   }
 
-  // As `TranslationGenerator.generate`: without the phrases where they do not fit, and again where the best repeats itself.
+  // Search as `TranslationGenerator.generate` does: without phrases that do not fit, and again if the best hypothesis
+  // repeats itself.
   generate(source, request) {
     const { max_length: limit } = this.config.decode;
     const find = (changes) => {
@@ -193,7 +197,8 @@ class Translator {
     return isLong && length > Math.max(this.rules.longestRepetition, 2 * longestRepetition(source).length);
   }
 
-  // As `search_for_spans`: if the best hypothesis has other spans than the text, wider beams that may write less of them.
+  // Search as `search_for_spans` does: if the spans of the best hypothesis differ from the text's, try wider beams with
+  // limits on surplus spans.
   searchForSpans(text, source, request, found) {
     const { constraints, target } = this;
     const isWrong = ({ ids }) => constraints.differ(text, target.decode(ids));
@@ -240,7 +245,7 @@ function inCapitals(result) {
   return { ...result, text: toCapitals(result.text), hypotheses, flags: ["recased", ...result.flags] };
 }
 
-// As translator/repetition.py.
+// See translator/repetition.py.
 function longestRepetition(ids) {
   let best = { period: 0, length: 0 };
   for (let period = 1; period <= Math.min(RULES.longestPeriod, Math.floor(ids.length / 3)); period++) {

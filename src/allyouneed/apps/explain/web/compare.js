@@ -1,6 +1,5 @@
-// Two traces of one text: showComparison(root, { names, traces, parting, heads, common_heads }), as comparison.py gives
-// them. A switch in the bar at the top shows one or the other in the same parts, with the same attention, head and
-// drawing.
+// Show two traces of one text: showComparison(root, { names, traces, parting, heads, common_heads }) takes the data of
+// comparison.py. A switch in the bar at the top chooses the trace; attention, head and drawing stay the same.
 
 function showComparison(root, { names, traces, parting, heads, common_heads: common }) {
   const part = (name) => root.querySelector(`[data-part=${name}]`);

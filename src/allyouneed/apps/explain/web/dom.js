@@ -20,17 +20,17 @@ function draw(name, attributes = {}, ...children) {
   return node;
 }
 
-// A text of any direction that leaves what stands beside it in its place.
+// Make an element for a text of any direction, which does not move its neighbours.
 const isolated = (text) => make("bdi", {}, text);
 const quoted = (text) => ["“", isolated(text), "”"];
 
-// As percent() in search_trace.py: only 0 itself is 0 %.
+// See percent() in search_trace.py: only 0 itself becomes 0 %.
 const percent = (share) => (share > 0 && share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`);
 const number = (value) => (value === null ? "masked" : Number(value.toPrecision(4)).toString().replace("-", "−"));
 const textWidth = (text) => 7.4 * [...text].length; // of the 12 px monospace font
 
-// Nested rows of numbers, null where masked. A matrix is such rows already, or packed as { shape, low, high, data },
-// or exactly, as { shape, float32 }.
+// Return nested rows of numbers, with null where masked. A matrix already is such rows, or is packed as { shape, low,
+// high, data } or exactly as { shape, float32 }.
 function unpack(matrix) {
   if (Array.isArray(matrix)) return matrix;
   const bytes = Uint8Array.from(atob(matrix.data ?? matrix.float32), (letter) => letter.charCodeAt(0));
@@ -49,7 +49,7 @@ function unpack(matrix) {
 const meanOfHeads = (heads) =>
   heads[0].map((row, r) => row.map((_, c) => heads.reduce((sum, head) => sum + head[r][c], 0) / heads.length));
 
-// A box that scrolls sideways where its content is wider, and says so.
+// Make a box that scrolls sideways, and says so, if its content is too wide.
 function wide(content, label) {
   const box = make("div", { class: "wide" }, content);
   const sign = make("p", { class: "sign" }, "↔ wider than the screen: scroll sideways");
@@ -65,7 +65,7 @@ function wide(content, label) {
   return whole;
 }
 
-// The heading of a column of numbers; other columns have a text.
+// Make the heading of a column of numbers. Other columns have texts.
 const numeric = (name) => ({ name, class: "number" });
 
 function table(header, rows, attributes = {}) {
@@ -75,7 +75,7 @@ function table(header, rows, attributes = {}) {
       ...rest.map((one, index) => make("td", { class: header[index + 1].class }, one))))));
 }
 
-// A table that is made when it is opened.
+// Make a table when it is opened for the first time.
 function valuesTable(header, rows, label) {
   const details = make("details", {}, make("summary", {}, "Values as a table"));
   details.addEventListener("toggle", () => {
@@ -84,7 +84,7 @@ function valuesTable(header, rows, label) {
   return details;
 }
 
-// Buttons of which one is pressed. `onChoose` is called with its number.
+// Make buttons of which one is pressed. `onChoose` is called with its index.
 function choice(group, labels, chosen, onChoose) {
   const hadFocus = group.contains(document.activeElement);
   const buttons = labels.map((label, index) => make("button", {

@@ -1,6 +1,6 @@
-// The inside of one translation, as a component: showExplanation(root, trace) fills the parts of `root` (explain.html).
+// The inside of a translation as a component: showExplanation(root, trace) fills the parts of `root` (explain.html).
 //
-// The trace is the one format that every source of data gives, Python or a model that runs in the page:
+// All sources of data, Python or a model that runs in the page, give a trace in this format:
 //
 //   text, output      strings: what was given, and its translation
 //   model, notes      a line about the model; sentences that a reader must know
@@ -27,7 +27,7 @@
 // Weights and values are nested numbers (null: masked), or packed: unpack() in dom.js. A view hides whose data is missing
 // or that has nothing to find: a search without branches, a logit lens of one layer.
 
-// Called again, it shows another trace in the same parts, with the same attention, head and drawing.
+// A second call shows another trace in the same parts, with the same attention, head and drawing.
 function showExplanation(root, trace) {
   const before = root.explanation;
   before?.listeners.abort();

@@ -1,4 +1,4 @@
-// A film of a training run, or of several beside each other: showFilm(root, texts) fills `root`.
+// A film of a training run, or of several runs next to each other: showFilm(root, texts) fills `root`.
 //
 //   texts    [{ text, answer, films }]: for each text that can be chosen, the same films; `answer` is the right output if the
 //            decoder read it, as in training. Without it the decoder read its own output.
@@ -7,7 +7,7 @@
 //            share of right translations in % if it was measured. What is missing in a frame is as in the one before it.
 //            cross (target × source) and self (target × inputs) are bytes in base64, 255 for a weight of 1.
 //
-// All films of a text have as many frames, after the same updates.
+// All films of a text have the same number of frames, after the same updates.
 
 const SPEED = 220; // milliseconds that a frame is shown
 
@@ -44,7 +44,7 @@ function showFilm(root, texts) {
     play.textContent = "▶ Train";
   }
 
-  // Shows a frame in the panels as they are.
+  // Show a frame in the existing panels.
   function go(at) {
     state.at = at;
     slider.value = String(at);
@@ -56,7 +56,7 @@ function showFilm(root, texts) {
     panels.forEach((panel, index) => panel.show(shown()[index].frames[at]));
   }
 
-  // Everything that depends on the text, on what is beside the model, and on the drawing.
+  // Draw everything that depends on the text, on the films next to the model, and on the kind of drawing.
   function build() {
     choice(sides, ["the source", "the answer"], ["cross", "self"].indexOf(state.side), (index) => { state.side = ["cross", "self"][index]; build(); });
     if (names.length > 1) choice(breaks, ["nothing", ...names.slice(1)], state.beside, (index) => { state.beside = index; build(); });
@@ -79,7 +79,7 @@ function showFilm(root, texts) {
   new ResizeObserver(() => { if (root.clientWidth !== before) { before = root.clientWidth; build(); } }).observe(root);
 }
 
-// One model at one moment: its translation, its loss, and one of its attentions.
+// Draw one model at one moment: its translation, its loss, and one of its attentions.
 function filmPanel(film, answer, side, width, title, say) {
   const output = make("output", { class: "written", dir: "auto" }), facts = make("p", { class: "soft" }), place = make("div", {});
   const rows = answer === undefined ? "Each row is a token that the model writes." : "Each row is a token of the right answer, which the model reads in training.";
@@ -115,7 +115,7 @@ function fromBytes(text, rows, columns) {
   return Array.from({ length: rows }, (_, r) => Array.from({ length: columns }, (_, c) => bytes.charCodeAt(r * columns + c) / 255));
 }
 
-// The losses of films over their frames, with one line that marks a frame: { svg, x }.
+// Draw the losses of films over their frames, with a line that marks a frame: { svg, x }.
 function lossCurve(films, width) {
   const height = 76, edge = 9, losses = films.flatMap(({ frames }) => frames.map(({ loss }) => loss)).filter((loss) => loss > 0);
   const top = Math.log(Math.max(...losses)), bottom = Math.log(Math.min(...losses));

@@ -1,10 +1,10 @@
-// A matrix as coloured squares. Rows and columns are { label, key }; `key` is that of a token, or undefined.
+// Draw a matrix as coloured squares. Rows and columns are { label, key }; `key` identifies a token, or is undefined.
 
 const SIZE = 22;
 
-// `onRead(row, column)` is told which square the pointer, a tap or the arrow keys are on, `onKeys` which tokens these are,
-// and `onOpen(row, column)`, if there is one, that a square was clicked or Enter pressed on it. The picture has a method
-// `fill(values)`, which shows other numbers in the same squares.
+// `onRead(row, column)` is called with the square that the pointer, a tap or the arrow keys are on, and `onKeys` with
+// the keys of its tokens. `onOpen(row, column)`, if given, is called when a square is clicked or Enter is pressed on
+// it. The method `fill(values)` of the picture shows other numbers in the same squares.
 function heatmap({ rows, columns, values, label, size = SIZE, reach, onRead = () => {}, onKeys = () => {}, onOpen }) {
   const isShort = (one) => [...one.label].length <= 2; // upright; longer labels are slanted
   const upright = columns.every(isShort);
@@ -74,7 +74,7 @@ function heatmap({ rows, columns, values, label, size = SIZE, reach, onRead = ()
   return svg;
 }
 
-// The same, a pixel for each number.
+// Draw the matrix with one pixel for each number.
 function thumbnail(values) {
   const canvas = make("canvas", { width: values[0].length, height: values.length, "aria-hidden": "true" });
   const context = canvas.getContext("2d"), picture = context.createImageData(canvas.width, canvas.height);

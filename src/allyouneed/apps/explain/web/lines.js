@@ -1,10 +1,10 @@
-// Attention as lines from queries, on the left, to keys, on the right. Both are { label, key }.
+// Draw attention as lines from queries, on the left, to keys, on the right. Both are { label, key }.
 
 const LEAST = 0.04; // weight that is drawn, but for the largest of each row
 
 const isDrawn = (weight, line) => weight >= LEAST || weight === Math.max(...line);
 
-// What the lines leave out, as a paragraph if there is something.
+// Return a paragraph about what the lines leave out, or nothing.
 function notDrawn(values) {
   const isWhole = values.every((line) => line.every((weight) => weight === 0 || isDrawn(weight, line)));
   return isWhole ? [] : [make("p", { class: "soft" }, `Weights below ${percent(LEAST)} are not drawn, except the largest of each row.`)];

@@ -1,10 +1,10 @@
-// A translation by the model that runs in the page (convert/web/translator.js) as a trace for showExplanation:
+// Turn a translation by the model that runs in the page (convert/web/translator.js) into a trace for showExplanation:
 //
 //   const result = translator.translate(text, { beam: 2, numbers: true, switches });
 //   showExplanation(root, traceOfTranslation(text, result, translator.layers, switches));
 //
-// It has tokens, attention, steps, search and alignment. What that model does not give, such as tensors, is left out,
-// and the views of it hide. A blank text has no translation, and so no trace.
+// The trace has tokens, attention, steps, search and alignment. Parts that the model in the page does not compute, such
+// as tensors, are missing, and their views are hidden. A blank text has no translation and no trace.
 
 function traceOfTranslation(text, result, layers, { causal = true, scaling = true } = {}) {
   const [best] = result.hypotheses;
@@ -15,7 +15,7 @@ function traceOfTranslation(text, result, layers, { causal = true, scaling = tru
     const isEncoder = name.startsWith("encoder"), reads = name.endsWith("self_attention");
     const weights = isEncoder ? result.encoderAttention[name]
       : Array.from({ length: heads }, (_, head) => best.steps.map((step) => padded(step.attention[name][head], reads ? target.length : source.length)));
-    // Without the causal mask every step has keys of its own, so no square shows how it is computed.
+    // Without the causal mask every step has its own keys, so no square can show how it is computed.
     const numbers = isEncoder ? result.encoderAttention[name].numbers : causal && numbersOfSteps(best.steps.map((step) => step.numbers?.[name]));
     return { name, title, ...(numbers && splitHeads(numbers, heads)), divisor: scaling ? undefined : 1, rows: isEncoder ? "source" : "target", columns: reads ? "inputs" : "source", weights };
   });
@@ -31,12 +31,12 @@ function traceOfTranslation(text, result, layers, { causal = true, scaling = tru
   };
 }
 
-// The queries of all steps, with the keys and values of the last.
+// The queries of all steps, with the keys and values of the last step.
 function numbersOfSteps(steps) {
   return steps.at(-1) && { ...steps.at(-1), query: steps.map(({ query }) => query.at(-1)) };
 }
 
-// Rows for all heads → rows for each head.
+// Convert rows for all heads to rows for each head.
 function splitHeads(numbers, heads) {
   const split = (rows) => Array.from({ length: heads }, (_, head) => rows.map((row) => {
     const width = row.length / heads;
@@ -45,7 +45,7 @@ function splitHeads(numbers, heads) {
   return Object.fromEntries(Object.entries(numbers).map(([name, rows]) => [name, split(rows)]));
 }
 
-// The hypotheses that were kept, as nodes; what ended has its log-probability.
+// The hypotheses that were kept, as nodes; those that ended have a log-probability.
 function treeOfBeam(steps, target) {
   const nodes = [{ piece: "<sos>", parent: null, total: 0, chosen: true, ended: null }];
   let before = [0]; // the nodes of the hypotheses kept in the step before

@@ -1,7 +1,7 @@
-// How one weight of an attention is computed, from the numbers of the model: steps for ← and →.
+// Show how one attention weight is computed from the numbers of the model, in steps for ← and →.
 
-// Every number on the way from a query to what its head passes on; `attention` has query, key and value by head (see
-// explain.js). Of masked keys the score is null and the weight 0.
+// Compute every number between a query and the output of its head. `attention` has query, key and value by head (see
+// explain.js). For masked keys the score is null and the weight 0.
 function computeWeight(attention, head, row, column) {
   const { query, key, value, divisor, causal } = numbersOf(attention, head);
   const visible = causal ? row + 1 : key.length;
@@ -25,7 +25,7 @@ function numbersOf(attention, head) {
     causal: attention.name.startsWith("decoder") && attention.name.endsWith("self_attention") };
 }
 
-// Bars above and below a line, each with its number where there is room, and its label below if there are labels.
+// Draw bars above and below a line, with numbers where there is room and with labels below, if there are any.
 function bars(values, { width, labels, chosen, label, text = number }) {
   const room = width / values.length, height = 96, bottom = labels ? 18 : 2, reach = Math.max(1e-9, ...values.map((value) => Math.abs(value ?? 0)));
   const negative = values.some((value) => value < 0), middle = negative ? (height - bottom) / 2 : height - bottom - 2, full = (negative ? middle : middle) - 14;
@@ -43,7 +43,8 @@ function bars(values, { width, labels, chosen, label, text = number }) {
 
 const short = (value) => (value === null ? "masked" : value.toFixed(2).replace("-", "−"));
 
-// The panel: `at` is { head, row, column, step }, which it changes when the reader goes on. `rows` and `columns` have labels.
+// Draw the panel. `at` is { head, row, column, step }, which changes as the reader goes on. `rows` and `columns` have
+// labels.
 function showMicroscope(root, { attention, rows, columns }, at) {
   root.hidden = false;
   const all = computeWeight(attention, at.head, at.row, at.column);

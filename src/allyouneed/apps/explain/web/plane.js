@@ -1,6 +1,6 @@
-// Attention in a plane: a query and four keys that can be dragged or moved by the arrow keys; weights and output follow.
-// All are vectors from the origin. A key is measured along the query: q · k is the length of q times the way from the origin
-// to the foot of the key. Every key has a number as its value. showPlane(root) fills `root`.
+// Attention in a plane: a query and four keys that can be dragged, or moved with the arrow keys; weights and output
+// follow. All are vectors from the origin. A key is measured along the query: q · k is the length of q times the
+// distance from the origin to the foot of the key. Every key has a number as its value. showPlane(root) fills `root`.
 
 function showPlane(root) {
   const size = 300, unit = size / 5, points = { q: [0.9, 0.6], A: [1.7, 0.4], B: [0.6, 1.8], C: [-1.5, 1], D: [0.6, -1.5] };

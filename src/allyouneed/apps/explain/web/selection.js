@@ -1,8 +1,8 @@
-// The token that lights up everywhere. An element belongs to the token of its data-token, and to that of data-other:
-// "source:3" and "target:5" count from 0; what the decoder reads at position 0, <sos>, is "target:-1".
+// The token that is highlighted everywhere. An element belongs to the tokens of its data-token and data-other:
+// "source:3" and "target:5" count from 0; <sos>, which the decoder reads at position 0, is "target:-1".
 
 class Selection {
-  // Listens until `signal` is aborted.
+  // Listen until `signal` is aborted.
   constructor(root, onChange, signal) {
     this.root = root;
     this.onChange = onChange;
@@ -24,7 +24,7 @@ class Selection {
     }, { signal });
   }
 
-  // Keeps some tokens lit when the pointer leaves them; the same ones again: no longer.
+  // Keep some tokens highlighted when the pointer leaves them; a second call with the same tokens ends this.
   pin(keys) {
     this.pinned = keys.join() === this.pinned.join() ? [] : keys;
     for (const button of this.root.querySelectorAll("button[data-token]")) {
@@ -33,7 +33,7 @@ class Selection {
     this.light(this.pinned);
   }
 
-  // Lights tokens for the moment; none: the pinned ones.
+  // Highlight tokens for the moment; without tokens, highlight the pinned ones.
   show(keys) {
     this.light(keys.length ? keys : this.pinned);
   }
@@ -52,13 +52,13 @@ class Selection {
     this.onChange(keys);
   }
 
-  // After something was drawn again.
+  // Highlight again after something was redrawn.
   refresh() {
     this.light(this.keys, true);
   }
 }
 
-// Tokens as buttons: the arrow keys move among them, so that Tab passes them in one step.
+// Make tokens buttons. The arrow keys move among them, so that Tab passes all of them in one step.
 function tokenToolbar(toolbar, tokens, side, signal) {
   const buttons = tokens.map(({ piece }, index) => make("button", {
     type: "button", class: "token", "data-token": `${side}:${index}`, "aria-pressed": "false", tabindex: index ? "-1" : "0",

@@ -1,4 +1,5 @@
-// The prefixes of a search as a tree. Nodes are { piece, parent, total, chosen, ended }; the first is the root.
+// Draw the prefixes of a search as a tree. Nodes are { piece, parent, total, chosen, ended }; the first one is the
+// root.
 
 function searchTree(nodes) {
   const children = nodes.map(() => []), depth = nodes.map(() => 0);
@@ -37,8 +38,8 @@ function searchTree(nodes) {
   return svg;
 }
 
-// The row of every node. The translation has the first; every other branch the next row below its parent with room for
-// it, so that a branch that ends early leaves its row to later ones.
+// Assign a row to every node. The translation has the first row. Any other branch gets the next row below its parent
+// that has room for it, so that later branches can use the rest of a row.
 function placeRows(nodes, children, depth) {
   const row = nodes.map(() => 0), taken = [];
   const place = (start, from) => {
@@ -56,7 +57,7 @@ function placeRows(nodes, children, depth) {
   return row;
 }
 
-// The tokens of a prefix.
+// Return the tokens of a prefix.
 function prefixPieces(nodes, index) {
   const { parent, piece } = nodes[index];
   return parent === null ? [piece] : [...prefixPieces(nodes, parent), piece];

@@ -1,4 +1,4 @@
-// One function a view: each fills its part of the page from the trace.
+// One function for each view, which fills its part of the page from the trace.
 
 const label = (token, side, index) => ({ label: token.piece, key: `${side}:${index}` });
 const side = {
@@ -13,15 +13,15 @@ function piecesView(part, trace) {
   part.replaceChildren(row("text", trace.source, "source"), row("translation", trace.target, "target"));
 }
 
-// The heads of an attention as numbers, unpacked once.
+// Return the heads of an attention as numbers, which are unpacked only once.
 function headsOf(attention) {
   attention.numbers ??= unpack(attention.weights);
   return attention.numbers;
 }
 
-// Attention: which one, which head (0 is the mean of all), and whether as a matrix or as lines.
+// The view of attention: which attention, which head (0 is the mean of all), and whether as a matrix or as lines.
 class AttentionView {
-  // `before` is the view of the trace that was shown before, whose choices stay.
+  // `before` is the view of the previous trace, whose choices are kept.
   constructor(parts, trace, selection, signal, before) {
     const aligning = trace.attention.findIndex(({ name }) => name === trace.alignment);
     const chosen = before?.trace.attention.length === trace.attention.length ? before : { head: 0, drawing: 0, number: aligning };
@@ -49,14 +49,14 @@ class AttentionView {
     this.draw();
   }
 
-  // Shows how the weight of a square is computed; of the mean, in the head that has most of it.
+  // Show how the weight of a square is computed; for the mean, in the head with the largest weight.
   open(row, column) {
     const shares = headsOf(this.attention).map((weights) => weights[row][column]);
     this.opened = { head: this.head ? this.head - 1 : shares.indexOf(Math.max(...shares)), row, column, step: this.opened?.step ?? 0 };
     showMicroscope(this.parts.microscope, this, this.opened);
   }
 
-  // The same square in what is drawn now, if it is there.
+  // Return the same square in the present drawing, if it exists.
   openAgain() {
     const { opened } = this;
     const isThere = opened && this.attention.query && opened.row in this.rows && opened.column in this.columns;
@@ -81,7 +81,7 @@ class AttentionView {
     selection.refresh();
   }
 
-  // What a token attends to in the present head, and what attends to it.
+  // Describe what a token attends to in the present head, and what attends to the token.
   describe(key) {
     const { rows, columns, weights } = this;
     const best = (pairs) => pairs.sort((a, b) => b[1] - a[1]).slice(0, 3).flatMap(([piece, weight], n) => [n ? ", " : "", ...quoted(piece), ` ${percent(weight)}`]);
@@ -117,7 +117,7 @@ function headsView(part, trace, attentionView) {
     ...withoutPattern(trace, titles, button));
 }
 
-// The heads without a pattern, in one sentence: each is a button.
+// Describe the heads without a pattern in one sentence, with a button for each.
 function withoutPattern(trace, titles, button) {
   const without = trace.heads.filter((one) => one.without), words = [];
   for (const [kind, all] of Map.groupBy(without, (one) => one.without)) {
@@ -140,7 +140,7 @@ function stepsView(part, trace) {
   }));
 }
 
-// Whether the search went on from anything but the translation.
+// Return true if the search extended anything but the translation.
 const branches = (trace) => trace.tree?.nodes.some((node) => !node.chosen) ?? false;
 
 function searchView(parts, trace) {

@@ -1,4 +1,4 @@
-// Words that belong together light up on both sides: where the pointer is, and where the caret or the focus is.
+// Highlight words that belong together on both sides: at the pointer, and at the caret or the focus.
 
 import { $, make } from "./dom.js";
 import { currentSentences, sentencesIn } from "./translation.js";
@@ -6,7 +6,8 @@ import { links, words } from "./words.js";
 
 const MANY = 20_000; // characters; a longer text has its words unmarked, so that typing stays quick
 
-// The same text stands under the text area, each word of what is translated in a span: an area itself cannot mark a word.
+// A copy of the text lies below the text area, with a span for each translated word, because a text area cannot mark
+// words.
 export function showMirror(text) {
   const mirror = $("mirror");
   mirror.replaceChildren();
@@ -29,7 +30,7 @@ function clear() {
   for (const lit of document.querySelectorAll(".mirror .lit, .output .lit")) lit.classList.remove("lit");
 }
 
-// Lights the word `index` of a sentence of "source" or "target", and those linked with it.
+// Highlight the word `index` of a sentence of "source" or "target", and the words linked with it.
 function light(side, number, index) {
   clear();
   const sentence = currentSentences()[number];

@@ -1,4 +1,4 @@
-// The requests to the server, each one function, and what goes wrong with them as one kind of error.
+// The requests to the server, one function each. All their failures become one kind of error.
 
 import { getKey } from "./key.js";
 
@@ -54,18 +54,19 @@ async function call(path, body, signal) {
 export const fetchLanguages = () => call("languages");
 export const fetchSettings = () => call("frontend/settings");
 
-// The language of a text: { language, confidence } (0 to 100).
+// Detect the language of a text: { language, confidence }, from 0 to 100.
 export async function detect(text, signal) {
   const [best] = await call("detect", { q: text, api_key: getKey() }, signal);
   return best;
 }
 
-// The sentences of each text, { text, before, gap }: what stands before it there, and before its translation.
+// Return the sentences of each text, { text, before, gap }: the text before it, and the text to put before its
+// translation.
 export async function findSentences({ texts, source, target, glossary }, signal) {
   return (await call("v1/sentences", { texts, source, target, glossary }, signal)).sentences;
 }
 
-// Translations of some sentences, each { text, confidence, flags, alignment, alternatives }.
+// Translate some sentences. Each result is { text, confidence, flags, alignment, alternatives }.
 export async function translate({ texts, source, target, glossary, prefix = "", alternatives = 0 }, signal) {
   const body = { texts, source, target, align: "words", glossary, prefix, alternatives, split_sentences: false };
   return (await call("v1/translate", body, signal)).translations;
@@ -77,14 +78,14 @@ export const suggest = (q, s, source, target) => call("suggest", { q, s, source,
 
 export const fetchTraining = () => call("v1/training");
 
-// The model as one HTML file.
+// Export the model as one HTML file.
 export async function fetchPage() {
   const response = await fetch("v1/training/page", { headers: keyHeader() });
   if (!response.ok) throw explain(response.status, message(readJson(await response.text())), null);
   return response.blob();
 }
 
-// The events of a stream so far, each { name, data }; one that has not come whole yet is left out.
+// Return the events of a stream so far, each { name, data }, without an incomplete last one.
 function readEvents(text) {
   return text.split("\n\n").slice(0, -1).map((part) => {
     const [, name = "", data] = /^(?:event: (.*)\n)?data: (.*)$/.exec(part) ?? [];
@@ -92,8 +93,8 @@ function readEvents(text) {
   });
 }
 
-// Uploads a file. `onSent` gets the share that is sent, `onProgress` the share that is translated, both 0 to 1.
-// XMLHttpRequest, since fetch does not say how much is sent.
+// Upload a file. `onSent` is called with the share that is sent, `onProgress` with the share that is translated, both
+// from 0 to 1. XMLHttpRequest is used because fetch does not report how much is sent.
 export function translateFile(file, { source, target, glossary }, { onSent, onProgress }) {
   const request = new XMLHttpRequest();
   const done = new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// Other words for a word of the translation: a list at the word, and the rest translated anew from there.
+// Offer other words for a word of the translation, in a list at the word, and translate the rest again from there.
 
 import { $, make } from "./dom.js";
 import { languageTag } from "./languages.js";
@@ -6,7 +6,7 @@ import { choose, currentPair, currentSentences, otherWords } from "./translation
 
 let asking = null;
 
-// Puts the list under the word, or above it where there is no room.
+// Put the list under the word, or above it if there is no room below.
 function place(list, word) {
   const box = word.getBoundingClientRect(), gap = 6, edge = 12;
   const below = box.bottom + gap + list.offsetHeight < innerHeight || box.top < list.offsetHeight + gap;

@@ -29,8 +29,8 @@ export function closeCorrection() {
   if (!$("correction").hidden) setOpen(false);
 }
 
-// What was changed, as [sentences, source, translation]: of each line the sentences between those that stayed at its
-// beginning and at its end, and the text as a whole if it has other lines.
+// Return the changes, as [sentences, source, translation]: for each line, the sentences between the unchanged ones at
+// its beginning and at its end. If the lines differ, return the text as a whole.
 function changes(corrected) {
   const whole = currentText(), written = corrected.split("\n"), lines = currentLines();
   if (written.length !== lines.length) return [[[], whole, corrected]];

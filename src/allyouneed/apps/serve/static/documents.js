@@ -84,6 +84,6 @@ export function setUpDocuments(settings) {
     drop.classList.remove("over");
     for (const file of event.dataTransfer.files) addJob(file);
   });
-  // A file that misses the field must not replace the page.
+  // A file dropped outside the field must not replace the page.
   for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
 }

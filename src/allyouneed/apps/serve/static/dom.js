@@ -1,10 +1,10 @@
-// Elements, found and made.
+// Find and make elements.
 
 export const $ = (id) => document.getElementById(id);
 
 const SVG = new Set(["svg", "use", "rect", "text", "title", "g"]);
 
-// make("button", { class: "main", onclick: f }, "Send"): attributes, listeners (on…) and children.
+// make("button", { class: "main", onclick: f }, "Send") takes attributes, listeners (on…) and children.
 export function make(tag, attributes = {}, ...children) {
   const node = SVG.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -17,7 +17,7 @@ export function make(tag, attributes = {}, ...children) {
 
 export const icon = (name) => make("svg", { "aria-hidden": "true" }, make("use", { href: `static/icons.svg#${name}` }));
 
-// Tabs as WAI-ARIA describes them: one tab stop, arrow keys choose.
+// Make tabs as WAI-ARIA describes them: one tab stop, and arrow keys to choose.
 export function tabs(list, onChoose = () => {}) {
   const all = [...list.querySelectorAll("[role=tab]")];
   const choose = (tab) => {
@@ -43,7 +43,7 @@ export function tabs(list, onChoose = () => {}) {
   return (id) => choose($(id));
 }
 
-// A button that opens and closes the panel it controls.
+// Make a button that opens and closes the panel it controls.
 export function disclosure(button, panel, onOpen = () => {}) {
   const set = (open) => {
     panel.hidden = !open;

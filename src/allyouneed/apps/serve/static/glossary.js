@@ -38,7 +38,7 @@ function show(onChange) {
 
 let showPair = () => {};
 
-// Shows the terms of another pair.
+// Show the terms of another pair.
 export function setGlossaryPair(source, target) {
   pair = { source, target };
   showPair();

@@ -14,7 +14,7 @@ function say(text) {
   $("inside-views").hidden = text !== "";
 }
 
-// Looks inside the chosen sentence again, if the panel is open and something changed.
+// Look inside the chosen sentence again, if the panel is open and something has changed.
 export async function refreshInside() {
   if ($("inside").hidden) return;
   const sentences = currentSentences();

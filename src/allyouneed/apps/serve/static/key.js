@@ -1,4 +1,4 @@
-// The API key: asked for where the server needs one, kept for this page or, if asked to, in this browser.
+// The API key: asked for if the server needs one, and kept for this page or, if requested, in this browser.
 
 import { $ } from "./dom.js";
 import { load, store } from "./storage.js";

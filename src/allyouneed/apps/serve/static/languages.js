@@ -1,4 +1,4 @@
-// The pair of languages: what can be chosen, swapped and detected.
+// The pair of languages: which languages can be chosen, swapping, and detection.
 
 import { $, make } from "./dom.js";
 import { load, store } from "./storage.js";
@@ -12,7 +12,8 @@ export const languageName = name;
 export const source = () => $("source-language").value;
 export const target = () => $("target-language").value;
 export const isAuto = () => source() === AUTO;
-// The attribute `lang` of a text: a model that is no pair of languages, such as one of dates, has a name in their place.
+// Return the `lang` attribute of a text. A model without a pair of languages, such as one of dates, has its name in
+// their place.
 export const languageTag = (code) => (!code || canTranslate(code, code) ? "" : code);
 export const canTranslate = (from, to) => targetsFrom(from).includes(to);
 
@@ -44,7 +45,7 @@ export function setDetected(code) {
   showSwap();
 }
 
-// `listed` is the answer of /languages, `preset` the target to begin with. `onChange` is called when the pair changes.
+// `listed` is the answer of /languages, and `preset` the first target. `onChange` is called when the pair changes.
 export function setUpLanguages(listed, preset, onChange) {
   languages = listed;
   const sources = languages.filter((one) => one.targets.length).map((one) => one.code);
@@ -60,7 +61,7 @@ export function setUpLanguages(listed, preset, onChange) {
   $("target-language").addEventListener("change", changed);
 }
 
-// The first language that one can be translated into.
+// Return the first language that this one can be translated into.
 export const anyTarget = (code) => targetsFrom(code)[0];
 
 export function chooseTarget(code) {
@@ -68,10 +69,10 @@ export function chooseTarget(code) {
   $("target-language").dispatchEvent(new Event("change"));
 }
 
-// The first source that is translated into the chosen target.
+// Return the first source that can be translated into the chosen target.
 export const anySource = () => languages.find((one) => one.targets.includes(target()))?.code;
 
-// Swaps the pair. False if the other direction has no model.
+// Swap the pair. Returns false if no model translates in the other direction.
 export function swap() {
   const from = isAuto() ? detected : source(), to = target();
   if (!from || !canTranslate(to, from)) return false;

@@ -1,4 +1,4 @@
-// The page: what each part tells the others.
+// The page: connect its parts.
 
 import { setUpAlignment, showMirror } from "./alignment.js";
 import { fetchLanguages, fetchSettings } from "./api.js";
@@ -52,7 +52,7 @@ const on = {
   },
 };
 
-// What is typed was changed: shows it, and has it translated.
+// Show changed input, and have it translated.
 function update({ soon = false } = {}) {
   const text = $("source").value, length = [...text].length;
   const over = limit > 0 && length > limit;
@@ -71,13 +71,13 @@ function update({ soon = false } = {}) {
   translateText(text, on, { soon: soon || !text.trim() });
 }
 
-// For fonts, spelling and screen readers; "" where it is not known.
+// Used for fonts, spelling and screen readers; "" if the language is unknown.
 function setSourceLanguage(code) {
   for (const name of ["source", "mirror"]) $(name).lang = languages.languageTag(code);
 }
 
 function pairChanged() {
-  // The glossary of a pair can be edited before a text says which source it is.
+  // The glossary of a pair can be edited before the text shows which source language it has.
   setGlossaryPair(languages.isAuto() ? languages.anySource() : languages.source(), languages.target());
   $("detected").textContent = "";
   languages.setDetected("");

@@ -1,4 +1,4 @@
-// The line of messages above the text, and what a screen reader is told.
+// The line of messages above the text, and announcements for screen readers.
 
 import { $, icon, make } from "./dom.js";
 
@@ -7,7 +7,7 @@ let whenOnline = () => {};
 
 addEventListener("online", () => whenOnline());
 
-// Shows a message; kind: "bad", "wait" or "good". `action`: { label, run }.
+// Show a message of a kind: "bad", "wait" or "good". `action` is { label, run }.
 export function showMessage(text, kind = "bad", action = null) {
   clearInterval(timer);
   const box = $("message");
@@ -24,7 +24,7 @@ export function hideMessage() {
   $("message").hidden = true;
 }
 
-// Counts the seconds down in the message, then runs `again`, once. A screen reader hears the first number only.
+// Count down the seconds in the message, then call `again` once. Screen readers only hear the first number.
 export function waitAndRetry(text, seconds, again) {
   let left = seconds;
   showMessage(`${text} Trying again in `, "wait", { label: "Try now", run: () => { clearInterval(timer); again(); } });
@@ -39,7 +39,8 @@ export function waitAndRetry(text, seconds, again) {
   }, 1000);
 }
 
-// An error of a request, with what can be done about it. `again` repeats the request; `askForKey` is null where no key helps.
+// Show a failed request, with possible remedies. `again` repeats the request; `askForKey` is null if a key does not
+// help.
 export function showError(error, again, askForKey) {
   if (error.name === "AbortError") return;
   if (error.kind === "wait") waitAndRetry(error.message, error.seconds, again);
@@ -53,7 +54,7 @@ export function showError(error, again, askForKey) {
   else showMessage(error.message, "bad", error.kind === "server" ? { label: "Try again", run: again } : null);
 }
 
-// Tells a screen reader, without showing anything.
+// Tell a screen reader something without showing it.
 export function announce(text, lang = "en") {
   $("live").lang = lang;
   $("live").textContent = text;

@@ -1,4 +1,4 @@
-// The translation on the page: words one can point at, walk through and press; flags and confidence in words.
+// The translation on the page: words to point at, walk through and press; flags and confidence in words.
 
 import { $, make } from "./dom.js";
 import { words } from "./words.js";
@@ -35,7 +35,7 @@ function lineNode(line, numbers) {
   return paragraph;
 }
 
-// Draws the lines anew where they changed, and leaves the others, with what has the focus, alone.
+// Draw the lines that have changed. The other lines, and the focus in them, stay.
 export function showLines(lines, sentences, target) {
   const output = $("output"), numbers = new Map(sentences.map((sentence, number) => [sentence, number]));
   lines.forEach((line, number) => {
@@ -63,7 +63,7 @@ function showFlags(sentences) {
   $("flags").replaceChildren(...flags.map((flag) => make("li", { class: FLAGS[flag][1] ?? "" }, FLAGS[flag][0])));
 }
 
-// The probability of a token: the geometric mean over all sentences.
+// Return the probability of a token: the geometric mean over all sentences.
 function showConfidence(sentences) {
   const scored = sentences.filter((one) => one.translation?.tokens);
   const tokens = scored.reduce((sum, one) => sum + one.translation.tokens, 0);
@@ -76,7 +76,7 @@ function showConfidence(sentences) {
   $("confidence").title = "The mean probability that the model gives its own tokens. It does not say that the translation is right.";
 }
 
-// Arrow keys walk through the words, which are one tab stop; Enter and a press call `onPress(node)`.
+// Let arrow keys move among the words, which are one tab stop. Enter and a press call `onPress(node)`.
 export function setUpOutput(onPress) {
   const output = $("output");
   const focus = (word) => {

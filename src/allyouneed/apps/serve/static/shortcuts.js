@@ -3,11 +3,11 @@
 import { $ } from "./dom.js";
 import { load, store } from "./storage.js";
 
-// Whether a key counts without Alt+Shift: speech input types letters, so that these keys can be turned off.
+// Whether keys work without Alt+Shift. This can be turned off, because speech input types letters.
 const isAlone = (event) => $("single-keys").checked && !event.ctrlKey && !event.metaKey && !event.altKey
   && !event.target.matches("textarea, input, select");
 
-// `run` maps the letters of Alt+Shift+letter to functions; `toTranslation` moves the focus to the first word.
+// `run` maps letters, pressed with Alt+Shift, to functions. `toTranslation` moves the focus to the first word.
 export function setUpShortcuts(run, toTranslation) {
   $("help-button").addEventListener("click", () => $("help").showModal());
   $("single-keys").checked = load("single-keys", true);

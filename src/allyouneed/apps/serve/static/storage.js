@@ -1,4 +1,4 @@
-// What stays in this browser: glossary, colours, chosen languages, and an API key if asked to. Never a text.
+// The data kept in this browser: glossary, colours, chosen languages and, if requested, an API key. Never a text.
 
 const memory = new Map(); // where the browser refuses storage, until the page closes
 

@@ -1,4 +1,4 @@
-// Light or dark: the choice of the visitor, else that of the system. Runs before the page is drawn.
+// Light or dark: the visitor's choice, or else the system's. Runs before the page is drawn.
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");

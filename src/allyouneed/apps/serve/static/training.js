@@ -1,4 +1,4 @@
-// The run that trains the model of this server: how far it is, its curves, its worst translations, and what can follow.
+// The run that trains the model of this server: its progress, its curves, its worst translations, and what to do next.
 
 import { fetchPage, fetchTraining } from "./api.js";
 import { $, make } from "./dom.js";
@@ -29,13 +29,13 @@ function showState(run) {
   else bar.removeAttribute("value");
 }
 
-// The figures are drawn by the server, as in the report.
+// The server draws the figures, as in the report.
 function showCurves(run) {
   $("training-curves").innerHTML = run.losses + run.scores;
   for (const drawing of $("training-curves").querySelectorAll("svg.logarithmic")) drawing.remove();
 }
 
-// They are validation pairs, whose right translation is known: nothing is asked about them.
+// These are validation pairs, whose correct translation is known, so nothing is asked about them.
 function showWorst(run) {
   const now = JSON.stringify(run.worst);
   if (now === worst) return;
@@ -47,7 +47,7 @@ function showWorst(run) {
     make("p", { class: "soft", dir: "auto" }, `Expected: ${sample.reference}`))));
 }
 
-// What the command prints at its end: how good the model is, beside baselines, and what to try next.
+// The final output of the command: how good the model is, next to baselines, and what to try next.
 function showVerdict({ verdict }) {
   const place = $("training-verdict");
   if (!verdict || !place.hidden) return;

@@ -1,4 +1,4 @@
-// The translation of each sentence: asked for as one types, a sentence only once.
+// The translation of each sentence, requested while the user types, and only once for each sentence.
 
 import { detect, findSentences, translate } from "./api.js";
 import { termsFor } from "./glossary.js";
@@ -11,9 +11,10 @@ const MOST_WORDS = 6; // that are offered for a word
 const KEPT = 2000; // answers in a cache, which is gone with the page
 
 const sentencesOf = new Map(), translationOf = new Map(); // caches: of a line, and of a sentence, each in its context
-// What is shown, until another text has its first translation: one text, its languages, and its sentences. Each is
-// { source, read, line, start, gap, translation, chosen, corrected }: what the model reads, with a tag of the language; the
-// number of its line, its place in the text, what stands before its translation, and the word that the visitor chose, or -1.
+// What is shown until another text has its first translation: one text, its languages, and its sentences. A sentence is
+// { source, read, line, start, gap, translation, chosen, corrected }: `read` is what the model reads, with a language
+// tag; `line` and `start` are its place in the text; `gap` is the text before its translation; and `chosen` is the
+// index of the word that the visitor chose, or -1.
 let shown = { text: "", pair: null, sentences: [] };
 let detected = null; // { text, pair }
 let delay = DELAY; // doubled whenever the server asks to slow down, until it answers again
@@ -28,7 +29,7 @@ export function currentLines() {
   for (const sentence of shown.sentences) lines[sentence.line].push(sentence);
   return lines;
 }
-// The first sentences that a text has in common with what is shown.
+// Count the first sentences that a text shares with the text on display.
 export function sentencesIn(text) {
   const end = shown.sentences.findIndex(({ source, start }) => !text.startsWith(source, start));
   return end < 0 ? shown.sentences : shown.sentences.slice(0, end);
@@ -38,14 +39,14 @@ export const isTranslated = (text) => text === shown.text && shown.sentences.eve
 export const translatedText = () => currentLines().map(translatedLine).join("\n");
 export const translatedLine = (line) => line.map((one) => one.translation?.text ? one.gap + one.translation.text : "").join("");
 
-// The server's limits of one request; -1: none.
+// The server's limits for one request; -1 means no limit.
 export function setLimits({ textsLimit = -1, alternativesLimit = ALTERNATIVES }) {
   if (textsLimit > 0) atOnce = Math.min(AT_ONCE, textsLimit);
   mostAlternatives = Math.min(ALTERNATIVES, alternativesLimit);
 }
 
-// What `request` answers to each of some texts. Those that `cache` has are not sent, the others a few at once, and
-// `onAnswers` is called after each.
+// Return the answers of `request` for some texts. Texts that `cache` has are not sent; the others are sent a few at a
+// time, and `onAnswers` is called after each request.
 async function ask(cache, context, texts, request, onAnswers = () => {}) {
   const missing = [...new Set(texts)].filter((text) => text && !cache.has(context + text));
   for (let start = 0; start < missing.length; start += atOnce) {
@@ -62,7 +63,7 @@ async function ask(cache, context, texts, request, onAnswers = () => {}) {
   return answers;
 }
 
-// Translates `text` after a rest; `soon` without one. Calls `on.change`, `on.busy` and `on.error`.
+// Translate `text` after a pause, or without one if `soon` is set. Calls `on.change`, `on.busy` and `on.error`.
 export function translateText(text, on, { soon = false } = {}) {
   clearTimeout(timer);
   running?.abort();
@@ -100,7 +101,7 @@ async function run(text, on) {
   }
 }
 
-// The sentences of a text: { source, read, line, start, gap }. The server knows where they end.
+// Return the sentences of a text: { source, read, line, start, gap }. The server knows where they end.
 async function splitLines(lines, request, signal) {
   const send = (texts) => findSentences({ texts, ...request }, signal);
   const answers = await ask(sentencesOf, JSON.stringify(request), lines.map((line) => line.trim() && line), send);
@@ -119,7 +120,7 @@ async function splitLines(lines, request, signal) {
   });
 }
 
-// Some sentences; one that is shown already keeps what the visitor chose or wrote.
+// Make sentences. A sentence that is already shown keeps what the visitor chose or wrote.
 function withChoices(sentences, pair) {
   const before = pair?.source === shown.pair?.source && pair?.target === shown.pair?.target ? shown.sentences : [];
   return sentences.map((one, number) => {
@@ -135,7 +136,7 @@ async function findPair(text, signal) {
 
 async function detectPair(text, signal) {
   const target = languages.target();
-  // While the same text grows, its language stays.
+  // While a text grows, its language stays the same.
   if (detected?.pair.target === target && text.startsWith(detected.text) && text.length < 2 * detected.text.length) return detected.pair;
   const found = await detect(text.slice(0, 2000).toWellFormed(), signal);
   if (!found?.confidence) return { source: languages.anySource(), target }; // digits, or a letter or two
@@ -150,7 +151,7 @@ async function detectPair(text, signal) {
   return next;
 }
 
-// Takes the place of what is shown with the first translations of `next`.
+// Replace what is shown with the first translations of `next`.
 async function translateSentences(next, request, on, signal) {
   const context = JSON.stringify(request);
   const show = () => {
@@ -165,12 +166,12 @@ async function translateSentences(next, request, on, signal) {
 
 const requestFor = ({ read }) => ({ texts: [read], ...shown.pair, glossary: termsFor(shown.pair.source, shown.pair.target) });
 
-// Other translations of a sentence that differ from its word `index` on: [{ word, rest, text }], the likeliest first.
+// Find translations of a sentence that differ from word `index` on: [{ word, rest, text }], the most likely first.
 export async function otherWords(sentence, index, signal) {
   const here = sentence.translation.text.trim().split(/\s+/);
   const before = here.slice(0, index);
   const found = new Map();
-  // A vocabulary of characters has the blank as a token of its own: it goes on only after "word ".
+  // In a vocabulary of characters a blank is a token of its own, so a translation continues after "word " with a blank.
   for (const blank of index ? ["", " "] : [""]) {
     const request = { ...requestFor(sentence), alternatives: mostAlternatives };
     const [best] = await translate({ ...request, prefix: before.join(" ") + blank }, signal);
@@ -186,7 +187,7 @@ export async function otherWords(sentence, index, signal) {
   return [...found.values()].slice(0, MOST_WORDS);
 }
 
-// Takes another translation for a sentence: it is shown as it is, and aligned if the model can.
+// Take another translation for a sentence. It is shown unchanged, and aligned if the model can align it.
 export async function choose(sentence, index, text, on) {
   Object.assign(sentence, { translation: { text, flags: [] }, chosen: index });
   on.change();
@@ -197,7 +198,7 @@ export async function choose(sentence, index, text, on) {
   } catch { /* the choice stands, without an alignment */ }
 }
 
-// Shows a visitor's correction in the place of a translation.
+// Show a visitor's correction in place of a translation.
 export function correct(sentence, text) {
   Object.assign(sentence, { translation: { text, flags: [] }, chosen: -1, corrected: true });
 }

@@ -1,9 +1,9 @@
-// Words of a line, and which belong together.
+// The words of a line, and which words belong together.
 
-// The words of a line with their positions: [{ text, start, end }]. Words are split at blanks, as alignments count them.
+// Return the words of a line with their positions: [{ text, start, end }]. Words are split at blanks, as in alignments.
 export const words = (line) => [...line.matchAll(/\S+/g)].map((match) => ({ text: match[0], start: match.index, end: match.index + match[0].length }));
 
-// For each word of `listed`, its index among the words of `line`: the server may normalize what was typed.
+// Find, for each word of `listed`, its index among the words of `line`. The server may have normalized the typed text.
 function indices(listed, line) {
   const here = words(line);
   if (here.length === listed.length) return listed.map((_, index) => index);
@@ -15,7 +15,7 @@ function indices(listed, line) {
   });
 }
 
-// The links [source, target] of a line in words of what stands on the page.
+// Return the links [source, target] of a line, in terms of the words on the page.
 export function links(source, translation) {
   const alignment = translation?.alignment;
   if (!alignment) return [];
