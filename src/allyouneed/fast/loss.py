@@ -147,7 +147,7 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
 def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: float) -> Tensor:
     """Compute the loss of some rows without its ε/V term, (N, V) and (N, 1) → (), and turn `logits` into its gradient.
 
-    The gradient is p minus q without its ε/V term and, with R-Drop, plus the gradient of `_symmetric_kl`.
+    The gradient is p − q, without the ε/V term of q. With R-Drop, the gradient of `_symmetric_kl` is added.
     """
     exact = logits.float()
     if _is_bfloat16_on_cpu(logits) and not r_drop:

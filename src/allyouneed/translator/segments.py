@@ -136,11 +136,9 @@ def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], first: int) -> list
 def batch_segments(
     segments: Sequence[Segment], *, batch_size: int, beam: int, alternatives: int
 ) -> Iterator[list[int]]:
-    """Group the indices of segments by similar length.
+    """Group the indices of segments by similar length. Segments with constraints get batches of their own.
 
-    Segments with constraints, which widen beams, go into own batches.
-
-    A batch has as many hypotheses as `batch_size` segments without constraints.
+    Constraints widen beams. A batch has as many hypotheses as `batch_size` segments without constraints.
     """
     room = batch_size * beam
     for constrained in (False, True):

@@ -51,8 +51,9 @@ class KnownPairs(NamedTuple):
 def find_known_pairs(folder: Path, bundle: Bundle, sources: Sequence[str], *, count: int, seed: int) -> KnownPairs:
     """Find pairs that show what a model knows: at least `count` training pairs, if possible, and held-out pairs.
 
-    The pairs are the model's own translations of `sources`; without sources, the pairs of its run, in `folder`/data;
-    without these, its translations of the probes in the bundle. Refuses a bundle that has none of these.
+    If there are `sources`, the pairs are the model's own translations of them. Otherwise they are the pairs of the
+    model's run, in `folder`/data, or else its translations of the probes in the bundle. Refuses a bundle that has none
+    of these.
     """
     if not sources and stored_provenance(folder / "data"):
         return KnownPairs(
