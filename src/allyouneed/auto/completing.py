@@ -1,6 +1,6 @@
-"""Complete a draft before a run: its pairs are prepared in the run's folder, and decide the settings left out.
+"""Complete a draft before a run, with settings chosen from the pairs, which are prepared in the run's folder.
 
-`run` takes the recipe, finds the same pairs there, and knows nothing of drafts.
+`run` gets the complete recipe and finds the prepared pairs. It does not know about drafts.
 """
 
 from contextlib import nullcontext
@@ -25,12 +25,12 @@ from .machine_speed import describe_speed
 def complete(
     recipe: Recipe | Draft, output: Path, hooks: Hooks, *, resume: bool = False
 ) -> tuple[Recipe, list[tuple[str, str]]]:
-    """Return the recipe with which a draft is trained in the folder `output`, and its choices, as topics and lines.
+    """Complete a draft for a run in the folder `output`. Returns the recipe, and the choices as topics and lines.
 
-    The settings that a draft leaves out are chosen from its pairs, which are prepared in that folder; with a time
-    budget on a CPU, also from the speed of the machine with the processes that may share the run. If a run is resumed,
-    they stay as that run started. Refuses a folder with a run, unless it is resumed, and one that a process uses. A
-    recipe is complete already.
+    The settings that the draft leaves out are chosen from its pairs, which are prepared in that folder. With a time
+    budget on a CPU, the choice also depends on the speed of the machine with the processes that may share the run. For
+    a resumed run, the settings stay as they were at its start. A complete recipe is returned unchanged. Refuses a
+    folder with a run unless the run is resumed, and a folder that another process uses.
     """
     if isinstance(recipe, Recipe):
         return recipe, []
@@ -52,12 +52,12 @@ def complete(
 
 
 def _as_started(draft: Draft, output: Path) -> Recipe:
-    """Return the whole recipe of the run in a folder, with the settings of the draft."""
+    """Return the complete recipe of the run in a folder, changed by the settings of the draft."""
     return draft.merged_into(Recipe.read(output / "recipe.toml"))
 
 
 def _complete(draft: Draft, pairs: RunPairs, *, has_gpu: bool) -> tuple[Recipe, list[tuple[str, str]]]:
-    """Return the recipe that a draft becomes with its pairs, and why, as topics and lines."""
+    """Complete a draft with the help of its pairs. Returns the recipe and the reasons, as topics and lines."""
     train = pairs.data.train
     corpus = Corpus(
         pairs=len(train),

@@ -1,4 +1,4 @@
-"""Start or resume a run from a complete recipe; and the part of a worker in a run."""
+"""Start or resume a run from a complete recipe, or take part in one as a worker."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -44,7 +44,8 @@ def run_training(
 ) -> Bundle:
     """Train the model that `recipe` describes and leave it in the folder `output`.
 
-    `notes`, topics and lines, say which settings were chosen here and why; the run logs them, and how long it takes.
+    `notes` are topics and lines that say which settings were chosen automatically, and why. The run logs them, together
+    with its expected duration.
 
     With `resume`, the run continues from the checkpoint in `output`, exactly as if it had never stopped; it starts if
     there is no checkpoint, and a finished run is left unchanged. Resuming is refused if settings or data differ.
@@ -54,7 +55,7 @@ def run_training(
     With `train.minutes` the whole run ends within this time, measured by the stopwatch of `hooks`. A resumed run gets
     the time that is left.
 
-    Under torchrun the first process calls this, and the others `join_run`.
+    Under torchrun, the first process calls this function, and the others call `join_run`.
     """
     output = Path(output)
     hooks = hooks or Hooks()
@@ -95,7 +96,7 @@ def _describe_length(setup: Setup, stage: Stage, *, is_chosen: bool) -> list[tup
 def preview_training(
     recipe: Recipe, output: str | Path, hooks: Hooks | None = None, *, notes: Sequence[tuple[str, str]] = ()
 ) -> None:
-    """Tell the callback of `hooks` what `run_training` would, and how long it takes.
+    """Report to the callback of `hooks` what `run_training` would do, and how long it would take.
 
     Nothing is trained, and `output` does not become a run: it only gets the prepared pairs and the speed of the
     machine, which the run then uses. Refuses everything that `run_training` refuses.

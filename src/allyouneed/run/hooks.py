@@ -1,4 +1,4 @@
-"""What a caller hands to a run besides the recipe: functions that it calls, and a stopwatch."""
+"""The functions that a caller hands to a run in addition to the recipe, and a stopwatch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,5 +35,5 @@ class Hooks:
 
     @property
     def are_standard(self) -> bool:
-        """True if processes that know no function of the caller's can make the same model and optimizer."""
+        """True if other processes can make the same model and optimizer, without a function of the caller."""
         return self.optimizer is build_optimizer and self.build_model is None

@@ -93,8 +93,8 @@ def refuse_a_run(
 ) -> None:
     """Refuse to start a run in a folder that is not empty. `remedy` is a way out besides another name.
 
-    The command in the error message resumes the run if `resume`, which tries, does not refuse; otherwise it names
-    another folder.
+    `resume` tries to resume the run. If it does not refuse, the command in the error message resumes the run; otherwise
+    the command names another folder.
     """
     if has_run(output):
         options = ("--resume",) if resume and _succeeds(resume) else ("--output", str(unused(output)))

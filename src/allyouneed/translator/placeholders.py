@@ -35,7 +35,7 @@ def separate_placeholders(source: str, text: str) -> str:
 
 
 def _freed(source: str, text: str) -> str:
-    """Put blanks around placeholders of the source that ran into a word, and so are no longer read as they were."""
+    """Put blanks around placeholders that ran into a word of the translation and are no longer read as placeholders."""
     wanted = Counter(span.text for span in iter_spans(source, KINDS))
     there = [span for span in iter_spans(text, KINDS) if span.text in wanted]
     missing = wanted - Counter(span.text for span in there)

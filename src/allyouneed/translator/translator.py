@@ -120,7 +120,7 @@ class Translator:
 
     @property
     def checks_codes(self) -> bool:
-        """True if a translation is flagged that lacks a code or a number (see `checks_codes_of`)."""
+        """True if a translation that lacks a code or a number is flagged (see `checks_codes_of`)."""
         return self.checks_codes_of(self.bundle)
 
     def language_tag(self, text: str) -> str:
