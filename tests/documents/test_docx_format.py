@@ -235,6 +235,26 @@ def test_the_language_of_translated_runs_is_the_target_language() -> None:
     assert_identity(data, "docx")
 
 
+def test_paragraphs_are_turned_into_the_direction_of_the_target_language() -> None:
+    def paragraphs(properties: str, source: str, target: str) -> str:
+        start, runs = f"<w:p><w:pPr>{properties}</w:pPr>", r("one", "<w:rPr><w:rtl/><w:b/></w:rPr>")
+        header = f'<w:hdr xmlns:w="{W}">{start}{runs}</w:p><w:p>{r("two")}</w:p></w:hdr>'
+        result = translated(
+            docx(**{"word/header1.xml": header}), "docx", source_language=source, target_language=target
+        )
+        return unpacked(result)["word/header1.xml"].decode()
+
+    arabic = paragraphs("<w:pStyle w:val='A'/><w:jc w:val='left'/>", "en", "ar")
+    assert '<w:pStyle w:val="A"/><w:bidi/><w:jc' in arabic
+    assert arabic.count("<w:bidi/>") == 2
+    english = paragraphs("<w:bidi/>", "he", "en")
+    assert english.count('<w:bidi w:val="0"/>') == english.count("bidi") == 2
+    assert "w:rtl" not in english
+    assert "<w:b/>" in english
+    assert "w:bidi" not in paragraphs("", "en", "it")
+    assert paragraphs("<w:bidi/>", "he", "ar").count("bidi") == 1
+
+
 def test_words_of_a_third_language_stay() -> None:
     data = docx(
         r("the old word ") + r("Fernweh ", lang("de-DE")) + r("is one"), r("Das Haus", lang("de")), r("a", lang("en"))

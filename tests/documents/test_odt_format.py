@@ -1,5 +1,6 @@
 """OpenDocument texts: texts change, everything else stays."""
 
+import re
 from collections import Counter
 
 import pytest
@@ -156,3 +157,26 @@ def test_languages_are_the_target_language_and_a_third_one_stays() -> None:
     hebrew = unpacked(translated(data, "odt", target_language="he"))["content.xml"].decode()
     assert 'style:language-complex="he"' in hebrew
     assert_identity(data, "odt")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "mode", "default"),
+    [
+        ("en", "ar", "rl-tb", "rl-tb"),
+        ("fa", "en", "lr-tb", "lr-tb"),
+        ("en", "it", "lr-tb", "page"),
+        ("", "he", "rl-tb", "rl-tb"),
+    ],
+)
+def test_styles_are_turned_into_the_direction_of_the_target_language(
+    source: str, target: str, mode: str, default: str
+) -> None:
+    before = "rl-tb" if source == "fa" else "lr-tb"
+    properties = "<style:paragraph-properties style:writing-mode='{}'/>"
+    styles = (
+        f"<office:doc {NAMESPACES}><style:default-style style:family='paragraph'>{properties.format('page')}"
+        f"</style:default-style><style:style style:name='A'>{properties.format(before)}</style:style></office:doc>"
+    )
+    data = odt("one", **{"styles.xml": styles})
+    result = unpacked(translated(data, "odt", source_language=source, target_language=target))["styles.xml"].decode()
+    assert re.findall("writing-mode=.([a-z-]+)", result) == [default, mode]

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from ..errors import ConfigError
 from .language_names import FOREIGN_NAMES, LANGUAGE_NAMES, OWN_NAMES
@@ -49,6 +50,13 @@ def is_right_to_left(tag: str) -> bool:
     language, *others = re.split("[-_]", tag.lower())
     script = next((part for part in others[:1] if len(part) == 4), "")
     return script in _RIGHT_TO_LEFT_SCRIPTS or (not script and language in _RIGHT_TO_LEFT)
+
+
+def turned_direction(source: str, target: str) -> Literal["", "rtl", "ltr"]:
+    """Return the direction of a target language if the source language has the other one, else ""."""
+    if is_right_to_left(source) == is_right_to_left(target):
+        return ""
+    return "rtl" if is_right_to_left(target) else "ltr"
 
 
 def with_name(code: str, name: str) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from ...config.language_tags import is_foreign, primary_language
+from ...config.language_tags import is_foreign, primary_language, turned_direction
 from ...data.archive import Archive
 from ...data.safe_xml import Element, only_xml
 from ...errors import DocumentError
@@ -28,6 +28,12 @@ _PART = re.compile(r"(?:document|template)\.(?:\w+\.)?main\+xml|\.(?:header|foot
 _WRAPPERS = frozenset({"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "fldSimple", "sdt"})
 _NO_CONTENT = frozenset({"proofErr", "lastRenderedPageBreak", "softHyphen"})
 _NO_FORMAT = frozenset({"lang", "noProof", "rsid"})  # invisible to a reader
+# Properties of a paragraph have an order; these come before its direction.
+_BEFORE_BIDI = frozenset({
+    "pStyle", "keepNext", "keepLines", "pageBreakBefore", "framePr", "widowControl", "numPr", "suppressLineNumbers",
+    "pBdr", "shd", "tabs", "suppressAutoHyphens", "kinsoku", "wordWrap", "overflowPunct", "topLinePunct", "autoSpaceDE",
+    "autoSpaceDN",
+})  # fmt: skip
 _RANGE_END = re.compile(r"(?:Start|End)$")  # of a bookmark, a comment and similar
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
@@ -77,8 +83,9 @@ def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
     """
     archive = Archive(data)
     return office_document(
-        archive, _text_parts(archive), partial(_paragraphs, options=options), _build, label=_label, collapse=False,
-        options=options, name_language=partial(_name_language, options=options), styles="word/styles.xml",
+        archive, _text_parts(archive), partial(_paragraphs, options=options), partial(_build, options=options),
+        label=_label, collapse=False, options=options, name_language=partial(_name_language, options=options),
+        styles="word/styles.xml",
     )  # fmt: skip
 
 
@@ -274,8 +281,8 @@ def _formatted(items: Sequence[Piece], base: RunFormat | None) -> Iterator[Piece
     yield from waiting
 
 
-def _build(paragraph: OfficeParagraph, pieces: Sequence[Piece]) -> None:
-    """Replace the content of a paragraph."""
+def _build(paragraph: OfficeParagraph, pieces: Sequence[Piece], options: DocumentOptions) -> None:
+    """Replace the content of a paragraph, and turn it into the direction of the target language."""
     element, namespace = paragraph.element, _namespace(paragraph.element)
     parts = [element]
     formats: list[RunFormat | None] = [paragraph.base]
@@ -302,6 +309,26 @@ def _build(paragraph: OfficeParagraph, pieces: Sequence[Piece]) -> None:
                 child = _run_with(element, namespace, one) if isinstance(one, RunChild) else one
                 child.tail = None
                 parts[-1].append(child)
+    _turn(element, namespace, turned_direction(options.source_language, options.target_language))
+
+
+def _turn(element: Element, namespace: str, direction: str) -> None:
+    """Turn a paragraph into a direction. Runs only lose theirs: with a new one, Word changes their fonts and sizes."""
+    if not direction:
+        return
+    for mark in list(element.iter(f"{{{namespace}}}bidi", f"{{{namespace}}}rtl")):
+        parent = mark.getparent()
+        if parent is not None:
+            parent.remove(mark)
+    properties = element.find(f"{{{namespace}}}pPr")
+    if properties is None:
+        properties = element.makeelement(f"{{{namespace}}}pPr")
+        element.insert(0, properties)
+    place = next((i for i, one in enumerate(properties) if _name(one, namespace) not in _BEFORE_BIDI), len(properties))
+    bidi = element.makeelement(f"{{{namespace}}}bidi")
+    if direction == "ltr":
+        bidi.set(f"{{{namespace}}}val", "0")  # whatever its style says
+    properties.insert(place, bidi)
 
 
 def _clear(element: Element, namespace: str) -> None:

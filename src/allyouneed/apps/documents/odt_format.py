@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ...config.language_tags import is_foreign, primary_language
+from ...config.language_tags import is_foreign, primary_language, turned_direction
 from ...data.archive import Archive
 from ...data.safe_xml import Element, append_text, only_xml
 from ...errors import DocumentError
@@ -15,6 +15,7 @@ from .unit import Document, DocumentOptions
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
+_WRITING_MODE = f"{_STYLE}writing-mode"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _LIBREOFFICE = "{http://openoffice.org/2009/office}"  # LibreOffice's own notes on editing
@@ -108,7 +109,22 @@ def _name_language(root: Element, options: DocumentOptions) -> bool:
         if group:
             properties.set(f"{_STYLE}language-{group}", language)
             properties.set(f"{_STYLE}country-{group}", country)
-    return bool(marks)
+    return _turn(root, options) or bool(marks)
+
+
+def _turn(root: Element, options: DocumentOptions) -> bool:
+    """Turn the writing direction of styles, and of paragraphs by default, into the target language's."""
+    direction = turned_direction(options.source_language, options.target_language)
+    if not direction:
+        return False
+    turned = {"rtl": "rl-tb", "ltr": "lr-tb"}[direction]
+    properties = [one for one in root.iter() if one.get(_WRITING_MODE) in ("lr-tb", "lr", "rl-tb", "rl")]
+    for default in root.iter(f"{_STYLE}default-style"):
+        if default.get(f"{_STYLE}family") == "paragraph":
+            properties += default.iter(f"{_STYLE}paragraph-properties")
+    for one in properties:
+        one.set(_WRITING_MODE, turned)
+    return bool(properties)
 
 
 def _unseen_styles(root: Element) -> set[str]:
