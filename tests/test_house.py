@@ -290,3 +290,43 @@ def test_every_test_file_has_its_file_in_the_house() -> None:
                 file for there in places for file in there.parent.glob(f"{there.stem}.*")
             ]  # of Python, or of the page
             assert files or any(there.with_suffix("").is_dir() for there in places), path
+
+
+# Names that another library calls private, with a comment in each file that says why no public name does it.
+PRIVATE_OF_OTHERS = {
+    "data/safe_xml.py": {"_Element"},
+    "metrics/corpus_metrics.py": {"_compute_score_from_stats", "_extract_corpus_statistics"},
+    "translator/likelihood.py": {"_modules"},
+    "translator/weight_versions.py": {"_buffers", "_parameters", "_version"},
+    "younger/muon.py": {
+        "_foreach_add_", "_foreach_copy_", "_foreach_lerp", "_foreach_lerp_", "_foreach_mul_",
+    },
+}  # fmt: skip
+PUBLIC = {"_asdict", "_exit", "_fields", "_replace"}  # of named tuples and `os`, despite their names
+
+
+def private_names(file: Path) -> set[str]:
+    """Return the names with an underscore that a file takes from objects other than `self` and `cls`."""
+    return {
+        node.attr
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr)
+        if not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
+    }
+
+
+def defined_names(file: Path) -> set[str]:
+    """Return the names that a file defines: functions, classes, fields, and attributes of `self`."""
+    return {
+        str(getattr(node, "name", "") or getattr(node, "attr", "") or getattr(node, "id", ""))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        or (isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self" and isinstance(node.ctx, ast.Store))
+    }
+
+
+def test_few_private_names_of_other_libraries_are_used() -> None:
+    files = [file for file in FILES if find_room(file) != "fast"]  # which replaces parts of PyTorch
+    used = {file.relative_to(HOUSE).as_posix(): private_names(file) - PUBLIC - defined_names(file) for file in files}
+    assert {file: names for file, names in used.items() if names} == PRIVATE_OF_OTHERS

@@ -27,6 +27,8 @@ def eval_copy(model: _Module) -> _Module:
 
 
 def _copy(part: _Module, copies: dict[nn.Module, nn.Module]) -> _Module:
+    # `copy.copy` would share the table of children, so that no child could be replaced, and `copy.deepcopy` would copy
+    # whatever the hooks belong to.
     if part not in copies:  # a module may be part of the model twice, as with tied embeddings
         copy = copies[part] = object.__new__(type(part))
         hooks = {name: getattr(part, name).copy() for name in _HOOKS}

@@ -63,6 +63,8 @@ class Muon(Optimizer):
                 self._adam(with_gradient, group)
 
     def _muon(self, matrices: list[nn.Parameter], group: dict[str, Any]) -> None:
+        # PyTorch's own optimizers use the same `_foreach` functions, for which it has no public names. On a GPU one of
+        # them is a few kernels, where a loop would launch one for each matrix.
         for matrix in matrices:
             if not self.state[matrix]:
                 self.state[matrix]["mean"] = torch.zeros_like(matrix)
