@@ -124,9 +124,12 @@ def test_settings_that_are_left_out_are_chosen_for_files_and_tables(
 ) -> None:
     """As the command does: the draft that is completed names the same files."""
     trained: list[Recipe | Draft] = []
-    monkeypatch.setattr(
-        "allyouneed.apps.reports.fitting.complete", lambda recipe, *_, **__: (trained.append(recipe), [])
-    )
+
+    def complete(recipe: Recipe | Draft, *_: object, **__: object) -> tuple[None, list[str]]:
+        trained.append(recipe)
+        return None, []
+
+    monkeypatch.setattr("allyouneed.apps.reports.fitting.complete", complete)
     monkeypatch.setattr("allyouneed.apps.reports.fitting.run_training", lambda *_, **__: None)
     (tmp_path / "my.toml").write_text("[train]\nsteps = 7\n")
     accepted: list[Any] = ["p.tsv", Path("p.tsv"), ["p.en", Path("p.de")], ("p.en", "p.de"), {"train": {"steps": 7}}]
