@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 from allyouneed.apps.cli.serve import SERVE_PANELS
 from allyouneed.apps.serve.keys import KeyFile
@@ -37,8 +38,17 @@ def test_an_environment_variable_sets_an_option(saved: Path, monkeypatch: pytest
     assert "workers must" in refusal("serve", f"{saved}=en-it")
 
 
-def test_settings_of_the_search_are_refused_as_translate_refuses_them(saved: Path) -> None:
-    for words in (["decode.beam=0"], ["decode.nonsense=1"], ["decode.nbest=9"], ["decode.beam=2", "decode.alpha=-1"]):
+def test_settings_of_the_search_are_refused_as_translate_refuses_them(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A setting that is not refused would serve, and the test would wait forever.
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: pytest.fail("it serves"))
+    for words in (
+        ["decode.beam=0"],
+        ["decode.nonsense=1"],
+        ["decode.beam=2", "decode.nbest=9"],
+        ["decode.beam=2", "decode.alpha=-1"],
+    ):
         assert refusal("serve", saved, *words) == refusal("translate", saved, "-", *words)
 
 
