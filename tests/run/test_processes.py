@@ -165,6 +165,7 @@ def test_a_killed_run_leaves_neither_a_worker_nor_a_temporary_file(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))  # PyTorch keeps it for later processes
     process = start(tmp_path)
     (worker,) = children_that_train(process.pid)
     os.kill(worker, signal.SIGSTOP if is_stopped else signal.SIGCONT)
