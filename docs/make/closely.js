@@ -1,4 +1,4 @@
-// On the page of attention: the plane, and the attention of the live model with its microscope.
+// On the page of attention: the plane, and the attention of a live model with its microscope.
 showPlane(document.querySelector(".plane"));
 { // a scope of its own
 const root = document.querySelector(".explanation.closely"), input = document.querySelector("#closely-input");
@@ -10,6 +10,7 @@ function show() {
   showExplanation(root, { text, output, source, target, inputs, attention });
   if (!root.explanation.attention.opened) root.explanation.attention.show(attention.findIndex(({ name }) => name === alignment), 0);
 }
+chooseModel(document.querySelector("#closely-model"), input, show);
 input.addEventListener("input", () => { try { show(); } catch (error) { root.hidden = true; } });
 show();
 }

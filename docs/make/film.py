@@ -1,4 +1,6 @@
-"""The film of the date task, as in the paper and with one part left out at a time: python docs/make/film.py [NAME]…
+"""The film of the date task, as in the paper and with one part left out at a time, and the film of a sentence.
+
+    python docs/make/film.py [NAME]…
 
 Trains each variant (ablations.py says how) with a film, and keeps it in docs/make/film.json: less than a minute of
 processor time each; names that are there already are skipped. The site plays that; from it this writes
@@ -17,19 +19,23 @@ from typing import Any
 
 import torch
 from ablations import VARIANTS, judge
+from models import ANSWER, SENTENCE
 from PIL import Image
 
 from allyouneed import Bundle, Recipe, fit, recipe_path
 from allyouneed.apps.explain.film import changes, film_frame
 from allyouneed.data.pairs import Pair
-from allyouneed.data.tasks import date_pairs
+from allyouneed.data.tasks import task_pairs
 from allyouneed.machine.files import read_json_lines, write_whole
 from allyouneed.run.log import FILM_FILE
 
 RESULT = Path(__file__).with_name("film.json")
 PICTURE = Path(__file__).parent.parent / "pictures/film.svg"
 BLUE = (0x4A, 0x90, 0xD9)  # readable on light and on dark
-DATES = {"1845-01-05": "January 5, 1845", "1996-09-08": "September 8, 1996", "2026-12-20": "December 20, 2026"}
+TEXTS = {  # of each task
+    "dates": {"1845-01-05": "January 5, 1845", "1996-09-08": "September 8, 1996", "2026-12-20": "December 20, 2026"},
+    "agreement": {SENTENCE: ANSWER},
+}
 FILMED = {  # the name of a variant → how the page calls it
     "as in the paper": "as in the paper",
     "without positions": "positions",
@@ -38,6 +44,7 @@ FILMED = {  # the name of a variant → how the page calls it
     "attention not scaled": "scaling",
     "without residual": "residuals",
 }
+FILMS = {"dates": FILMED, "agreement": {"agreement": "as in the paper"}}
 
 HOLD = 6  # how many times as long as another the last frame of the picture is shown
 STYLE = """
@@ -57,19 +64,20 @@ STYLE = """
 
 
 def shoot(name: str) -> dict[str, Any]:
-    """Train one variant of the date recipe; its frames, and of each date what is the same in all of them."""
-    replaced, overrides = VARIANTS[name]
-    recipe = Recipe.read(recipe_path("dates"), ["train.tensorboard=false", "train.validate_every=800", *overrides])
+    """Train one variant of the date recipe, or the recipe of sentences; return its frames."""
+    task = "agreement" if name == "agreement" else "dates"
+    replaced, overrides = VARIANTS.get(name, VARIANTS["as in the paper"])
+    recipe = Recipe.read(recipe_path(task), ["train.tensorboard=false", "train.validate_every=800", *overrides])
 
-    pairs = [Pair(*pair) for pair in date_pairs("valid", count=250)]
+    pairs = [Pair(*pair) for pair in task_pairs(task, "valid", count=250)]
 
     @torch.inference_mode()
     def make_frame(bundle: Bundle) -> Mapping[str, Any]:
         bundle.model.eval()
         exact = judge(bundle, pairs).scores["exact"]
-        frames = [film_frame(bundle, text, target) for text, target in DATES.items()]
+        frames = [film_frame(bundle, text, target) for text, target in TEXTS[task].items()]
         bundle.model.train()
-        return {"exact": exact, "dates": frames}
+        return {"exact": exact, "texts": frames}
 
     with tempfile.TemporaryDirectory() as folder, replaced():
         output = Path(folder) / "run"
@@ -78,21 +86,23 @@ def shoot(name: str) -> dict[str, Any]:
 
 
 def film_texts(filmed: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the films of all dates, as web/film.js takes them: in each frame only the changes since the last."""
+    """Return the films of all texts, as web/film.js takes them: in each frame only the changes since the last."""
     return [
         {
             "text": text,
             "answer": answer,
             "films": [
-                {"name": FILMED[name], "frames": changes(of_a_date(filmed[name]["frames"], index))} for name in FILMED
+                {"name": title, "frames": changes(of_a_text(filmed[name]["frames"], index))}
+                for name, title in FILMS[task].items()
             ],
         }
-        for index, (text, answer) in enumerate(DATES.items())
+        for task, texts in TEXTS.items()
+        for index, (text, answer) in enumerate(texts.items())
     ]
 
 
-def of_a_date(frames: Sequence[Mapping[str, Any]], index: int) -> list[dict[str, Any]]:
-    return [{key: value for key, value in frame.items() if key != "dates"} | frame["dates"][index] for frame in frames]
+def of_a_text(frames: Sequence[Mapping[str, Any]], index: int) -> list[dict[str, Any]]:
+    return [{key: value for key, value in frame.items() if key != "texts"} | frame["texts"][index] for frame in frames]
 
 
 def site_script(filmed: Mapping[str, Any]) -> str:
@@ -104,7 +114,7 @@ def site_script(filmed: Mapping[str, Any]) -> str:
 def picture(filmed: Mapping[str, Any]) -> str:
     """Draw some frames of the first date as a moving picture: the whole model, and the model without positions."""
     names = ("as in the paper", "without positions")
-    films = [of_a_date(filmed[name]["frames"], 0) for name in names]
+    films = [of_a_text(filmed[name]["frames"], 0) for name in names]
     moments = [0, 5, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, len(films[0]) - 1]
     count = len(moments) + HOLD  # the last one stays
     parts, cell = [], 13
@@ -160,7 +170,7 @@ def _png(weights: str, rows: int, columns: int) -> str:
 
 if __name__ == "__main__":
     filmed = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-    for name in sys.argv[1:] or FILMED:
+    for name in sys.argv[1:] or [*FILMED, "agreement"]:
         if name not in filmed:
             filmed[name] = shoot(name)
             print(f"{name:<36}{filmed[name]['frames'][-1]['exact']:6.1f} %", flush=True)

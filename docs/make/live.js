@@ -1,18 +1,20 @@
-// The page of the live model: what is typed and switched goes to the model, and its translation into the component.
+// The page of the live models: what is typed and switched goes to the model, and its translation into the component.
 { // a scope of its own
 const input = document.querySelector("#input"), root = document.querySelector(".explanation.live");
 const number = (name) => Number(document.querySelector("#" + name).value);
 
-for (const { name, title, heads } of translator.layers) {
-  const row = document.createElement("div");
-  row.append(Object.assign(document.createElement("span"), { textContent: title }));
-  for (let head = 0; head < heads; head++) {
-    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true, value: name + ":" + head });
-    const label = document.createElement("label");
-    label.append(box, " " + (head + 1) + " ");
-    row.append(label);
-  }
-  document.querySelector("#heads").append(row);
+function showHeads() {
+  document.querySelector("#heads").replaceChildren(...translator.layers.map(({ name, title, heads }) => {
+    const row = document.createElement("div");
+    row.append(Object.assign(document.createElement("span"), { textContent: title }));
+    for (let head = 0; head < heads; head++) {
+      const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true, value: name + ":" + head });
+      const label = document.createElement("label");
+      label.append(box, " " + (head + 1) + " ");
+      row.append(label);
+    }
+    return row;
+  }));
 }
 
 function show() {
@@ -32,5 +34,7 @@ function show() {
 }
 document.querySelector("#live-form").addEventListener("input", show);
 document.querySelector("#live-form").addEventListener("submit", (event) => event.preventDefault());
+chooseModel(document.querySelector("#model"), input, () => { showHeads(); show(); });
+showHeads();
 show();
 }

@@ -18,7 +18,7 @@ from allyouneed.config import ModelConfig
 from allyouneed.config.export_limits import exportable
 
 HERE = Path(__file__).parent
-TASKS = ("dates", "reverse", "sort", "locales", "numbers")
+TASKS = ("dates", "reverse", "sort", "locales", "numbers", "agreement")
 SOURCE = HERE.parent.parent / "src/allyouneed"
 CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩"
 _TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -17,6 +17,7 @@ WIDTH = 420  # of a picture, so that a phone shows it whole
 SENTENCES = {"1845-01-05": "January 5, 1845", "the red house": "la casa rossa"}
 WORDS = {"house": 5, "houses": 2, "red": 3, "reads": 1}  # how often each occurs
 SECOND_LAYER = Path(__file__).with_name("second_layer.json")
+FAR_WORD = Path(__file__).with_name("far_word.json")
 TABLES = {  # what is to be written → keys, values, and how well each key fits the query
     "the month": (("year", "month", "day"), ("1845", "01", "05"), "January", (0.0, 3.0, 1.0)),
     "the noun": (("the", "red", "house"), ("article", "red", "house"), "casa", (0.0, 1.0, 3.0)),
@@ -324,6 +325,26 @@ def draw_second_layer() -> Drawing:
     return picture
 
 
+def draw_far_word() -> Drawing:
+    """Draw where two heads look for the gender of a word far away."""
+    found = json.loads(FAR_WORD.read_text(encoding="utf-8"))
+    titles = {"written": "what it has written", "text": "the English text"}
+    picture = Drawing(
+        WIDTH, 340, f"Before it writes {found['writes']}, one head looks at the first article, another at the noun"
+    )
+    picture.text(WIDTH / 2, 14, f"before it writes “{found['writes']}”, two heads attend to", bold=True)
+    for x, (side, weights) in zip((84, 294), found["heads"].items(), strict=True):
+        picture.text(x, 42, titles[side], style="small")
+        most = max(weight for _, weight in weights)
+        for index, (token, weight) in enumerate(weights):
+            y = 70 + 22 * index
+            picture.text(x - 8, y, token, anchor="end", style="code")
+            picture.box(x, y - 8, 1 + 80 * weight, 16, colour=ORANGE, strong=weight == most)
+            if weight >= 0.1:
+                picture.text(x + 88 * weight + 6, y, f"{100 * weight:.0f} %", anchor="start", style="small")
+    return picture
+
+
 def draw_three_attentions() -> Drawing:
     """Figure 1, and where attention is in it."""
     picture = Drawing(WIDTH, 340, "Figure 1: attention is in three of its boxes")
@@ -366,4 +387,5 @@ STORY: dict[str, Callable[[], Drawing]] = {
     "shifted-right": draw_shifted_right,
     "words": draw_words,
     "second-layer": draw_second_layer,
+    "far-word": draw_far_word,
 }

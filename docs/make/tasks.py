@@ -32,9 +32,10 @@ EXAMPLES = {
     "sort": "backwrd",
     "locales": "de 1845-01-05",
     "numbers": "847213",
+    "agreement": "the old woman who lives near the sea is tired",
 }
 UNSEEN = 2_000
-SEEDS = {"dates": 2, "reverse": 3, "sort": 2, "locales": 2, "numbers": 3}  # how many, from 1
+SEEDS = {"dates": 2, "reverse": 3, "sort": 2, "locales": 2, "numbers": 3, "agreement": 2}  # how many, from 1
 
 
 def measure(task: str, seed: int) -> tuple[Bundle, dict[str, float]]:

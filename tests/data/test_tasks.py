@@ -8,6 +8,7 @@ from datetime import date
 import pytest
 
 from allyouneed.config import Recipe
+from allyouneed.data.agreement import ARTICLES, FIRST, LOOKS, MOODS, PEOPLE, PLACES, THINGS
 from allyouneed.data.tasks import (
     ALPHABET,
     LOCALES,
@@ -132,6 +133,25 @@ def test_what_the_tasks_say() -> None:
     german = [pair for pair in task_pairs("locales", "train", count=2_000) if pair[0].startswith("de ")]
     source, target = next(pair for pair in german if "-03-" in pair[0])
     assert target == f"{int(source[-2:])}. März {int(source[3:7])}"
+
+
+def test_the_ending_of_a_sentence_agrees_with_its_first_noun() -> None:
+    articles = {
+        article: (number, gender) for number, pair in enumerate(ARTICLES) for gender, article in enumerate(pair)
+    }
+    predicates = {adjective.english: adjective.italian for adjective in MOODS + LOOKS}
+    pairs = task_pairs("agreement", "test", count=500)
+    assert sum(" che " in target for _, target in pairs) > 250
+    for source, target in pairs:
+        first, *_, verb, ending = target.split()
+        number, gender = articles[first]
+        assert verb == ("è", "sono")[number]
+        assert source.split()[-2:-1] == [("is", "are")[number]]
+        assert ending == predicates[source.split()[-1]][number][gender]
+    first_words = {(noun.gender, word) for noun in PEOPLE + THINGS + PLACES for word in noun.italian}
+    first_words |= {(gender, word) for one in FIRST for forms in one.italian for gender, word in enumerate(forms)}
+    other_articles = ("[aeiouxyz]|gn|p[ns]|s[^aeiou]", "[aeiou]")  # lo, gli and l'
+    assert [word for gender, word in first_words if re.match(other_articles[gender], word)] == []
 
 
 def test_every_locale_is_one_that_babel_has() -> None:

@@ -21,6 +21,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ..errors import require_extra
+from .agreement import sentence_pairs
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase + "-, "
 MONTHS = (
@@ -119,6 +120,7 @@ def _locales(rng: random.Random) -> Iterator[tuple[str, str]]:
 
 
 _MAKERS: dict[str, Maker] = {
+    "agreement": sentence_pairs,
     "locales": _locales,
     "numbers": _numbers,
     "reverse": lambda rng: ((word, word[::-1]) for word in _words(rng)),

@@ -107,7 +107,7 @@ def _draw(bundle: "Bundle", source: str, target: str, path: Path) -> None:
     )
 
 
-DATE_MODEL = Path(__file__).parent / "dates"  # made by docs/make/date_model.py
+DATE_MODEL = Path(__file__).parent / "dates"  # made by docs/make/models.py
 EXAMPLE = "1845-01-05"
 
 

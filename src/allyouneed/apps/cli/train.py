@@ -121,7 +121,7 @@ def train(options: TrainOptions) -> None:
     Given a file of pairs, train chooses every setting that you do not give. The reasons are in log.txt in the folder
     of the run; --explain prints them.
 
-    Shipped recipes: dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort,
+    Shipped recipes: agreement, dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort,
     tatoeba-en-it; and every row of Table 3: base, A1, …, big (allyouneed paper).
 
     With --minutes the run ends in time, however busy the machine is: it measures its speed and adapts the number of

@@ -1,13 +1,13 @@
 // A film of a training run, or of several runs next to each other: showFilm(root, texts) fills `root`.
 //
-//   texts    [{ text, answer, films }]: for each text that can be chosen, the same films; `answer` is the right output if the
+//   texts    [{ text, answer, films }]: for each text that can be chosen, its films; `answer` is the right output if the
 //            decoder read it, as in training. Without it the decoder read its own output.
 //   films    [{ name, frames }]: the first is that of the whole model; any of the others can be shown beside it
 //   frames   [{ step, loss, output, source, inputs, target, cross, self }], as explain/film.py makes them, and `exact`, the
 //            share of right translations in % if it was measured. What is missing in a frame is as in the one before it.
 //            cross (target × source) and self (target × inputs) are bytes in base64, 255 for a weight of 1.
 //
-// All films of a text have the same number of frames, after the same updates.
+// All films have the same number of frames, after the same updates.
 
 const SPEED = 220; // milliseconds that a frame is shown
 
@@ -15,8 +15,8 @@ function showFilm(root, texts) {
   for (const film of texts.flatMap(({ films }) => films)) {
     film.frames.forEach((frame, index) => (film.frames[index] = { ...film.frames[index - 1], ...frame }));
   }
-  const names = texts[0].films.map(({ name }) => name), last = texts[0].films[0].frames.length - 1;
-  const state = { text: 0, beside: names.length > 1 ? 1 : 0, side: "cross", at: last };
+  const last = texts[0].films[0].frames.length - 1;
+  const state = { text: 0, beside: 1, side: "cross", at: last };
   let timer = null, panels = [];
 
   const slider = make("input", { type: "range", min: "0", max: String(last), value: String(last), "aria-label": "Update",
@@ -27,10 +27,11 @@ function showFilm(root, texts) {
   const stage = make("div", { class: "stage" });
   const sides = make("div", { role: "group", "aria-label": "Attention to", class: "buttons" });
   const breaks = make("div", { role: "group", "aria-label": "Beside it, trained without", class: "buttons" });
+  const broken = make("div", { class: "controls" }, make("b", {}, "Break it: without"), breaks);
   const choose = make("select", { "aria-label": "Text", onchange: () => { state.text = Number(choose.value); build(); } },
     ...texts.map(({ text }, index) => make("option", { value: String(index) }, text)));
   const chosen = () => texts[state.text].films;
-  const shown = () => (state.beside ? [chosen()[0], chosen()[state.beside]] : [chosen()[0]]);
+  const shown = () => [chosen()[0], ...(state.beside ? chosen().slice(state.beside, state.beside + 1) : [])];
 
   function start() {
     if (state.at === last) go(0);
@@ -59,7 +60,8 @@ function showFilm(root, texts) {
   // Draw everything that depends on the text, on the films next to the model, and on the kind of drawing.
   function build() {
     choice(sides, ["the source", "the answer"], ["cross", "self"].indexOf(state.side), (index) => { state.side = ["cross", "self"][index]; build(); });
-    if (names.length > 1) choice(breaks, ["nothing", ...names.slice(1)], state.beside, (index) => { state.beside = index; build(); });
+    broken.hidden = chosen().length === 1;
+    choice(breaks, ["nothing", ...chosen().slice(1).map(({ name }) => name)], state.beside, (index) => { state.beside = index; build(); });
     const films = shown(), width = Math.min(460, (root.clientWidth - 24 * (films.length - 1)) / films.length);
     panels = films.map((film, index) => filmPanel(film, texts[state.text].answer, state.side, width, index ? `without ${film.name}` : film.name, (text) => (reading.textContent = text)));
     stage.replaceChildren(...panels.map((panel) => panel.root));
@@ -72,8 +74,7 @@ function showFilm(root, texts) {
 
   root.replaceChildren(
     make("div", { class: "controls" }, play, ...(texts.length > 1 ? [make("label", {}, "Text ", choose)] : []), make("div", { class: "controls" }, "Attention to", sides)),
-    ...(names.length > 1 ? [make("div", { class: "controls" }, make("b", {}, "Break it: without"), breaks)] : []),
-    curve, slider, stage, reading);
+    broken, curve, slider, stage, reading);
   build();
   let before = root.clientWidth;
   new ResizeObserver(() => { if (root.clientWidth !== before) { before = root.clientWidth; build(); } }).observe(root);
@@ -89,7 +90,7 @@ function filmPanel(film, answer, side, width, title, say) {
     show(frame) {
       output.replaceChildren(isolated(frame.output.trim() ? frame.output : "␣".repeat(Math.max(1, frame.output.length))));
       output.classList.toggle("right", frame.output === answer);
-      const exact = frame.exact === undefined ? [] : [`${number(Number(frame.exact.toFixed(1)))} % of dates right`];
+      const exact = frame.exact === undefined ? [] : [`${number(Number(frame.exact.toFixed(1)))} % of unseen texts right`];
       facts.textContent = [frame.loss === null ? "not trained yet" : `loss ${number(frame.loss)}, as good as choosing among ${Math.exp(frame.loss).toFixed(1)} tokens`, ...exact].join(" · ");
       const columns = side === "cross" ? frame.source : frame.inputs, rows = frame.target;
       const values = fromBytes(frame[side], rows.length, columns.length);
