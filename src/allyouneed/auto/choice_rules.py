@@ -184,7 +184,7 @@ def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str
 
 
 def choose_metric(corpus: Corpus, d_model: int) -> tuple[str, str]:
-    """Choose the metric that selects the best model of text, and say why."""
+    """Choose the metric by which a run on texts selects its best model, and say why."""
     epochs = expected_epochs(corpus, d_model)
     if epochs < SOME_EPOCHS:
         return (

@@ -51,7 +51,7 @@ def skip_malformed(
 ) -> Iterator[Pair]:
     """Yield the pairs among the rows of a source.
 
-    `malformed` counts the other lines, and `notes` gets a line per total.
+    `malformed` counts the other lines. If `notes` is given, one line about each count is added to it.
 
     Refuses a source with a larger share of malformed lines than `max_malformed`, and shows the first of them. `name` is
     the name of the source in the message.
@@ -124,7 +124,7 @@ def _hash(text: str) -> int:
 
 
 class CorpusEnd(NamedTuple):
-    """Where the pairs of a corpus end among all pairs, the weight of the corpus, and what generated its pairs."""
+    """One corpus among all pairs: the index at which its pairs end, its weight, and what generated its pairs."""
 
     end: int
     weight: float

@@ -118,7 +118,10 @@ class Side:
         return [content[start:end].decode() for start, end in pairwise(self.starts.tolist())]
 
     def padded(self, indices: Indices, pad_id: int) -> NDArray[np.int64]:
-        """Return these sentences as the rows of an array, padded with `pad_id`; (0, 1) without sentences."""
+        """Return these sentences as the rows of an array, padded with `pad_id`.
+
+        Without sentences, the array's shape is (0, 1).
+        """
         starts = self.starts[indices]
         lengths = self.lengths(indices)
         columns = np.arange(lengths.max(initial=0) if len(indices) else 1)

@@ -1,4 +1,7 @@
-"""Training pairs similar to a text: what a model could have learned from, and a translation without a model."""
+"""Training pairs similar to a text.
+
+They show what a model could have learned from, and the target of the nearest one is a translation that needs no model.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

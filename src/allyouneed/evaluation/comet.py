@@ -21,7 +21,7 @@ PROGRAM = "comet-score"
 
 
 def make_comet(checkpoint: Path, sources: Sequence[str]) -> Metric:
-    """Make COMET, times 100, for translations of `sources`, with the model in a checkpoint.
+    """Make a metric that scores translations of `sources` with COMET, times 100, by the model in a checkpoint.
 
     Only first references count.
 

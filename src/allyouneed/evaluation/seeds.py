@@ -56,7 +56,10 @@ def group_by_seed(runs: Sequence[Path]) -> list[list[int]]:
 
 
 def judging_metric(run: Path, scored: ScoredSet) -> str:
-    """Return the metric that judges the task of a run: its early-stopping metric, or else the first telling one."""
+    """Return the metric that judges the task of a run: its early-stopping metric, or else the first telling metric.
+
+    A metric is telling if it can tell good translations of these pairs from bad ones.
+    """
     telling = scored.telling_metrics()
     if (run / "recipe.toml").is_file():
         chosen = Recipe.read(run / "recipe.toml").train.early_stopping_metric

@@ -18,7 +18,10 @@ Weights = dict[nn.Module, tuple[Tensor, Tensor]]  # weight and bias of a product
 
 
 def cast_weights(model: Transformer, dtype: torch.dtype) -> Weights:
-    """Cast the weight and the bias of every product inside the layers. Gradients go to the parameters of `model`."""
+    """Cast the weight and the bias of every linear map inside the layers to `dtype`.
+
+    Gradients still reach the parameters of `model`.
+    """
     products = list(_products(model))
     groups = [[getattr(linear, name) for linear in maps] for maps in products for name in ("weight", "bias")]
     tensors = _Cast.apply(dtype, [len(group) for group in groups], *chain(*groups))  # type: ignore[no-untyped-call]

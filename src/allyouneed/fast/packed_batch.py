@@ -89,7 +89,10 @@ class PackedAhead(Batch):
 
 
 def packed_ahead(batches: Iterator[Batch], config: ModelConfig, *, twice: bool = False) -> Iterator[Batch]:
-    """Yield the same batches, which a thread makes ahead and packs, in memory that a GPU can copy from by itself."""
+    """Yield the same batches, packed.
+
+    A thread prepares them ahead of time, in pinned memory, from which a GPU can copy by itself.
+    """
     pin = torch.cuda.is_available()
     packed = ((batch, pack_batch(batch, config, twice=twice)) for batch in batches)
     return prefetch(PackedAhead(batch, tokens.pin_memory() if pin else tokens) for batch, tokens in packed)

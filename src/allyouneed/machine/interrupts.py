@@ -1,6 +1,7 @@
 """Hold back Ctrl-C and SIGTERM until the work in progress may be left.
 
-A run looks for a request between two updates. Rows of a result and the note that describes them are written together.
+A run checks between two updates whether it was asked to stop. A command that can be resumed writes its rows and the
+note about them without a stop in between.
 """
 
 import signal

@@ -218,7 +218,10 @@ def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memor
 
 
 def as_structure(config: ModelConfig, precision: Precision) -> Config:
-    """Write a config in the form that C expects. Refuses int8 for inputs whose sums would not fit."""
+    """Write a config in the form that C expects.
+
+    Refuses int8 for layers with so many inputs that a sum of products would overflow 32 bits.
+    """
     if precision == "int8" and not fits_int8(config):
         raise ConfigError(f"int8 is for inputs of at most {LARGEST_INT8_INPUT} numbers; use float32")
     d_k = config.d_k or config.d_model // config.heads

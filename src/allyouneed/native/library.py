@@ -66,8 +66,8 @@ class Config(Structure):
 def load_library() -> CDLL | None:
     """Load the compiled library, or return None if there is none or `ALLYOUNEED_ISA` is "none".
 
-    Warns of a library that was compiled from other files and returns None, because its functions may take other
-    arguments.
+    If the library was compiled from other files, its functions may take other arguments: this then warns and returns
+    None.
     """
     if os.environ.get("ALLYOUNEED_ISA") == "none" or not LIBRARY.exists():
         return None

@@ -20,7 +20,8 @@ class Embedding(Module):
     """A table of vectors, looked up by id.
 
     Shapes: integer ids (B, L) → (B, L, D). Refuses an id outside the vocabulary. The ids may be on the CPU while the
-    table is on a GPU. Ids that are already on a GPU make the program wait for it, because they are checked.
+    table is on a GPU. The check reads the ids on the CPU, so with ids on a GPU the program waits until the GPU has
+    finished.
     """
 
     def __init__(self, *, vocab_size: int, d_model: int) -> None:

@@ -248,7 +248,10 @@ class Run:
         return self._choice.choose(self.state, self.state.last_step(self.settings) - self.state.step)
 
     def _divergence(self, due: Due) -> str:
-        """Say why the run has diverged; "" if it has not. The weights are checked before they are used."""
+        """Say why the run has diverged; "" if it has not.
+
+        This checks the weights before they are validated or saved.
+        """
         checks = due.validation or due.checkpoint or due.signal or due.cores
         if checks:
             self.state.count_outcomes()

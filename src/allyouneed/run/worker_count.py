@@ -124,7 +124,9 @@ def window_size(config: TrainConfig, model: Transformer) -> int:
 
 
 class CoreChoice:
-    """Tries other numbers of cores, up to `most`, between the windows of a run. The run's state has a trial under way.
+    """Tries other numbers of cores, up to `most`, each for a stretch of the run, called a window.
+
+    The run's state keeps the trial under way.
 
     `start` starts the processes for a number of cores ahead of their use, and ends those for another number.
     `can_start` waits for the processes, and returns False if they have failed. `say` reports a line about the result.
@@ -186,7 +188,10 @@ class CoreChoice:
         return self._begin(state, window, cores) if cores < state.cores or self._has_started(state, cores) else 0
 
     def _next(self, state: TrainState) -> int:
-        """Return the cores of the next trial: in the direction of the last winner if possible, or else in the other."""
+        """Return the number of cores to try next: more or fewer, as in the last trial that won, if possible.
+
+        If that is not possible, try the opposite.
+        """
         more = min(2 * state.cores, self._most)
         fewer = max(1, state.cores // 2)
         return fewer if (state.tries_fewer and fewer < state.cores) or more == state.cores else more

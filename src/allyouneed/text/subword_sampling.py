@@ -2,7 +2,7 @@
 
 BPE-dropout (Provilkov et al., 2020) skips merges at random. Unigram sampling (Kudo, 2018) draws a segmentation by its
 probability. The libraries' random numbers cannot be seeded, so a resumed run could not repeat them. Here a segmentation
-depends only on the seed, the word and a number.
+depends only on the seed, the word and how often the word was segmented before.
 """
 
 import math

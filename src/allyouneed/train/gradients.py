@@ -71,7 +71,10 @@ def add_gradients(
 
 
 def autocast(model: Transformer, config: TrainConfig) -> AbstractContextManager[object]:
-    """Make a block in which matrix products have the dtype of `config.precision`; weights and sums stay in float32."""
+    """Return a context manager inside which matrix products have the dtype of `config.precision`.
+
+    Weights and sums stay in float32.
+    """
     dtype = autocast_dtype(config.precision, model)
     return nullcontext() if dtype == torch.float32 else torch.autocast(next(model.parameters()).device.type, dtype)
 

@@ -196,7 +196,10 @@ class ConstraintBuilder:
         return extra_spans(self._without_terms(source), target, self._keep, also=self._also(source, prefix))
 
     def sign_limits(self, source: str, extra: str, *, prefix: Sequence[int] = ()) -> list[Limit]:
-        """Limit how often each sign of the placeholders and tags in `source` and `extra` may occur in a translation."""
+        """Limit how often each sign of placeholders and tags, such as `{` and `<`, may occur in a translation.
+
+        It may occur as often as in `source` and `extra` together.
+        """
         required = self.required_texts(source)
         limits: list[Limit] = []
         for sign in span_signs(source, self._keep) | span_signs(extra, self._keep):

@@ -14,9 +14,9 @@ from .generation import GenerationRequest
 class Segment(NamedTuple):
     """A unit of translation: a whole text or a part of one. `number` is the index of the text.
 
-    `constraints` checks the glossary terms and kept spans of the translation; None if there is nothing to check. A
-    segment with `as_is` translates the unchanged text, in addition to a copied or recased version of it. `language_tag`
-    is the tag at the start of the text, if the model uses tags.
+    `constraints` checks the glossary terms and kept spans of the translation; None if there is nothing to check. Some
+    texts are copied or recased before translation; a second segment, with `as_is`, then translates the unchanged text
+    as well. `language_tag` is the tag at the start of the text, if the model uses tags.
     """
 
     number: int

@@ -120,10 +120,12 @@ class RowOptions:
 
 
 def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable[[Chunk], Chunk]:
-    """Make a function that adds rows to a chunk, in any process, with the translator that `load` returns.
+    """Make a function that adds rows to a chunk with the translator that `load` returns.
 
-    With `skip_refused`, a refused line is recorded. Otherwise the rows end before that line, and the chunk has its
-    error.
+    The function may run in another process.
+
+    With `skip_refused`, a refused line is recorded. Otherwise the rows end before the refused line, and the chunk holds
+    the error of that line.
     """
     translator = load()
 

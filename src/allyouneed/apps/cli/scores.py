@@ -174,7 +174,7 @@ class Scoring:
     def _missed(
         self, system: "ScoredSet", comparison: "Mapping[str, PairedScore]", limits: Sequence[ScoreLimit]
     ) -> list[str]:
-        """Say which limits the last system misses, and by which metrics it is worse although it must not be."""
+        """Say which limits the last system misses, and the metrics in which it is worse despite `--no-worse`."""
         name = system.translated.name
         lines = [limit.missed(system.counts[limit.name].score, system.metrics[limit.name], name) for limit in limits]
         worse = [score.name for score in comparison.values() if score.better == 0]

@@ -105,7 +105,7 @@ class StoredWeights:
         return weight / math.sqrt(config.d_model) if name in self._unscaled else weight
 
     def refuse_the_rest(self, config: ModelConfig) -> None:
-        """Refuse sines and cosines that differ from ours, and tensors that were not used for our model."""
+        """Refuse a foreign model with another table of positions, or with tensors that have no place in our model."""
         for name in self._format.sinusoids:
             if name in self:
                 table = self.read(name, (self._length(name), config.d_model))[: config.max_length]

@@ -4,8 +4,8 @@ The model is the engine of `native/`, compiled to WebAssembly, so a page transla
 precision. In `web/`, `engine.js` calls the engine, and `search.js` has greedy and beam search. `tokenizer.js` is the
 vocabulary, with the normalizers of `characters.js` and the models of `subwords.js`. `sentences.js`, `spans.js`,
 `capitals.js` and `constraints.js` handle texts by the rules of `page_rules.py`. `translator.js` combines them and
-explains their use in the exported page (`page.*`) or any other page. The proof runs the JavaScript of the written file
-in V8.
+explains their use in the exported page (`page.*`) or any other page. The check after a conversion runs the JavaScript
+of the written file in V8, and compares its translations with the model's.
 """
 
 import json

@@ -212,7 +212,7 @@ class MessageFormat(NamedTuple):
         return translation.replace("'", "''") if self._is_doubled(message) else translation
 
     def differs(self, translation: str, message: str) -> bool:
-        """Return True if the arguments of a translation may not match those of its message."""
+        """Return True if the placeholders of a translation might differ from those of its message."""
         if not self.has_arguments:
             return False
         parts, others = (_DIRECTIVE.findall(string) for string in (message, translation))

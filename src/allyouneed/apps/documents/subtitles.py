@@ -2,13 +2,13 @@
 
 The lines of a cue are joined, except where a line ends a sentence or another speaker begins (with a dash, a name and a
 colon, a voice or a colour). The last line of a cue and the first line of the next are joined if a sentence clearly
-continues: no sign ends it and a small letter follows, or a comma separates them. A line that the next cue repeats, as
-in captions that roll up, is read once.
+continues: the first cue ends with a comma, or without punctuation and the next one begins with a small letter. A line
+that the next cue repeats, as in captions that roll up, is read once.
 
 Everything around the words stays: numbers, times, settings, dashes, names in capitals, notes, and tags around a line.
 Times inside a line belong to words of the source, so a translation does not contain them. A translation is broken at
-the blanks that divide it most similarly to its source. A line that is longer than `MAX_LINE`, and than every line of
-the file, is broken into lines of similar length.
+the blanks where its parts come closest to the proportions of the source's parts. A line that is longer than `MAX_LINE`,
+and than every line of the file, is broken into lines of similar length.
 """
 
 import math
@@ -89,7 +89,9 @@ def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
 def subtitle_document(
     encoded: EncodedText, cues: Iterable[tuple[str, int, int]], *, is_markup: bool = False, language: Edit | None = None
 ) -> Document:
-    """Make a document whose units are the sentences in cues. A cue is a time and the characters of its text.
+    """Make a document whose units are the sentences in cues.
+
+    A cue is its time, and the start and the end of its text in the file.
 
     With `is_markup`, "<" and "&" begin markup. `language` is an edit that names the target language in a translated
     file.

@@ -149,7 +149,7 @@ def _cell_text(cell: Element, strings: Sequence[_String]) -> str:
 
 
 def _read_string(string: Element | None) -> _String:
-    """Read a string with all its formats, but without readings of Japanese words."""
+    """Read the text of a string from all its differently formatted parts, without the furigana of Japanese words."""
     if string is None:
         return _String("", has_formats=False)
     texts = (text for child in string.iterchildren("{*}t", "{*}r") for text in child.iter("{*}t"))

@@ -83,7 +83,7 @@ def visible_keys(part: str, rows: int, columns: int) -> Tensor:
 
 
 def token_patterns(part: str, queries: Sequence[str], keys: Sequence[str]) -> dict[str, Tensor]:
-    """Return, for each pattern, the keys that belong to it, as a (T, S) matrix of 0 and 1."""
+    """Return a (T, S) matrix for each attention pattern: 1 where query t attends to key s in it, and 0 elsewhere."""
     rows, columns, crossing = len(queries), len(keys), part.endswith("cross_attention")
     # In cross-attention, position t predicts token t + 1, so its "same position" is column t + 1.
     shift = 1 if crossing else 0

@@ -222,7 +222,7 @@ class RecordingEngine:
 
 
 class _RecordedGenerator(TranslationGenerator):
-    """A generator that keeps the settings of the search that found each hypothesis, and the results of its rules."""
+    """A generator that records, for each hypothesis, the settings of its search and the results of its rules."""
 
     def __init__(self, engine: RecordingEngine, *arguments: Any, **named: Any) -> None:
         super().__init__(engine, *arguments, **named)

@@ -245,7 +245,7 @@ def _by_score(samples: Lines) -> Lines:
 
 
 def _half(outputs: Lines) -> int:
-    """Return how many outputs are listed as best, and how many as worst."""
+    """Return how many outputs are listed as best; as many are listed as worst."""
     return min(BEST_AND_WORST, len(outputs) // 2)
 
 

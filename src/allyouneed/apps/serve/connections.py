@@ -76,7 +76,10 @@ class LimitedConnection(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body of the latest request. The body's limits count from when its turn comes."""
+        """Take a part of the body of the latest request.
+
+        The limits on time and size start to count when the server begins to handle this request.
+        """
         super().on_body(body)
         if not self.pipeline:
             self._unasked = 0

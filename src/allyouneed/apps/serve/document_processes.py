@@ -38,7 +38,10 @@ class DocumentProcess:
         )
 
     def read(self, content: bytes, kind: str, options: DocumentOptions) -> Document:
-        """Read the units of a document. The process that writes the document reads it again."""
+        """Read the units of a document in a process of its own.
+
+        Another process may write the translated document; it then reads the document again.
+        """
 
         def write(_: Sequence[UnitTranslation | None]) -> bytes:
             raise AssertionError("a process writes it")

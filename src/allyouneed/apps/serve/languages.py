@@ -53,8 +53,9 @@ _SYNONYMS: Sequence[frozenset[str]] = [
 def find_code(code: str, served: Collection[str]) -> str | None:
     """Find the served code that a client means; None if there is none.
 
-    This is the code itself, ignoring case, or a synonym. Otherwise, if only one served code fits, it is the same
-    language with or without region or script (`en-GB` means `en`; `pt` means `pt-BR` if no other Portuguese is served).
+    This is the code itself, ignoring case, or a synonym. Otherwise it is the served code of the same language, with or
+    without a region or script, if there is exactly one (`en-GB` means `en`; `pt` means `pt-BR` if no other Portuguese
+    is served).
     """
     name = code.strip().replace("_", "-").lower()
     by_name = {served_code.lower(): served_code for served_code in served}

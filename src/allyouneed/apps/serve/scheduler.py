@@ -191,7 +191,10 @@ class Scheduler:
 
 
 def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
-    """Yield texts in chunks of one text or a few thousand characters, each with its first text's number, from 1."""
+    """Yield chunks of consecutive texts: a few thousand characters together, or one longer text.
+
+    With each chunk comes the number of its first text, counted from 1.
+    """
     start, characters = 0, 0
     for index, text in enumerate(texts):
         if characters and characters + len(text) > SPLIT_CHARACTERS:
