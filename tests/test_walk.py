@@ -141,6 +141,8 @@ def test_the_second_block_knows_what_its_page_says() -> None:
     assert list(measured) == list(recorded)
     for name, shares in measured.items():
         assert shares == pytest.approx(recorded[name], abs=2)  # processors round differently
+    at_most = [100 / 12 * distinct for distinct in (1, 2, 10, 1)]  # values of each character before attention
+    assert recorded["enters the encoder"] == pytest.approx(at_most, abs=0.1)
     text = (DOCS / "walk/8-encoder-and-decoder.md").read_text(encoding="utf-8")
     dash = [f" {recorded[name][0]:.0f} %" for name in ("after block 1", "after block 2")]
     assert all(share in text for share in dash)

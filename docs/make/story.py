@@ -312,16 +312,17 @@ def draw_second_layer() -> Drawing:
     """Draw how often the vector of a character tells the month, before and after each block of the encoder."""
     known = json.loads(SECOND_LAYER.read_text(encoding="utf-8"))
     picture = Drawing(
-        WIDTH, 190, "How often the vectors of four characters reveal the month, in %, before and after each block"
+        WIDTH, 206, "How often the vectors of four characters reveal the month, in %, before and after each block"
     )
     picture.text(4, 14, "how often each vector reveals the month, in %", anchor="start", style="small")
-    for column, character in enumerate(("dash", "0", "1", "dash")):
-        picture.text(206 + 54 * column, 42, character, style="code")
+    picture.text(287, 42, "digits of the month", style="small")
+    for column, character in enumerate(("dash", "first", "second", "dash")):
+        picture.text(206 + 54 * column, 60, character, style="small")
     for index, (name, shares) in enumerate(known.items()):
-        picture.text(168, 73 + 36 * index, name, anchor="end", style="small")
+        picture.text(168, 89 + 36 * index, name, anchor="end", style="small")
         for column, share in enumerate(shares):
-            picture.box(180 + 54 * column, 58 + 36 * index, 52, 30, f"{share:.0f}", colour=GREEN, strong=share > 60)
-    picture.text(4, 176, "guessing: 8", anchor="start", style="small")
+            picture.box(180 + 54 * column, 74 + 36 * index, 52, 30, f"{share:.0f}", colour=GREEN, strong=share > 60)
+    picture.text(4, 192, "guessing: 8", anchor="start", style="small")
     return picture
 
 
