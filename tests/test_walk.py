@@ -87,7 +87,7 @@ def test_the_weights_of_the_soft_lookup_are_those_of_its_page() -> None:
         weights = torch.tensor(scores).softmax(0).tolist()
         assert story.softmax(scores) == pytest.approx(weights)
         picture = (DOCS / "pictures/why-soft-lookup.svg").read_text(encoding="utf-8")
-        assert all(f">{weight:.2f}<" in picture for weight in weights)
+        assert all(f">{weight:.3f}<" in picture for weight in weights)
         assert {f"{score:g}" for score in scores} == set(re.findall(r"here (\d), (\d) and (\d)", text)[0])
 
 

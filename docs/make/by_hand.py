@@ -171,7 +171,7 @@ def draw_heads() -> Drawing:
     """Draw two heads, each with matrices of its own, for the query of the 5."""
     found = {name: tensor.tolist() for name, tensor in two_heads().items()}
     picture = Drawing(
-        652, 720, "Each head has matrices of its own; what the heads find for one query is put side by side"
+        652, 738, "Each head has matrices of its own; what the heads find for one query is put side by side"
     )
     picture.numbers(40, 34, with_positions().tolist(), names=DATE, title="x", colour=PURPLE)
     columns = {"query": (40, ORANGE), "key": (176, BLUE), "value": (312, GREEN)}
@@ -193,7 +193,8 @@ def draw_heads() -> Drawing:
         picture.numbers(right + 48, centre - CELL_HEIGHT / 2, [found["output"][head][2]], colour=GREEN)
     bottom = 172 + 2 * 270 - 26
     picture.numbers(454, bottom, [found["output"][0][2] + found["output"][1][2]], colour=GREEN)
-    picture.text(442, bottom + CELL_HEIGHT / 2, "side by side, then × W_O:", anchor="end", style="small")
+    picture.text(442, bottom + CELL_HEIGHT / 2, "side by side:", anchor="end", style="small")
+    picture.text(454 + 2 * CELL_WIDTH, bottom + CELL_HEIGHT + 14, "× W_O follows", style="small")
     return picture
 
 
@@ -219,19 +220,25 @@ def draw_feed_forward() -> Drawing:
     """Draw one vector: wider, negative numbers set to zero, narrow again."""
     inner, active, output = (tensor[2].tolist() for tensor in fed_forward())
     picture = Drawing(
-        420, 272, "One vector becomes wider, its negative numbers become zero, and it becomes narrow again"
+        420, 314, "One vector becomes wider, its negative numbers become zero, and it becomes narrow again"
     )
     rows = (
-        ("x", normalized()[2].tolist(), GREEN),
-        ("xW₁", inner, BLUE),
-        ("ReLU", active, ORANGE),
-        ("× W₂", output, GREEN),
+        ("x", normalized()[2].tolist(), GREEN, "× W₁: appends −1st and −2nd"),
+        ("xW₁", inner, BLUE, "ReLU: negative becomes 0"),
+        ("ReLU(xW₁)", active, ORANGE, "× W₂: adds 5th to 1st, 6th to 2nd"),
+        ("FFN(x)", output, GREEN, ""),
     )
-    for index, (name, row, colour) in enumerate(rows):
-        picture.numbers(90, 20 + 68 * index, [row], names=[name], colour=colour)
-        if index:
-            middle = 90 + 2 * CELL_WIDTH
-            picture.arrow((middle, 68 * index - 20), (middle, 16 + 68 * index))
+    for index, (name, row, colour, following) in enumerate(rows):
+        top = 12 + 88 * index
+        picture.numbers(90, top, [row], names=[name], colour=colour)
+        for column in range(len(row)):
+            x = 90 + CELL_WIDTH * (column + 0.5)
+            if index:
+                picture.arrow((x, top - 18), (x, top - 2))
+            if following:
+                picture.arrow((x, top + CELL_HEIGHT), (x, top + CELL_HEIGHT + 16))
+        if following:
+            picture.box(90, top + CELL_HEIGHT + 18, 6 * CELL_WIDTH, 26, following)
     return picture
 
 

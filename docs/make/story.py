@@ -1,4 +1,4 @@
-"""Why attention, in seven pictures, and the whole model in three: a date, and beside it a sentence of words.
+"""Why attention, in seven pictures, and the whole model in three: a date, and in most beside it a sentence of words.
 
 The date is `1845-01-05`, which becomes `January 5, 1845`; the sentence is `the red house`, in Italian `la casa rossa`.
 In both the first word of the output is the last or the middle one of the input. `STORY` has all pictures.
@@ -89,42 +89,45 @@ def draw_halves() -> Drawing:
 
 
 def draw_blocks() -> Drawing:
-    """Draw blocks of attention and a feed-forward network on a vector for each token."""
+    """Draw a block of attention and a feed-forward network on a vector for each character."""
     picture = Drawing(
-        WIDTH, 290, "Inside the encoder: vectors, and blocks in which they exchange and process information"
+        WIDTH, 372, "Inside the encoder: vectors, and blocks in which they exchange and process information"
     )
-    for x, source in ((6, "1845-01-05"), (236, "the red house")):
-        middles = row(picture, x, 274, source)
-        vectors(picture, middles, 226)
-        vectors(picture, middles, 38)
-    for y, text, colour in (
-        (164, "attention: tokens exchange information", ORANGE),
-        (112, "feed-forward: each token separately", BLUE),
+    middles = [228 + 35 * (index - 4.5) for index in range(10)]
+    picture.text(228, 12, "memory", bold=True)
+    for x, character in zip(middles, "1845-01-05", strict=True):
+        picture.box(x - 11, 342, 22, 24, character, colour=BLUE)
+    vectors(picture, middles, 24)
+    vectors(picture, middles, 262)
+    picture.box(40, 66, 376, 174)
+    picture.text(12, 153, "N×", anchor="start", bold=True)
+    for y, height, text, colour in (
+        (78, 22, "add & norm", ""),
+        (116, 30, "feed-forward: each token separately", BLUE),
+        (162, 22, "add & norm", ""),
+        (200, 30, "attention: tokens exchange information", ORANGE),
+        (304, 22, "embedding + position", PURPLE),
     ):
-        picture.box(30, y, 360, 34, text, colour=colour)
-    picture.box(12, 100, 396, 110)
-    picture.text(12, 88, "N× block", anchor="start", bold=True)
-    for x in (100, 289):
-        picture.arrow((x, 262), (x, 252))
-        picture.arrow((x, 224), (x, 200))
-        picture.arrow((x, 164), (x, 148))
-        picture.arrow((x, 112), (x, 64))
-    picture.text(210, 20, "memory", bold=True)
+        picture.box(50, y, 356, height, text, colour=colour)
+    for x in middles:
+        for start, end in ((78, 50), (116, 102), (162, 148), (200, 186), (262, 232), (304, 288), (342, 328)):
+            picture.arrow((x, start), (x, end))
     return picture
 
 
 def draw_one_vector() -> Drawing:
     """Draw everything through one vector."""
-    picture = Drawing(WIDTH, 150, "Before attention: all of a text had to fit into one vector, whatever its length")
-    for y, (source, target) in zip((34, 96), SENTENCES.items(), strict=True):
+    picture = Drawing(WIDTH, 172, "Before attention: all of a text had to fit into one vector, whatever its length")
+    picture.text(4, 14, "before attention: everything through one vector", anchor="start", bold=True)
+    for y, (source, target) in zip((56, 118), SENTENCES.items(), strict=True):
         middles = row(picture, 4, y, source)
         right = middles[-1] + (10 if source[0].isdigit() else 27)
         picture.arrow((right, y), (210, y))
         for cell in range(4):
-            picture.box(213 + 15 * cell, y - 8, 15, 16, colour=GREEN, strong=True)
+            picture.box(213 + 15 * cell, y - 8, 15, 16, colour="#777777", strong=True)
         picture.arrow((274, y), (290, y))
         picture.box(292, y - 13, 124, 26, target, colour=ORANGE)
-    picture.text(243, 132, "one vector", style="small")
+    picture.text(243, 154, "one vector", style="small")
     return picture
 
 
@@ -140,7 +143,7 @@ def lookup(picture: Drawing, y: float, query: str, weights: Sequence[float] | No
         picture.box(140, top, 56, 24, key, colour=BLUE, strong=index == best)
         picture.box(248 if weights else 200, top, 60, 24, value, colour=GREEN, strong=index == best)
         if weights:
-            picture.text(222, top + 12, f"{weights[index]:.2f}", style="small", bold=index == best)
+            picture.text(222, top + 12, f"{weights[index]:.3f}", style="small", bold=index == best)
         if weights or index == best:
             picture.arrow((88, y + 40), (138, top + 12))
             picture.arrow((right, top + 12), (right + 34, middle))
@@ -170,14 +173,14 @@ def draw_soft_lookup() -> Drawing:
 
 
 def draw_maps() -> Drawing:
-    """Draw three learned maps that make a query, a key and a value of each vector."""
+    """Draw three learned maps that make a query, a key and a value of one vector."""
     picture = Drawing(WIDTH, 286, "Three learned matrices make a query, a key and a value of the vector of each token")
     rows = (
-        ("W_Q", "query", "what it looks for", "5: the dash before me", "rossa: the noun before me", ORANGE),
-        ("W_K", "key", "what it is found by", "-: I am a dash", "casa: I am a noun", BLUE),
-        ("W_V", "value", "what it passes on", "-: a day follows", "casa: I am feminine", GREEN),
+        ("W_Q", "query", "what it looks for", "5: the last dash before me", "casa: the article before me", ORANGE),
+        ("W_K", "key", "what it is found by", "5: I am a digit", "casa: I am a noun", BLUE),
+        ("W_V", "value", "what it passes on", "5: I am a five", "casa: I am feminine", GREEN),
     )
-    picture.box(4, 127, 72, 36, "a token's\nvector", colour=PURPLE)
+    picture.box(4, 127, 72, 36, "vector of\n5 or casa", colour=PURPLE)
     for index, (matrix, name, meaning, date, words, colour) in enumerate(rows):
         middle = 49 + 96 * index
         picture.arrow((76, 145), (104, middle))
@@ -192,7 +195,7 @@ def draw_maps() -> Drawing:
 
 def draw_heads() -> Drawing:
     """Draw two heads that look for two things at once."""
-    picture = Drawing(WIDTH, 304, "Two heads: one finds what to write, the other what it depends on")
+    picture = Drawing(WIDTH, 330, "Two heads: one finds what to write, the other what it depends on")
     cases = (
         (30, "1845-01-05", 9, 7, "writes the 5", "which digit?", "year, month or day?"),
         (186, "the red house", 1, 2, "writes rossa", "which word?", "which noun is red?"),
@@ -207,6 +210,7 @@ def draw_heads() -> Drawing:
             picture.box(4, y - 18, 160, 36, f"{head}:\n{text}", colour=colour)
             down = 39 if y < top + 52 else 65
             picture.arrow((164, y), (middles[index], y), (middles[index], top + down))
+    picture.text(4, 318, "our words: a head learns numbers, not questions", anchor="start", style="small")
     return picture
 
 
