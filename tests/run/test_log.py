@@ -32,10 +32,11 @@ def test_tensorboard_gets_the_same_numbers_and_none_twice(tmp_path: Path) -> Non
     with pytest.raises(KeyboardInterrupt):
         fit(BOARD, tmp_path / "run", callback=StopAt(10))
     fit(BOARD, tmp_path / "run", resume=True)
-    board = EventAccumulator(str(tmp_path / "run/tensorboard"))
+    # Two files of the same second are read in the order of their names, which may be the wrong one.
+    board = EventAccumulator(str(tmp_path / "run/tensorboard"), purge_orphaned_data=False)
     board.Reload()
     assert {"loss", "valid_loss", "perplexity", "accuracy", "learning_rate"} <= set(board.Tags()["scalars"])
-    assert [event.step for event in board.Scalars("loss")] == [4, 8, 12]
+    assert sorted(event.step for event in board.Scalars("loss")) == [4, 8, 12]
 
 
 def test_without_tensorboard_nothing_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
