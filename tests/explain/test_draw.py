@@ -29,6 +29,18 @@ def test_a_long_title_is_whole_and_above_the_panels() -> None:
     assert all(box.y1 <= around.y0 for axes in figure.axes if (box := axes.get_tightbbox()))
 
 
+def test_rows_are_named_queries_and_columns_keys_beside_the_panels() -> None:
+    figure = attention_figure(torch.rand(6, 3, 5).softmax(-1), source=list("abcde"), target=["<sos>", "y", "z"])
+    figure.draw_without_rendering()
+    assert figure.get_supxlabel().startswith("key")
+    assert figure.get_supylabel().startswith("query")
+    for name in figure.texts:
+        around = name.get_window_extent()
+        assert figure.bbox.containsx(around.x0)
+        assert figure.bbox.containsy(around.y1)
+        assert not any(around.overlaps(box) for axes in figure.axes if (box := axes.get_tightbbox()))
+
+
 def test_pieces_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="3 target .*5 source .*3 .*4"):
         draw_attention(torch.rand(2, 3, 5), source=list("abcd"), target=list("xyz"), path=tmp_path / "p.png")

@@ -131,7 +131,7 @@ def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence
     wide = min(heads, 4 if columns <= 11 else 2)
     tall = -(-heads // wide)
     longest = 0.09 * max(map(len, [*source, *target]))
-    figure = new_figure(max(4.0, 0.18 * columns * wide + longest + 1.2), (0.18 * rows + longest + 0.4) * tall + 0.6)
+    figure = new_figure(max(4.0, 0.18 * columns * wide + longest + 1.4), (0.18 * rows + longest + 0.4) * tall + 0.8)
     panels = figure.subplots(tall, wide, squeeze=False, sharey=True)
     for head, axes in enumerate(panels.flat):
         if head >= heads:
@@ -144,6 +144,8 @@ def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence
     figure.colorbar(image, ax=panels, shrink=0.6, label="weight")
     if title:
         figure.suptitle(title, fontsize=11, parse_math=False, wrap=True)
+    figure.supxlabel("key (is looked at)", fontsize=10)
+    figure.supylabel("query (asks)", fontsize=10)
     return figure
 
 

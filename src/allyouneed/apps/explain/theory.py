@@ -1,5 +1,6 @@
 """Figures that need no model: positions, the learning rate, the masks."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,11 @@ def positions_figure(*, length: int = 64, d_model: int = 64) -> "Figure":
 
     pair, step = round(0.09 * d_model), 5  # a frequency at which the rotation is visible
     hands = encoding[:, 2 * pair : 2 * pair + 2]
-    clock.set(title=f"dimensions {2 * pair} and {2 * pair + 1}:\n+{step} is one rotation", aspect="equal")
+    angle = math.degrees(math.atan2(*hands[step].tolist()))
+    clock.set(
+        title=f"dimensions {2 * pair} and {2 * pair + 1}:\n+{step} positions is always\nthe same turn ({angle:.0f}°)",
+        aspect="equal",
+    )
     clock.add_patch(_circle())
     for start, colour in zip((0, 10, 20), COLOURS, strict=False):
         for position, style in ((start, "-"), (start + step, "--")):
