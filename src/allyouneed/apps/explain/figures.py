@@ -110,6 +110,8 @@ def alignment_figure(trace: Trace) -> "Figure":
         axes.text(x, 0.1, piece, va="top", parse_math=False, rotation=turned(piece), **style)
     axes.set(xlim=(0, most), ylim=(-0.3, 1.3))
     axes.axis("off")
+    figure.suptitle("input (is looked at)", fontsize=10)
+    figure.supxlabel("output (asks)", fontsize=10)
     return figure
 
 
