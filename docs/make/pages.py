@@ -59,7 +59,7 @@ def one_task(name: str) -> Iterator[str]:
 
 
 def table_3() -> Iterator[str]:
-    """Yield our count next to the printed one, for base and the rows whose count differs from that of base."""
+    """Yield our count next to the printed one, for base and for each row with another count than base."""
     yield "| row | our parameters | printed | vocabulary that fits | MFLOPs a token |"
     yield "|---|---:|---:|---:|---:|"
     counts = {row.name: count_parameters(row.model) for row in ROWS}

@@ -72,7 +72,7 @@ def list_settings(section: str, *, imported: bool = False) -> list[SettingInfo]:
 
 
 def find_settings(name: str) -> list[SettingInfo]:
-    """Find the settings that `name` stands for: a whole section, a setting's full name, or all keys of that name."""
+    """Find the settings that `name` means: a whole section, a setting's full name, or all keys of that name."""
     if name in SECTIONS:
         return list_settings(name)
     known = [setting for section in SECTIONS for setting in list_settings(section, imported=True)]

@@ -19,7 +19,7 @@ class Noun(NamedTuple):
 
 
 class Adjective(NamedTuple):
-    """An English adjective, and its Italian forms: for each number those of both genders."""
+    """An English adjective and its Italian forms: masculine and feminine singular, then both plurals."""
 
     english: str
     italian: tuple[tuple[str, str], tuple[str, str]]

@@ -100,7 +100,7 @@ def _find_difference(loss_of: BatchLoss, model: Transformer, batch: Batch, confi
 
 
 class _Confident(nn.Module):
-    """A stand-in for a model that is sure of its predictions, as an untrained one is not: it predicts the next id."""
+    """A stand-in for a model that is confident, which an untrained model is not: it predicts the next id."""
 
     def __init__(self) -> None:
         super().__init__()

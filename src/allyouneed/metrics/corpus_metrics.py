@@ -145,7 +145,7 @@ def bleu(translations: Sequence[str], references: References, *, tokenize: str =
     """Compute corpus BLEU (Papineni et al., 2002), cased.
 
     `tokenize` is a tokenizer of sacrebleu, or "auto" to use `pick_tokenizer`. "none" is for text that is already
-    tokenized; its score cannot be compared with that of plain text.
+    tokenized; its score cannot be compared with a score of plain text.
     """
     return _corpus_score("bleu", translations, references, tokenize=tokenize)
 

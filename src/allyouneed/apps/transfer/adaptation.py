@@ -94,7 +94,7 @@ def adapt_bundle(
     sample sources. The tables `settings` replace settings chosen here. With `resume`, an interrupted adaptation is
     continued.
 
-    Refuses an empty set of corrections, corrections of which a tenth of the tokens are unknown to the vocabulary, and
+    Refuses an empty set of corrections, corrections with a tenth of their tokens unknown to the vocabulary, and
     an `output` that exists. Refuses to resume with other corrections, another bundle or another `mix`.
     """
     folder, output, callback = Path(folder), followed(Path(output)), callback or SilentCallback()

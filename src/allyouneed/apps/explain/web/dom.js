@@ -84,7 +84,7 @@ function valuesTable(header, rows, label) {
   return details;
 }
 
-// Make buttons of which one is pressed. `onChoose` is called with its index.
+// Make a group of buttons; one of them is always pressed. `onChoose` is called with its index.
 function choice(group, labels, chosen, onChoose) {
   const hadFocus = group.contains(document.activeElement);
   const buttons = labels.map((label, index) => make("button", {
