@@ -4,14 +4,14 @@
                              [--captions FOLDER] [--tatoeba FOLDER] [--minutes 10] [--cpu]
 
 First checks: whether the fast pass is used, where an update waits, whether equal runs have equal weights. Then speed of
-searches, each precision with and without CUDA graphs. Then training on random ids in sentences of the lengths of
-WMT's: ours (packed batches) in bfloat16 and in float32; the shortest training that could be as fast (gpu_padded.py);
-both with layers compiled, after the comparison with the definition; and where transformers and accelerate can be
-imported, `MarianMTModel` of the same size by the usual loop of PyTorch and by `Seq2SeqTrainer`. "Useful" is matrix work
-for real tokens alone, by formula; its share is that of the card's dense bfloat16 peak in its maker's data sheet. Every
-row is printed as soon as it is measured. With the folders of Multi30K's and Tatoeba's files, `allyouneed train
---minutes` is run for the recipe of each, and the BLEU of its validations is listed by minutes. Without a GPU it says so
-and ends with exit code 2, unless --cpu tries the command with `--sizes tiny`.
+searches, each precision with and without CUDA graphs. Then training on random ids in sentences of the lengths of WMT's:
+ours in bfloat16, also with layers compiled after the comparison with the definition, and in float32; and where
+transformers and accelerate can be imported, `MarianMTModel` of the same size by the usual loop of PyTorch and by
+`Seq2SeqTrainer`. "Useful" is matrix work for real tokens alone, by formula; its share is that of the card's dense
+bfloat16 peak in its maker's data sheet. Every row is printed as soon as it is measured. With the folders of Multi30K's
+and Tatoeba's files, `allyouneed train --minutes` is run for the recipe of each, and the BLEU of its validations is
+listed by minutes. Without a GPU it says so and ends with exit code 2, unless --cpu tries the command with `--sizes
+tiny`.
 """
 
 import argparse
@@ -33,16 +33,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from gpu_decode import Speed, measure_decoding
-from gpu_padded import narrow_batches, padded_loss, staged_ahead
 from train_worker import transformers_updates, useful_flops
 
 from allyouneed import ModelConfig, Recipe, Transformer, recipe_path
 from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch, batches
 from allyouneed.data.pairs import EncodedPairs, Side
-from allyouneed.fast.passes import choose_loss, find_difference, made_ahead, without_dropout
+from allyouneed.fast.passes import choose_loss, made_ahead
 from allyouneed.train import Update, add_gradients, make_optimizer, updates
-from allyouneed.train.gradients import BatchLoss
 
 PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312, "L40": 181, "L4": 121, "A10": 125, "4090": 165}
 WARM_UP = 5  # updates that are not counted
@@ -50,9 +48,7 @@ BATCHES = 20
 PAPER_UPDATES = 100_000
 OURS: dict[str, dict[str, Any]] = {
     "ours": {},
-    "padded": {"padded": True},
     "ours, compiled": {"compiled": True},
-    "padded, compiled": {"padded": True, "compiled": True},
     "ours, float32": {"precision": "float32"},
 }
 
@@ -89,7 +85,6 @@ def our_updates(
     stored: Sequence[tuple[Any, Any]],
     *,
     precision: Literal["float32", "bfloat16"] = "bfloat16",
-    padded: bool = False,
     compiled: bool = False,
 ) -> Iterator[Update]:
     """Yield updates of ours, without end, as in a run: batches come from a thread, and the optimizer is the paper's."""
@@ -97,19 +92,14 @@ def our_updates(
     torch.manual_seed(1)
     model = Transformer(ModelConfig(**setup["model"])).to(device)
     config = TrainConfig(steps=10**6, precision=precision)
-    if padded:
-        loss_of: BatchLoss = padded_loss
-        with without_dropout(model):
-            reason = find_difference(padded_loss, model, config)
-    else:
-        loss_of, reason = choose_loss(model, config)
+    loss_of, reason = choose_loss(model, config)
     if reason:
         print(reason, file=sys.stderr)
     if compiled:  # only now: in the comparison every kind of pass would be compiled, too
         for layer in (*model.encoder.layers, *model.decoder.layers):
             layer.compile(dynamic=True)
     endless = (Batch(*pair) for pair in cycle(stored))
-    feed = staged_ahead(endless, device) if padded else made_ahead(endless, loss_of, model, config)
+    feed = made_ahead(endless, loss_of, model, config)
     gradients = partial(add_gradients, loss_of=loss_of)
     return updates(model, make_optimizer(model, config), feed, config, gradients=gradients)
 
@@ -127,22 +117,18 @@ def time_updates(done: Iterator[object], count: int) -> float:
 
 
 @cache
-def stored_batches(size: str, batch_tokens: int, *, narrow: bool) -> list[tuple[Any, Any]]:
-    """Make the batches of a size once; narrow ones are drawn from ten times as many pairs, as in a corpus."""
+def stored_batches(size: str, batch_tokens: int) -> list[tuple[Any, Any]]:
+    """Make the batches of a size once."""
     config = paper_model(size)
-    pairs = random_pairs(config.vocab_size, BATCHES * batch_tokens // 20 * (10 if narrow else 1))
-    if narrow:
-        every = narrow_batches(pairs, batch_tokens=batch_tokens, pad_id=config.pad_id)[:-1]
-        chosen = [every[i] for i in np.random.default_rng(1).permutation(len(every))[:BATCHES]]
-    else:
-        chosen = list(islice(batches(pairs, batch_tokens=batch_tokens, seed=1, pad_id=config.pad_id), BATCHES))
+    pairs = random_pairs(config.vocab_size, BATCHES * batch_tokens // 20)
+    chosen = islice(batches(pairs, batch_tokens=batch_tokens, seed=1, pad_id=config.pad_id), BATCHES)
     return [(batch.source, batch.target) for batch in chosen]
 
 
 def measure(size: str, system: str, *, batch_tokens: int, updates: int) -> Row:
     """Train for some updates on the GPU, or where there is none on the CPU, and take the time."""
     setup: dict[str, Any] = {"model": asdict(paper_model(size)), "device": default_device().type}
-    stored = stored_batches(size, batch_tokens, narrow=system.startswith("padded"))
+    stored = stored_batches(size, batch_tokens)
     if system == "Trainer":
         from gpu_trainer import trainer_seconds
 
@@ -158,21 +144,20 @@ def measure(size: str, system: str, *, batch_tokens: int, updates: int) -> Row:
 def checks(size: str, batch_tokens: int) -> Iterator[str]:
     """Yield what has to be known before any speed, a line each."""
     setup: dict[str, Any] = {"model": asdict(paper_model(size)), "device": default_device().type}
-    stored = stored_batches(size, batch_tokens, narrow=False)
-    for padded in (False, True):
-        done = our_updates(setup, stored, padded=padded)
-        list(islice(done, WARM_UP))
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+    stored = stored_batches(size, batch_tokens)
+    done = our_updates(setup, stored)
+    list(islice(done, WARM_UP))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if torch.cuda.is_available():
+            torch.cuda.set_sync_debug_mode("warn")
+        try:
+            list(islice(done, 3))
+        finally:
             if torch.cuda.is_available():
-                torch.cuda.set_sync_debug_mode("warn")
-            try:
-                list(islice(done, 3))
-            finally:
-                if torch.cuda.is_available():
-                    torch.cuda.set_sync_debug_mode("default")
-        lines = sorted({f"{Path(one.filename).name}:{one.lineno}" for one in caught})
-        yield f"{'padded' if padded else 'packed'}: 3 updates wait in {len(lines)} lines {' '.join(lines)}".rstrip()
+                torch.cuda.set_sync_debug_mode("default")
+    lines = sorted({f"{Path(one.filename).name}:{one.lineno}" for one in caught})
+    yield f"3 updates wait in {len(lines)} lines {' '.join(lines)}".rstrip()
     losses = [[update.loss.item() for update in islice(our_updates(setup, stored), 20)] for _ in range(2)]
     yield f"two equal runs have {'equal' if losses[0] == losses[1] else 'different'} losses after 20 updates"
 

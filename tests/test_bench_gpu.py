@@ -1,13 +1,10 @@
 """The benchmark of training on a GPU: its table, and what it says without a GPU."""
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-from pretended_gpu import pretend_gpu
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -15,7 +12,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    for name in ("gpu", "gpu_decode", "gpu_padded", "train_worker"):
+    for name in ("gpu", "gpu_decode", "train_worker"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return __import__("gpu")
 
@@ -36,7 +33,7 @@ def test_the_command_can_be_tried_on_a_cpu(
     monkeypatch.setattr(gpu, "WARM_UP", 1)
     assert gpu.main(["--cpu", "--sizes", "tiny", "--updates", "2", "--batch-tokens", "200", "--no-compile"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" | ")[1] for line in lines[-3:]] == ["ours", "padded", "ours, float32"]
+    assert [line.split(" | ")[1] for line in lines[-2:]] == ["ours", "ours, float32"]
     assert "- two equal runs have equal losses after 20 updates" in lines
     decoded = [line.split(" | ")[1:4] for line in lines if line.startswith("| tiny | float32")]
     assert decoded == [
@@ -46,43 +43,11 @@ def test_the_command_can_be_tried_on_a_cpu(
     assert gpu.paper_model("big").d_model == 1024
 
 
-def test_the_padded_loss_is_that_of_the_definition(gpu: ModuleType) -> None:
-    model = gpu.Transformer(gpu.paper_model("tiny"))
-    for precision in ("float32", "bfloat16"):
-        config = gpu.TrainConfig(precision=precision)
-        with gpu.without_dropout(model):
-            assert gpu.find_difference(gpu.padded_loss, model, config) == ""
-            assert gpu.find_difference(lambda *args: 1.1 * gpu.padded_loss(*args), model, config)
-
-
-def test_a_padded_update_waits_for_no_gpu(gpu: ModuleType) -> None:
-    with pretend_gpu() as pretended:
-        done = gpu.our_updates(
-            {"model": asdict(gpu.paper_model("tiny")), "device": "cuda"},
-            gpu.stored_batches("tiny", 200, narrow=True),
-            padded=True,
-        )
-        next(done)
-        pretended.waits.clear()
-        next(done)
-        assert not pretended.waits
-        done.close()
-
-
-def test_narrow_batches_have_all_pairs_and_little_padding(gpu: ModuleType) -> None:
-    pairs = gpu.random_pairs(50, 3_000)
-    found = gpu.narrow_batches(pairs, batch_tokens=500, pad_id=0)
-    assert sum(len(batch.source) for batch in found) == 3_000
-    assert max(side.numel() for batch in found for side in (batch.source, batch.target)) <= 500
-    cells = [int((side != 0).sum()) / side.numel() for batch in found for side in (batch.source, batch.target)]
-    assert sum(cells) / len(cells) > 0.85
-
-
 def test_peers_are_measured_where_they_can_be_imported(gpu: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "find_spec", lambda name: name)
     assert gpu.systems(compiles=True) == [*gpu.OURS, "usual loop", "Trainer"]
     monkeypatch.setattr(gpu, "find_spec", lambda name: name if name == "transformers" else None)
-    assert gpu.systems(compiles=False) == ["ours", "padded", "ours, float32", "usual loop"]
+    assert gpu.systems(compiles=False) == ["ours", "ours, float32", "usual loop"]
 
 
 def test_bleu_is_listed_by_minutes(gpu: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
