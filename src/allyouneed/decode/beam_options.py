@@ -57,13 +57,13 @@ class BeamOptions:
         return total / self.penalty(length, alpha=self.alpha)
 
     def is_decided(self, ended: Sequence[Hypothesis], best_total: float, length: int, max_length: int) -> bool:
-        """Return True if no active hypothesis is likely to be among the `nbest` best in the end.
+        """Return True if the active hypotheses are unlikely to enter the `nbest` best, so that the search may stop.
 
         `best_total` is the highest log-probability of the active hypotheses, which have `length` tokens. A
-        log-probability can only fall, so the best score that an active hypothesis can reach is its present
-        log-probability at the length limit. Once `beam` · `patience` hypotheses have ended, only the score that it can
-        reach at the next step counts. Stopping at a number of ended hypotheses, without comparing scores, would keep
-        bad hypotheses that ended early.
+        log-probability can only fall, so a hypothesis can at best keep its own until the length limit; the search goes
+        on while that would score well enough. Once `beam` · `patience` hypotheses have ended, only the score at the
+        next step counts. Stopping at a number of ended hypotheses without comparing scores would keep bad hypotheses
+        that ended early.
         """
         if self.wait_for_beam:  # the rule of Hugging Face transformers with early_stopping=False
             return self._are_worse(ended, self.beam, best_total, length)

@@ -19,7 +19,7 @@ Rule = Callable[[int, Sequence[int]], Restriction | None]
 class RuledStep(WrappedStep):
     """A `Step` that applies rules, in order.
 
-    If a rule would leave no token possible, it is ignored for that hypothesis at that step.
+    A rule that would leave no possible token is ignored for that hypothesis at that step.
     """
 
     def __init__(self, step: Step, rules: Sequence[Rule], sentences: int) -> None:
@@ -39,7 +39,7 @@ class RuledStep(WrappedStep):
 
 
 class EndedStep(WrappedStep):
-    """A `Step` that makes sentence b end after `max_lengths[b]` tokens, the last one being the end token.
+    """A `Step` that ends sentence b after at most `max_lengths[b]` tokens, by forcing the last one to be the end token.
 
     The forced end token has log-probability 0, so it does not change the score.
     """
@@ -154,7 +154,7 @@ def in_order(orders: Sequence[Sequence[Order]]) -> Rule:
 
 
 def _seen_phrases(order: Order, ids: Sequence[int]) -> int:
-    """Count how many of an order's phrases occur in `ids`, in order and starting from the first phrase."""
+    """Count how many phrases of an order occur in `ids`, one after another, starting with the first phrase."""
     count = 0
     for end in range(1, len(ids) + 1):
         if count < len(order) and any(_ends_with(ids[:end], spelling) for spelling in order[count]):

@@ -16,11 +16,11 @@ ROUNDING = 1e-4  # in a sum of probabilities
 
 
 class SampledStep(WrappedStep):
-    """A `Step` that draws its best next token at random. Greedy search over this step produces samples.
+    """A `Step` whose best next token is drawn at random. Greedy search over this step produces samples.
 
     Each sentence has its own generator, so its sample does not depend on the other sentences. `top_k=0` and `top_p=1`
     leave no token out. The log-probabilities are the model's own, at temperature 1. Set `at_most_one` if the
-    probabilities of all tokens sum to at most 1: the likely tokens then suffice to draw from.
+    probabilities of all tokens sum to at most 1: it is then enough to look at the likely tokens.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ def sampling_probabilities(
 
 
 def _draw(gains: Sequence[float], unseen: float, number: float, temperature: float, top_p: float) -> int | None:
-    """Return the rank of the token that `number`, from 0 to 1, draws, or None if more tokens must be seen.
+    """Return the rank of the token drawn by `number`, from 0 to 1, or None if more tokens must be seen to decide.
 
     `gains` are the highest log-probabilities, best first. The tokens not seen have a total weight between 0 and
-    `unseen`, relative to the best token. If both extremes draw the same token, so does everything in between.
+    `unseen`, relative to the best token. If both extremes draw the same token, so does every weight in between.
     """
     weights = _weights(gains, temperature)
     seen = sum(weights)
@@ -100,7 +100,7 @@ def _rank(weights: Sequence[float], total: float, number: float, top_p: float) -
 
 
 def _nucleus(weights: Sequence[float], total: float, top_p: float) -> int:
-    """Count how many of the first weights are needed to reach the share `top_p` of `total`; at most all of them."""
+    """Count how many of the first weights are needed to reach the share `top_p` of `total`. Returns all if too few."""
     if top_p >= 1:
         return len(weights)
     enough = (rank for rank, reached in enumerate(accumulate(weights), start=1) if reached >= top_p * total)

@@ -47,7 +47,7 @@ def stream_tokens(
 ) -> Iterator[int]:
     """Yield the tokens of one sentence as they are chosen, without the end token.
 
-    The search is greedy, or samples if `config` asks for samples.
+    The search is greedy, or draws samples if `config` says so.
     """
     step = _prepared(step, config, limits, rules, generators)
     for _, token, _ in write_tokens(step, limits):
@@ -91,7 +91,7 @@ def beam_options(config: DecodeConfig) -> BeamOptions:
 
 
 def length_divisor(config: DecodeConfig, hypothesis: Hypothesis) -> float:
-    """Return the number that divides the log-probability of a hypothesis to make its score."""
+    """Return the number by which the log-probability of a hypothesis is divided to get its score."""
     return LENGTH_PENALTIES[config.length_penalty](hypothesis.tokens, alpha=config.alpha)
 
 
@@ -102,7 +102,7 @@ def build_rules(
     min_lengths: Sequence[int],
     prefixes: Sequence[Sequence[int]] = (),
 ) -> list[Rule]:
-    """Return the rules that `config` sets, without rules that would change nothing.
+    """Make the rules that `config` sets, leaving out rules without effect.
 
     `min_lengths` count tokens, with the end token. Sentence b begins with the tokens `prefixes[b]`.
     """

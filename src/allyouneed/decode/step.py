@@ -19,8 +19,8 @@ class Continuation(NamedTuple):
 class Restriction(NamedTuple):
     """A restriction of a hypothesis's next token, on top of the model's probabilities.
 
-    The log-probabilities of `penalized` tokens are multiplied by `penalty`. With `forced`, all other tokens become
-    impossible. Then the `banned` tokens become impossible too, unless that would leave none.
+    The log-probabilities of `penalized` tokens are multiplied by `penalty`. If `forced` is set, no other token is
+    possible. The `banned` tokens are impossible too, unless that would leave no token.
     """
 
     banned: Collection[int] = ()
@@ -30,14 +30,14 @@ class Restriction(NamedTuple):
 
 
 class Step(Protocol):
-    """A model that writes N hypotheses of B sentences, one token per step, as a search sees it.
+    """A model as a search sees it: it extends N hypotheses of B sentences by one token per step.
 
-    The hypotheses of a sentence are neighbours. Before the first call each sentence has one, empty hypothesis. A `Step`
-    serves one search.
+    The hypotheses of a sentence are adjacent. Before the first call each sentence has one, empty hypothesis. A `Step`
+    serves only one search.
     """
 
     def __call__(self, hypotheses: Sequence[int], tokens: Sequence[int]) -> None:
-        """Compute the probabilities of the next token for new hypotheses.
+        """Extend hypotheses by a token each, and compute the probabilities of their next tokens.
 
         New hypothesis n is the old hypothesis `hypotheses[n]` extended by `tokens[n]`. An old hypothesis that is not
         listed is dropped, and a sentence without hypotheses leaves the batch. The sentences must stay in order.
@@ -88,10 +88,10 @@ def never_cancelled(_: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
-    """The tokens that begin and end the B sentences of a search, and the lengths at which they are cut off.
+    """The tokens that begin and end the B sentences of a search, and the maximum length of each.
 
     A sentence begins with `sos_id` and ends with `eos_id`, or is cut off after `max_lengths[b]` tokens, counting the
-    end token. The search calls `is_cancelled` with the index of each sentence after every step. If it returns True, the
+    end token. After every step the search calls `is_cancelled` with the index of each sentence. If it returns True, the
     sentence leaves the batch and gets no hypotheses; from then on, `is_cancelled` must return True for this sentence.
     """
 
@@ -130,7 +130,7 @@ class Hypothesis(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """The mean log-probability of a token."""
+        """The mean log-probability of its tokens."""
         return self.log_probability / max(self.tokens, 1)
 
     @property

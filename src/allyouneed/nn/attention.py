@@ -44,7 +44,7 @@ def attention(
 
 @dataclass(slots=True)
 class KVCache:
-    """The keys, (N, H, L, K), and values, (N, H, L, Kv), that an attention computed in earlier calls.
+    """The keys, (N, H, L, K), and values, (N, H, L, Kv), from earlier calls of one attention layer.
 
     `kept` is None before the first call. In self-attention each call appends the keys and values of the newest tokens.
     In cross-attention (`grows=False`) the first call projects the memory, and later calls reuse the result.
@@ -59,7 +59,7 @@ class KVCache:
         return self.kept[0].size(2) if self.kept else 0
 
     def update(self, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Return all keys and values; `project` is called for the keys and values of the new positions."""
+        """Return the keys and values of all positions; call `project` to compute the new ones."""
         if self.kept is None:
             self.kept = project()
         elif self.grows:
@@ -68,14 +68,14 @@ class KVCache:
         return self.kept
 
     def select(self, rows: Tensor) -> None:
-        """Keep only these rows of the cache, in this order. A row may be named more than once."""
+        """Keep only these rows of the cache, in this order. A row may be listed more than once."""
         if self.kept:
             keys, values = self.kept
             self.kept = keys[rows], values[rows]
 
 
 class MultiHeadAttention(Module):
-    """Attention in `heads` subspaces in parallel (§3.2.2).
+    """Several heads of attention in parallel, each with its own linear maps (§3.2.2).
 
     Shapes: query (B, T, D), key and value (B, S, D) → (B, T, D). `d_k` and `d_v`, the widths of keys and values in each
     head, are d_model / heads by default. `dropout` is applied to the attention weights, only in training. The four
@@ -131,7 +131,7 @@ class MultiHeadAttention(Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the Q, K and V of every head: (B, H, T, K), (B, H, S, K) and (B, H, S, Kv).
 
-        In self-attention with a `cache`, the T queries belong to the last T of the S positions.
+        In self-attention with a `cache`, the T queries are for the last T of the S positions.
         """
 
         def project_kv() -> tuple[Tensor, Tensor]:

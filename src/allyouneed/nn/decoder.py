@@ -1,8 +1,7 @@
 """The decoder (§3.1, Figure 1 right): N blocks of self-attention, cross-attention and feed-forward.
 
-To translate token by token, the decoder needs the newest token and, in every layer, the keys and values of earlier
-tokens: the KV cache. Training and translation use the same `forward`: with a `DecoderCache` it takes only the newest
-tokens.
+Training and translation use the same `forward`. Training passes all target tokens at once. Translation passes only the
+newest token and a `DecoderCache`, which holds the keys and values of earlier tokens in every layer (the KV cache).
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +19,8 @@ from .residual import closing_norm
 class BlockCache:
     """The KV caches of one block.
 
-    `tokens` has one row for each hypothesis, `memory` one row for each sentence.
+    `tokens` is for self-attention, with a row for each hypothesis; `memory` is for cross-attention, with a row for each
+    sentence.
     """
 
     tokens: KVCache = field(default_factory=KVCache)
@@ -30,7 +30,7 @@ class BlockCache:
 class DecoderCache:
     """The KV caches of all blocks, for N hypotheses of B sentences.
 
-    Every sentence has N/B hypotheses, in neighbouring rows.
+    Every sentence has N/B hypotheses, in adjacent rows.
     """
 
     def __init__(self, blocks: int) -> None:

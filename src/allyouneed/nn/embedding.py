@@ -1,7 +1,7 @@
 """Input embedding (§3.4): a table with one vector for each id, multiplied by √d_model.
 
-The table is initialized with N(0, 1/d_model). After scaling, the numbers then have variance 1, close to the 0.5 of the
-sines and cosines added to them. The unscaled table can serve as the projection's weight.
+The table is initialized with N(0, 1/d_model), so the scaled vectors have variance 1, close to the variance of 0.5 of
+the sines and cosines added to them. The projection can use the unscaled table as its weight.
 """
 
 import math
@@ -20,8 +20,7 @@ class Embedding(Module):
     """A table of vectors, looked up by id.
 
     Shapes: integer ids (B, L) → (B, L, D). Refuses an id outside the vocabulary. The ids may be on the CPU while the
-    table is on a GPU. The check reads the ids on the CPU, so with ids on a GPU the program waits until the GPU has
-    finished.
+    table is on a GPU. The check runs on the CPU, so it waits for the GPU if the ids are there.
     """
 
     def __init__(self, *, vocab_size: int, d_model: int) -> None:

@@ -1,4 +1,4 @@
-"""Projection (§3.4): vectors → logits over the vocabulary. The table is the embedding's or its own."""
+"""Projection (§3.4): vectors → logits over the vocabulary. Its table may be shared with the embedding."""
 
 import torch
 import torch.nn.functional as F

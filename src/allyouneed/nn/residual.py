@@ -1,7 +1,7 @@
 """Residual connection and layer norm around every sublayer (§3.1, "Add & Norm"), with dropout (§5.4).
 
 The paper normalizes after adding ("post"). Normalizing before the sublayer ("pre") trains deep stacks more stably, but
-does not normalize the last sum, so such a stack ends in another layer norm.
+leaves the last sum unnormalized, so a stack of such blocks ends with one more layer norm.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""All of Figure 1: from the ids of a source and of the target so far to logits of the next token."""
+"""All of Figure 1: from the ids of a source, and of the target so far, to the logits of the next token."""
 
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ POSITIONS = {"sinusoidal": PositionalEncoding, "learned": LearnedPositions}
 
 
 class Memory(NamedTuple):
-    """The output of the encoder, (B, S, D), and the mask of the source's padding, (B, 1, 1, S)."""
+    """The output of the encoder, (B, S, D), and the padding mask of the source, (B, 1, 1, S)."""
 
     hidden_states: Tensor
     attn_mask: Tensor

@@ -18,8 +18,8 @@ def copy_weights(model: Transformer) -> dict[str, Tensor]:
 def update_ema(ema: Mapping[str, Tensor], model: Transformer, *, decay: float, step: int, is_finite: Tensor) -> None:
     """Move an exponential moving average towards the weights, in place: ema ← d · ema + (1 − d) · weights.
 
-    At update `step`, d is `decay`, but at most (1 + step) / (10 + step): early averages then forget the random initial
-    weights quickly. Nothing changes if `is_finite`, a bool tensor on the model's device, is False.
+    At update `step`, d is the smaller of `decay` and (1 + step) / (10 + step), so that the average soon forgets the
+    random initial weights. If `is_finite`, a bool tensor on the model's device, is False, nothing changes.
     """
     decay = min(decay, (1 + step) / (10 + step))
     parameters = dict(model.named_parameters())

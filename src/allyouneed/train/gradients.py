@@ -23,7 +23,7 @@ WIDE = 64  # from this d_model on, products in bfloat16 gain more time than the 
 
 
 class Gradients(Protocol):
-    """A function that adds the gradients of some batches to the model's gradients, for the training loop.
+    """A function that computes the gradients of an update, and adds them to the gradients stored in the model.
 
     It returns two tensors: the mean loss over the target tokens of all batches, in nats per token, and the norm of the
     gradients.

@@ -1,6 +1,6 @@
 """The training loop (§5): a generator of updates.
 
-The caller iterates over `updates`, and between two updates decides what to do: validate, save, print or stop.
+The caller iterates over `updates` and decides between two updates what to do: validate, save, print or stop.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,9 +23,8 @@ from .schedule import learning_rate_at
 class Update:
     """The result of one update: mean loss in nats per token, learning rate, norm of the gradient before clipping.
 
-    If the loss or the gradient is not finite, `is_finite` is False and the weights stay unchanged. The tensors stay on
-    the device, so that reading them is up to the caller. `tokens` counts the target tokens of this process, with
-    padding.
+    If the loss or the gradient is not finite, `is_finite` is False and the weights are unchanged. The tensors stay on
+    the device; reading one waits for the device. `tokens` counts the target tokens of this process, with padding.
     """
 
     step: int
@@ -46,11 +45,11 @@ def updates(
     learning_rate: Callable[[int], float] | None = None,
     gradients: Gradients = add_gradients,
 ) -> Iterator[Update]:
-    """Fit `model` (§5): make update number `first` and all following updates, and yield each one.
+    """Train `model` (§5): make update number `first` and all later updates, and yield the result of each.
 
-    The last update is number `config.steps`, unless the batches run out earlier. With a time budget the caller stops
-    iterating. `learning_rate` maps the number of an update to its learning rate; by default it follows the schedule in
-    `config`. `gradients` computes the gradients of an update's batches.
+    Ends after update `config.steps`, or earlier if the batches run out. With a time budget the caller stops iterating.
+    `learning_rate` maps the number of an update to its learning rate; by default it follows the schedule in `config`.
+    `gradients` computes the gradients of an update's batches.
     """
     feed = iter(batches)
     model.train()

@@ -26,7 +26,7 @@ def make_optimizer(model: Transformer, config: TrainConfig) -> Optimizer:
 
 
 def step_if(is_finite: Tensor, optimizer: Optimizer) -> None:
-    """Step the optimizer if `is_finite` is True. On a GPU, the GPU decides, and the program does not wait for it."""
+    """Step the optimizer if `is_finite` is True. The device decides, so the program does not wait for a GPU."""
     # PyTorch sets this attribute on optimizers whose step does nothing if `found_inf` is 1, as `torch.amp.GradScaler`
     # needs.
     if runs_ahead(is_finite.device) and getattr(optimizer, "_step_supports_amp_scaling", False):

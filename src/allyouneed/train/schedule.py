@@ -26,11 +26,11 @@ def learning_rate_at(step: float, config: TrainConfig, *, d_model: int) -> float
 
     The learning rate rises linearly to `config.learning_rate` during the first `config.warmup` updates. Then "paper"
     and "inverse-sqrt" fall with 1/√step, "cosine" falls to zero along half a cosine (Loshchilov and Hutter, 2017), and
-    "constant" stays. "paper" is equation 3, scaled to peak at `config.learning_rate`; if that is 0, equation 3 is not
-    scaled. Every schedule is multiplied by its cooldown factor.
+    "constant" stays. "paper" is equation 3, scaled to peak at `config.learning_rate`, or unscaled if that is 0. Every
+    schedule is multiplied by its cooldown factor.
 
     With a time budget, `step` is a position in the schedule and usually not a whole number. The learning rate then
-    always ends at zero: without a cooldown it falls to zero from the end of the warmup on.
+    always ends at zero: if no cooldown is set, it falls to zero from the end of the warmup on.
     """
     rising = min(1.0, step / config.warmup)
     since = (step - config.warmup) / max(1, config.steps - config.warmup + 1)

@@ -28,9 +28,9 @@ class Muon(Optimizer):
 
     A matrix moves along the momentum of its gradient, after all singular values of the momentum are made about equal;
     so no direction is learned much faster than another. Updates are scaled as in Liu et al. (2025, arXiv 2502.16982),
-    so that both kinds of parameters share one learning rate. Matrices of the same shape are orthogonalized together, in
-    bfloat16 if the device has fast instructions for it: three digits suffice, because singular values only come close
-    to 1.
+    so that both kinds of parameters share one learning rate. Matrices of the same shape are orthogonalized together. If
+    the device has fast instructions for bfloat16, its three digits are enough, because the singular values are only
+    approximate anyway.
     """
 
     def __init__(self, model: Transformer, *, weight_decay: float = 0.0, momentum: float = 0.95) -> None:

@@ -2,8 +2,8 @@
 
     q → g ⊙ q / √(mean of q² + ε),    k → h ⊙ k / √(mean of k² + ε)
 
-The gains g and h are learned. The scores are then bounded, whatever the weights of the linear maps. The paper's model
-does not use query-key norm.
+The gains g and h are learned. This bounds the scores, whatever the weights of the linear maps. The paper's model does
+not use query-key norm.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ EPS = 1e-5
 
 
 class QueryKeyNormAttention(MultiHeadAttention):
-    """Self-attention with query-key norm, whose gains all heads share. The rest is as in `MultiHeadAttention`."""
+    """Self-attention with query-key norm. All heads share the gains. The rest is as in `MultiHeadAttention`."""
 
     def __init__(self, *, heads: int, **sizes: Any) -> None:
         super().__init__(heads=heads, **sizes)

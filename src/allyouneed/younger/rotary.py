@@ -20,7 +20,7 @@ TABLE_ROWS = 4096  # a table has a multiple of this number, so that few tables a
 def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
     """Rotate the vector at each position by its angles. `turn` = −1 rotates back.
 
-    Number i of the first half and number i of the second half are a pair; if the width is odd, the last number stays.
+    Number i of the first half is paired with number i of the second half; if the width is odd, the last number stays.
     Shapes: (…, L, K) in and out. Positions are counted from `start`.
     """
     end = start + x.size(-2)
@@ -40,7 +40,7 @@ def turns(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor
 
 @lru_cache(maxsize=16)
 def _tables(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Compute the tables once, because every layer of every update needs them."""
+    """Compute the tables once; every layer of every update uses them."""
     with torch.inference_mode(False):  # training may use these tables later
         table = sinusoids(length, width - width % 2)
         sine = table[:, 0::2]
