@@ -11,7 +11,10 @@ from allyouneed.native.build import build
 
 pytestmark = pytest.mark.slow
 
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-O1", "-g"]
+SANITIZE = [
+    "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-O1", "-g",
+    "-DLINE=16",  # otherwise up to 48 bytes after a block would go unwatched
+]  # fmt: skip
 TESTS = Path(__file__).with_name("test_engine.py")
 FUZZ = Path(__file__).with_name("fuzz.py")
 RUN_TESTS = """

@@ -1,6 +1,5 @@
 /* The decoder (§3.1, Figure 1 right), one token of every hypothesis at a time. */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "decoder.h"
@@ -10,13 +9,17 @@ static int position_of(const Search *search, int row) {
     return search->model->config.acausal ? row % search->length : search->length - 1;
 }
 
-/* The address of the keys and values that a row attends to at position t: those of its ancestor at that position or,
-   without the causal mask, those of a row of this step. */
-static const float *cached_at(const Search *search, int layer, int row, int t, int width) {
+/* Find the keys and values that a row attends to, the newest first: those of its ancestors or, without the causal
+   mask, those of rows of this step. */
+static void find_cached(const Search *search, Workspace *w, int layer, int row, int width) {
+    const CachedPosition *position = search->newest;
     const int acausal = search->model->config.acausal;
-    const CachedPosition *position = search->cache + (acausal ? search->length - 1 : t);
-    const int cached = acausal ? row - row % search->length + t : search->ancestors[(size_t)row * search->length + t];
-    return position->key_value + ((size_t)layer * position->rows + cached) * width;
+    if (acausal) row += search->length - 1 - row % search->length;
+    for (int t = search->length - 1; t >= 0; t--) {
+        w->cached[t] = position->key_value + ((size_t)layer * position->rows + row) * width;
+        row = acausal ? row - 1 : position->parents[row];
+        position = acausal ? position : position->previous;
+    }
 }
 
 /* Self-attention to the positions so far. The newest keys and values are put into the cache, where each hypothesis
@@ -25,10 +28,10 @@ static void attend_to_past(const Search *search, Workspace *w, int layer, const 
     const Model *model = search->model;
     const Config *c = &model->config;
     const Attention *attention = &model->decoder[layer].self_attention;
-    const int rows = search->rows, newest = search->length - 1;
+    const int rows = search->newest->rows;
     const int keys = c->heads * c->d_k, values = c->heads * c->d_v, d_stride = round_up(c->d_model, PANEL);
     const int q_stride = round_up(keys, PANEL), kv_stride = round_up(keys + values, PANEL), v_stride = round_up(values, PANEL);
-    float *cached = search->cache[newest].key_value + (size_t)layer * rows * (keys + values);
+    float *cached = search->newest->key_value + (size_t)layer * rows * (keys + values);
 
     apply(model, w, &attention->query, input, d_stride, rows, w->query, q_stride);
     apply(model, w, &attention->key_value, input, d_stride, rows, w->key_value, kv_stride);
@@ -41,7 +44,7 @@ static void attend_to_past(const Search *search, Workspace *w, int layer, const 
         note(model, w, key_value, keys + values);
     }
     for (int n = 0; n < rows; n++) {
-        for (int t = 0; t <= newest; t++) w->cached[t] = cached_at(search, layer, n, t, keys + values);
+        find_cached(search, w, layer, n, keys + values);
         for (int h = 0; h < c->heads; h++) {
             model->kernels->attend_rows(w->query + (size_t)n * q_stride + h * c->d_k, w->cached, h * c->d_k,
                                         keys + h * c->d_v, search->length, c->d_k, c->d_v, w->scores,
@@ -56,13 +59,13 @@ static void attend_to_memory(const Search *search, Workspace *w, int layer, cons
     const Model *model = search->model;
     const Config *c = &model->config;
     const Attention *attention = &model->decoder[layer].cross_attention;
-    const int rows = search->rows, d_stride = round_up(c->d_model, PANEL), values = c->heads * c->d_v;
+    const int rows = search->newest->rows, d_stride = round_up(c->d_model, PANEL), values = c->heads * c->d_v;
     const int q_stride = round_up(c->heads * c->d_k, PANEL), v_stride = round_up(values, PANEL);
 
     apply(model, w, &attention->query, input, d_stride, rows, w->query, q_stride);
     for (int n = 0; n < rows; n++) note(model, w, w->query + (size_t)n * q_stride, c->heads * c->d_k);
     for (int n = 0; n < rows; n++) {
-        const Memory *memory = search->memory + search->sentence[n];
+        const Memory *memory = search->memory + search->newest->sentences[n];
         const size_t head = (size_t)round_up(memory->length, 16) * c->d_k;
         for (int h = 0; h < c->heads; h++) {
             model->kernels->attend_memory(w->query + (size_t)n * q_stride + h * c->d_k,
@@ -79,7 +82,7 @@ static void attend_to_memory(const Search *search, Workspace *w, int layer, cons
 void decode(const Search *search, Workspace *w, const int32_t *tokens, float *logits, int stride) {
     const Model *model = search->model;
     const Config *c = &model->config;
-    const int rows = search->rows, d_stride = round_up(c->d_model, PANEL);
+    const int rows = search->newest->rows, d_stride = round_up(c->d_model, PANEL);
 
     for (int n = 0; n < rows; n++)
         embed(model, w, &model->target_embedding, model->target_positions, tokens[n], position_of(search, n),

@@ -3,7 +3,6 @@
    Sentences are encoded as rows without padding, a few sentences at a time, so that their numbers stay in the cache.
    No row depends on another sentence. */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "encoder.h"
@@ -56,8 +55,8 @@ static void remember(const Model *model, Workspace *w, int layer, int first, Mem
     }
 }
 
-static int encode_some(const Model *model, Workspace *w, const int32_t *ids, const int32_t *lengths, int sentences, int rows,
-                       Memory *memory) {
+static int encode_some(const Model *model, Workspace *w, Pool *pool, const int32_t *ids, const int32_t *lengths,
+                       int sentences, int rows, Memory *memory) {
     const Config *c = &model->config;
     const int d_stride = round_up(c->d_model, PANEL), keys = c->heads * c->d_k, values = c->heads * c->d_v;
     int row = 0, longest = 0;
@@ -78,10 +77,10 @@ static int encode_some(const Model *model, Workspace *w, const int32_t *ids, con
     for (int s = 0; s < sentences; s++) {
         const size_t layers = c->decoder_layers;
         memory[s].length = lengths[s];
-        memory[s].keys = malloc(sizeof(float) * layers * keys * round_up(lengths[s], 16));
-        memory[s].values = malloc(sizeof(float) * layers * values * lengths[s]);
-        if (!memory[s].keys || !memory[s].values) return NO_MEMORY;
+        memory[s].keys = pool_take(pool, sizeof(float) * layers * keys * round_up(lengths[s], 16));
+        memory[s].values = pool_take(pool, sizeof(float) * layers * values * lengths[s]);
     }
+    if (pool->failed) return NO_MEMORY;
     for (int l = 0; l < c->decoder_layers; l++) {
         const float *output = sublayer_input(model, w, &model->encoder_norm, rows);
         int first = 0;
@@ -92,13 +91,14 @@ static int encode_some(const Model *model, Workspace *w, const int32_t *ids, con
     return OK;
 }
 
-int encode(const Model *model, Workspace *w, const int32_t *ids, const int32_t *lengths, int sentences, Memory *memory) {
+int encode(const Model *model, Workspace *w, Pool *pool, const int32_t *ids, const int32_t *lengths, int sentences,
+           Memory *memory) {
     int start = 0;
     while (start < sentences) {
         int end = start, rows = 0, error;
         do rows += lengths[end++];
         while (end < sentences && rows + lengths[end] <= ROWS_AT_ONCE);
-        error = encode_some(model, w, ids, lengths + start, end - start, rows, memory + start);
+        error = encode_some(model, w, pool, ids, lengths + start, end - start, rows, memory + start);
         if (error) return error;
         ids += rows;
         start = end;

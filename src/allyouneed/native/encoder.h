@@ -3,7 +3,8 @@
 
 #include "layers.h"
 
-/* Encode sentences. The caller must check ids and lengths, and free the contents of `memory`, even after an error. */
-int encode(const Model *model, Workspace *w, const int32_t *ids, const int32_t *lengths, int sentences, Memory *memory);
+/* Encode sentences into `memory`, whose numbers are taken from the pool. The caller must check ids and lengths. */
+int encode(const Model *model, Workspace *w, Pool *pool, const int32_t *ids, const int32_t *lengths, int sentences,
+           Memory *memory);
 
 #endif

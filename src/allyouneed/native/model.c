@@ -93,17 +93,9 @@ static const float *take(Reader *reader, size_t size) {
 
 /* A copy that the model keeps. */
 static const float *keep(Reader *reader, const float *weight, size_t size) {
-    Kept *copy;
-    if (!weight || reader->error) return NULL;
-    copy = malloc(sizeof *copy + sizeof(float) * size);
-    if (!copy) {
-        reader->error = NO_MEMORY;
-        return NULL;
-    }
-    memcpy(copy->numbers, weight, sizeof(float) * size);
-    copy->next = reader->model->kept;
-    reader->model->kept = copy;
-    return copy->numbers;
+    float *copy = weight ? pool_take(&reader->model->pool, sizeof(float) * size) : NULL;
+    if (copy) memcpy(copy, weight, sizeof(float) * size);
+    return copy;
 }
 
 static const float *take_copy(Reader *reader, size_t size) { return keep(reader, take(reader, size), size); }
@@ -123,7 +115,8 @@ static void take_linear(Reader *reader, Linear *map, int in, int count, const in
         weights[m] = take(reader, (size_t)outputs[m] * in);
         biases[m] = take(reader, outputs[m]);
     }
-    if (!reader->error) reader->error = linear_new(map, weights, scales, biases, outputs, count, in, reader->config->int8);
+    if (!reader->error)
+        linear_new(&reader->model->pool, map, weights, scales, biases, outputs, count, in, reader->config->int8);
 }
 
 static void take_attention(Reader *reader, Attention *attention, int is_self) {
@@ -167,7 +160,7 @@ static Table take_table(Reader *reader, int vocab_size) {
 static void new_table(Reader *reader, Linear *map, Table table, const float *bias, int vocab_size) {
     const Config *c = reader->config;
     if (!reader->error)
-        reader->error = linear_new(map, &table.numbers, &table.scale, &bias, &vocab_size, 1, c->d_model, c->int8);
+        linear_new(&reader->model->pool, map, &table.numbers, &table.scale, &bias, &vocab_size, 1, c->d_model, c->int8);
 }
 
 /* Take the embeddings: as copies of their tables or, in int8, as linear maps. Tied embeddings share a map. */
@@ -201,12 +194,11 @@ Model *model_new(const Config *config, const float *const *weights, const float 
     rotated = c->d_k - c->d_k % 2;
     model->kernels = kernels_at(set);
     model->known_positions = c->max_length < KNOWN_POSITIONS ? c->max_length : KNOWN_POSITIONS;
-    model->encoder = calloc(c->encoder_layers, sizeof *model->encoder);
-    model->decoder = calloc(c->decoder_layers, sizeof *model->decoder);
-    if (c->sinusoidal) model->sines = malloc(sizeof(float) * model->known_positions * c->d_model);
-    if (c->rotary) model->turns = malloc(sizeof(float) * model->known_positions * c->d_k);
-    if (!model->kernels || !model->encoder || !model->decoder || (c->sinusoidal && !model->sines) ||
-        (c->rotary && !model->turns)) {
+    model->encoder = pool_take(&model->pool, sizeof *model->encoder * c->encoder_layers);
+    model->decoder = pool_take(&model->pool, sizeof *model->decoder * c->decoder_layers);
+    if (c->sinusoidal) model->sines = pool_take(&model->pool, sizeof(float) * model->known_positions * c->d_model);
+    if (c->rotary) model->turns = pool_take(&model->pool, sizeof(float) * model->known_positions * c->d_k);
+    if (!model->kernels || model->pool.failed) {
         model_free(model);
         return NULL;
     }
@@ -229,36 +221,15 @@ Model *model_new(const Config *config, const float *const *weights, const float 
               c->target_vocab_size);
     new_embeddings(&reader, model, source, target, !projection.numbers);
 
-    *error = reader.error;
-    if (reader.error) {
+    *error = model->pool.failed ? NO_MEMORY : reader.error;
+    if (*error) {
         model_free(model);
         return NULL;
     }
     return model;
 }
 
-static void free_block(Block *block) {
-    Linear *maps[] = {&block->self_attention.query, &block->self_attention.key_value, &block->self_attention.output,
-                      &block->cross_attention.query, &block->cross_attention.key_value, &block->cross_attention.output,
-                      &block->feed_forward.inner, &block->feed_forward.outer};
-    for (size_t m = 0; m < sizeof maps / sizeof *maps; m++) linear_free(maps[m]);
-}
-
 void model_free(Model *model) {
-    if (!model) return;
-    for (int l = 0; model->encoder && l < model->config.encoder_layers; l++) free_block(model->encoder + l);
-    for (int l = 0; model->decoder && l < model->config.decoder_layers; l++) free_block(model->decoder + l);
-    linear_free(&model->projection);
-    linear_free(&model->source_table);
-    linear_free(&model->target_table);
-    while (model->kept) {
-        Kept *next = model->kept->next;
-        free(model->kept);
-        model->kept = next;
-    }
-    free(model->encoder);
-    free(model->decoder);
-    free(model->sines);
-    free(model->turns);
+    if (model) pool_free(&model->pool);
     free(model);
 }

@@ -7,6 +7,13 @@
 
 #include "engine.h"
 
+/* Memory that is freed together, in blocks of zeros. Each begins at a cache line: then no load of a register crosses
+   lines. After an allocation has failed, `failed` is set. */
+typedef struct {
+    struct PoolBlock *newest;
+    int failed;
+} Pool;
+
 typedef struct { const float *gain, *bias; } Norm;
 
 typedef struct {
@@ -24,12 +31,6 @@ typedef struct {
     Norm self_attention_norm, cross_attention_norm, feed_forward_norm;
 } Block;
 
-/* A copy of a weight, which the model keeps. */
-typedef struct Kept {
-    struct Kept *next;
-    float numbers[];
-} Kept;
-
 /* A table of V vectors: rows (V, D) or, in int8, the outputs of a linear map, which a tied projection shares. */
 typedef struct {
     const float *rows;
@@ -38,7 +39,7 @@ typedef struct {
 
 struct Model {
     Config config;
-    Kept *kept;
+    Pool pool;
     const Kernels *kernels;
     Embedding source_embedding, target_embedding;
     const float *source_positions, *target_positions; /* learned ones, (max_length, D), or NULL */
@@ -53,13 +54,14 @@ struct Model {
 
 /* Memory for the numbers of one pass through the layers, for up to `rows` rows that are `*_stride` numbers apart. */
 typedef struct {
-    int rows, scores_size;
+    Pool pool;
+    int rows, length;
+    size_t columns_size;
     float *x, *normed, *query, *key_value, *attended, *hidden, *result;
     int8_t *levels;       /* a row of inputs in int8 */
     Rounding *rounding;   /* of each row */
     float *scores;        /* of one query */
     float *columns;       /* keys of a sentence, in columns */
-    size_t columns_size;
     const float **cached; /* the address of each position's keys and values */
     float *turn;          /* sines and cosines of one late position */
     float *seen;          /* the numbers of a watched search */
@@ -75,21 +77,22 @@ typedef struct {
     float *keys, *values;
 } Memory;
 
-/* The keys and values of all hypotheses at one position: [decoder_layers][rows][H · K + H · Kv]. They never move;
-   `ancestors` records which hypothesis extends which. */
-typedef struct {
+/* All hypotheses at one position, and their keys and values: [decoder_layers][rows][H · K + H · Kv]. These never move;
+   the row at the previous position that each hypothesis extends is recorded instead. */
+typedef struct CachedPosition {
+    const struct CachedPosition *previous;
     int rows;
+    int32_t *parents, *sentences; /* of each hypothesis */
     float *key_value;
 } CachedPosition;
 
 struct Search {
     const Model *model;
     Workspace workspace;
-    int sentences, rows, length; /* all sentences; present hypotheses; tokens so far */
-    Memory *memory;              /* of each sentence */
-    int *sentence;               /* of each hypothesis */
-    int *ancestors;              /* (rows, length): the row of each hypothesis at each earlier position */
-    CachedPosition *cache;       /* of each position so far */
+    Pool pool;
+    int sentences, length;        /* all sentences; tokens so far */
+    Memory *memory;               /* of each sentence */
+    const CachedPosition *newest; /* before the first token, each sentence has one hypothesis */
     float *log_probabilities;
     size_t log_probabilities_size;
     int32_t *banned;
@@ -97,11 +100,14 @@ struct Search {
 };
 
 /* linear.c */
-int linear_new(Linear *map, const float *const *weights, const float *const *scales, const float *const *biases,
-               const int *outputs, int count, int in, int int8);
-void linear_free(Linear *map);
+void linear_new(Pool *pool, Linear *map, const float *const *weights, const float *const *scales,
+                const float *const *biases, const int *outputs, int count, int in, int int8);
 void linear_row(const Linear *map, int output, float *x);
 int all_finite(const float *x, size_t size);
+
+/* pool.c */
+void *pool_take(Pool *pool, size_t size);
+void pool_free(Pool *pool);
 
 /* position.c */
 void sines_at(int position, int width, float *out);

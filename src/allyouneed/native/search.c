@@ -15,90 +15,78 @@ static int bad_ids(const int32_t *ids, int count, int vocab_size) {
     return 0;
 }
 
+static int check_sentences(const Config *c, const int32_t *ids, const int32_t *lengths, int sentences) {
+    for (int s = 0; s < sentences; ids += lengths[s++]) {
+        if (lengths[s] < 1 || lengths[s] > c->max_length) return TOO_LONG;
+        if (bad_ids(ids, lengths[s], c->vocab_size)) return BAD_ID;
+    }
+    return OK;
+}
+
+/* Add a position with `rows` hypotheses. */
+static CachedPosition *add_position(Search *search, int rows) {
+    const Config *c = &search->model->config;
+    const size_t width = (size_t)c->heads * (c->d_k + c->d_v);
+    CachedPosition *position = pool_take(&search->pool, sizeof *position);
+    int32_t *parents = pool_take(&search->pool, sizeof *parents * rows);
+    int32_t *sentences = pool_take(&search->pool, sizeof *sentences * rows);
+    float *key_value = pool_take(&search->pool, sizeof(float) * c->decoder_layers * rows * width);
+    if (search->pool.failed) return NULL;
+    *position = (CachedPosition){search->newest, rows, parents, sentences, key_value};
+    search->newest = position;
+    return position;
+}
+
+static int begin(Search *search, const int32_t *ids, const int32_t *lengths, int sentences, const int32_t *banned,
+                 int banned_count) {
+    CachedPosition *position = add_position(search, sentences);
+    search->memory = pool_take(&search->pool, sizeof *search->memory * sentences);
+    search->banned = pool_take(&search->pool, sizeof *banned * (banned_count + 1));
+    if (search->pool.failed) return NO_MEMORY;
+    for (int s = 0; s < sentences; s++) position->sentences[s] = s;
+    if (banned_count) memcpy(search->banned, banned, sizeof *banned * banned_count);
+    return encode(search->model, &search->workspace, &search->pool, ids, lengths, sentences, search->memory);
+}
+
 Search *search_new(const Model *model, const int32_t *ids, const int32_t *lengths, int sentences, const int32_t *banned,
                    int banned_count, int renormalize, int *error) {
     const Config *c = &model->config;
-    Search *search = calloc(1, sizeof *search);
-    const int32_t *next = ids;
+    Search *search = NULL;
 
+    *error = bad_ids(banned, banned_count, c->target_vocab_size) ? BAD_ID : check_sentences(c, ids, lengths, sentences);
+    if (*error) return NULL;
     *error = NO_MEMORY;
+    search = calloc(1, sizeof *search);
     if (!search) return NULL;
     search->model = model;
-    search->memory = calloc(sentences, sizeof *search->memory);
-    search->sentence = malloc(sizeof(int) * sentences);
-    search->banned = malloc(sizeof(int32_t) * (banned_count + 1));
-    if (!search->memory || !search->sentence || !search->banned) goto failed;
-    search->sentences = search->rows = sentences;
-    for (int s = 0; s < sentences; s++) search->sentence[s] = s;
-    if (banned_count) memcpy(search->banned, banned, sizeof(int32_t) * banned_count);
+    search->sentences = sentences;
     search->banned_count = banned_count;
     search->renormalize = renormalize;
-
-    *error = BAD_ID;
-    if (bad_ids(banned, banned_count, c->target_vocab_size)) goto failed;
-    for (int s = 0; s < sentences; next += lengths[s++]) {
-        *error = TOO_LONG;
-        if (lengths[s] < 1 || lengths[s] > c->max_length) goto failed;
-        *error = BAD_ID;
-        if (bad_ids(next, lengths[s], c->vocab_size)) goto failed;
-    }
-    *error = encode(model, &search->workspace, ids, lengths, sentences, search->memory);
+    *error = begin(search, ids, lengths, sentences, banned, banned_count);
     if (search->workspace.seen_failed) *error = NO_MEMORY;
     if (*error == OK) return search;
-
-failed:
     search_free(search);
     return NULL;
 }
 
 void search_free(Search *search) {
     if (!search) return;
-    for (int s = 0; s < search->sentences; s++) {
-        free(search->memory[s].keys);
-        free(search->memory[s].values);
-    }
-    for (int t = 0; t < search->length; t++) free(search->cache[t].key_value);
+    pool_free(&search->pool);
     workspace_free(&search->workspace);
-    free(search->memory);
-    free(search->sentence);
-    free(search->banned);
-    free(search->ancestors);
-    free(search->cache);
     free(search->log_probabilities);
     free(search);
 }
 
 /* Set up the rows of the remaining hypotheses, before their newest token is computed. */
 static int continue_rows(Search *search, const int32_t *hypotheses, int rows) {
-    const Config *c = &search->model->config;
-    const int length = search->length;
-    const size_t width = (size_t)c->heads * (c->d_k + c->d_v);
-    int *ancestors = malloc(sizeof(int) * rows * (length + 1)), *sentence = malloc(sizeof(int) * rows);
-    CachedPosition *cache = realloc(search->cache, sizeof *cache * (length + 1));
-    float *key_value = malloc(sizeof(float) * c->decoder_layers * rows * width);
-
-    if (cache) search->cache = cache;
-    if (!ancestors || !sentence || !cache || !key_value) {
-        free(ancestors);
-        free(sentence);
-        free(key_value);
-        return NO_MEMORY;
-    }
+    const CachedPosition *before = search->newest;
+    CachedPosition *position = add_position(search, rows);
+    if (!position) return NO_MEMORY;
     for (int n = 0; n < rows; n++) {
-        sentence[n] = search->sentence[hypotheses[n]];
-        if (length)
-            memcpy(ancestors + (size_t)n * (length + 1), search->ancestors + (size_t)hypotheses[n] * length,
-                   sizeof(int) * length);
-        ancestors[(size_t)n * (length + 1) + length] = n;
+        position->parents[n] = hypotheses[n];
+        position->sentences[n] = before->sentences[hypotheses[n]];
     }
-    free(search->ancestors);
-    free(search->sentence);
-    search->ancestors = ancestors;
-    search->sentence = sentence;
-    search->cache[length].rows = rows;
-    search->cache[length].key_value = key_value;
-    search->rows = rows;
-    search->length = length + 1;
+    search->length++;
     return OK;
 }
 
@@ -108,7 +96,7 @@ int search_step(Search *search, const int32_t *hypotheses, const int32_t *tokens
     const size_t size = (size_t)rows * stride;
 
     if (bad_ids(tokens, rows, c->target_vocab_size)) return BAD_ID;
-    if (rows < 1 || bad_ids(hypotheses, rows, search->rows)) return BAD_HYPOTHESIS;
+    if (rows < 1 || bad_ids(hypotheses, rows, search->newest->rows)) return BAD_HYPOTHESIS;
     if (c->acausal && rows % (search->length + 1)) return BAD_HYPOTHESIS;
     if (search->length == c->max_length) return TOO_LONG;
     search->workspace.seen_size = 0;
@@ -148,7 +136,7 @@ int search_restrict(Search *search, int hypothesis, const int32_t *penalized, in
     const int size = search->model->config.target_vocab_size;
     float *row, *before;
 
-    if (!search->length || hypothesis < 0 || hypothesis >= search->rows) return BAD_HYPOTHESIS;
+    if (!search->length || hypothesis < 0 || hypothesis >= search->newest->rows) return BAD_HYPOTHESIS;
     if (bad_ids(penalized, penalized_count, size) || bad_ids(banned, banned_count, size) || forced >= size) return BAD_ID;
     row = search->log_probabilities + (size_t)hypothesis * stride_of(search);
     before = malloc(sizeof(float) * size);
@@ -230,12 +218,14 @@ static int offer(const Search *search, int hypothesis, double total, Continuatio
 int search_best(Search *search, const double *totals, int count, int32_t *found, double *total, int32_t *hypothesis,
                 int32_t *token) {
     Continuation *heap = malloc(sizeof *heap * (count + 1));
+    const int rows = search->newest->rows;
+    const int32_t *sentence_of = search->newest->sentences;
     int sentences = 0, n = 0;
     if (!heap) return -1;
-    while (n < search->rows) {
-        const int sentence = search->sentence[n];
+    while (n < rows) {
+        const int sentence = sentence_of[n];
         int size = 0;
-        for (; n < search->rows && search->sentence[n] == sentence; n++)
+        for (; n < rows && sentence_of[n] == sentence; n++)
             if (totals[n] > -INFINITY) size = offer(search, n, totals[n], heap, size, count);
         qsort(heap, size, sizeof *heap, best_first);
         for (int i = 0; i < size; i++, total++, hypothesis++, token++) {
