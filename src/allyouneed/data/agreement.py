@@ -1,8 +1,8 @@
-"""English sentences and their Italian translations, in which an ending follows from a word far away.
+"""Made-up English sentences with Italian translations, in which an ending depends on a distant word.
 
 `the old woman who lives near the sea is tired` → `la vecchia donna che vive vicino al mare è stanca`. Italian has four
-forms of *tired*, and the right one follows from the gender and number of the first noun, not of the nearest. English
-nouns have no gender, so the decoder has to find the noun.
+forms of *tired*. The right form agrees in gender and number with the first noun, not with the nearest. English nouns
+have no gender, so the decoder has to find the noun.
 """
 
 import random
@@ -97,7 +97,7 @@ TO_THE = ("al", "alla")
 
 
 def sentence_pairs(rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Draw sentences without end: a noun, most often a clause about it, and what it is."""
+    """Yield random pairs of sentences forever. A sentence has a noun, usually a clause about it, and a predicate."""
     while True:
         noun, number = rng.choice(rng.choice((PEOPLE, THINGS))), rng.randrange(2)
         predicate = rng.choice(MOODS if noun in PEOPLE else LOOKS)
@@ -120,7 +120,7 @@ def _noun_phrase(rng: random.Random, noun: Noun, number: int) -> tuple[str, str]
 
 
 def _relative_clause(rng: random.Random, noun: Noun, number: int) -> tuple[str, str]:
-    """Draw a clause about a noun: where a person is, or what somebody does with the person or the thing."""
+    """Draw a clause about a noun: where a person is, or what somebody does with the person or thing."""
     if noun in PEOPLE and rng.random() < 0.7:
         verb = rng.choice(STAYS)
         places = [_place(rng) for _ in range(rng.choice((1, 1, 2)))]

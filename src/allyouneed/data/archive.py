@@ -26,7 +26,7 @@ _BROKEN = (
 class Archive:
     """A zip archive in memory. Refuses anything else, and an archive that is too large to unpack, as a `DocumentError`.
 
-    Sizes are those that the archive states itself; no part is unpacked beyond its stated size.
+    Sizes are taken from the archive itself; no part is unpacked beyond the size that it states.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -60,7 +60,7 @@ class Archive:
             raise DocumentError(f"is damaged: {name}: {error}") from error
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a part as a stream, which ends at the size that the archive states."""
+        """Open a part as a stream, which is cut off at the size that the archive states."""
         return self._zip.open(name)
 
     def read_xml(self, name: str) -> Element:

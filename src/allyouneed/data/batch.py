@@ -2,7 +2,7 @@
 
 Similar lengths keep padding small. The batches are shuffled afterwards. A large corpus is sorted in windows of
 `SORT_WINDOW` pairs, so that planning an epoch takes little memory. The order of an epoch depends only on the seed and
-on the number of the epoch, so the number of earlier batches is enough to resume at any point.
+the number of the epoch. To resume, it is therefore enough to know how many batches have been used.
 """
 
 from __future__ import annotations

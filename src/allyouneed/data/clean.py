@@ -1,4 +1,5 @@
-"""Read and clean all pairs that the settings name, write their texts to disk, and compute keys to compare them by.
+"""Read and clean all pairs that the settings name, write their texts to disk, and compute keys that identify equal
+pairs.
 
 This file looks at each pair by itself; `data/filter.py` compares pairs by their keys.
 """
@@ -124,7 +125,7 @@ def _hash(text: str) -> int:
 
 
 class CorpusEnd(NamedTuple):
-    """One corpus among all pairs: the index at which its pairs end, its weight, and what generated its pairs."""
+    """One corpus among all pairs: the index where its pairs end, its weight, and whether the pairs were generated."""
 
     end: int
     weight: float
@@ -141,9 +142,10 @@ class CleanPairs(Pairs):
 
 
 def clean_block(block: Pairs, clean: CleanConfig) -> tuple[CleanPairs, PartReport]:
-    """Normalize pairs, drop those with an empty side, and store which rule each of the others breaks.
+    """Clean one block of pairs: normalize them, drop those with an empty side, and note which rule each of the others
+    breaks.
 
-    The result depends only on the arguments, so any process on any machine can clean a block.
+    The result depends only on the arguments, so any process on any machine can do this.
     """
     report = PartReport()
     pairs = list(clean_pairs(block.texts(), clean, report))
@@ -177,9 +179,9 @@ def read_part(
 ) -> CleanPairs:
     """Read and clean all pairs of a part, in the order of the corpora. `report` counts pairs read and dropped.
 
-    `most` limits how many rows are read from the beginning of each corpus. `ray` is the address of a cluster whose
-    processes help. Refuses an empty corpus, and one with more malformed lines than `data.max_malformed` allows, by
-    file, line and reason.
+    If `most` is set, only that many rows are read from the beginning of each corpus. `ray` is the address of a cluster
+    whose processes help. Refuses an empty corpus, and a corpus with more malformed lines than `data.max_malformed`
+    allows, by file, line and reason.
     """
     keys = [np.zeros(0, PAIR_KEYS)]
     counts = report.parts()[part]

@@ -67,7 +67,7 @@ def _variants(unit: Any) -> Iterator[tuple[str, str]]:
 def _two_languages(texts: dict[str, str], first: str, where: str) -> list[tuple[str, ...]]:
     """Return the language codes for each side: the code of the first unit, then the code without a country.
 
-    If both sides share the language, only the full codes count.
+    If both sides have the same language, only the full codes are used.
     """
     by_language: dict[str, tuple[str, ...]] = {}
     for code in texts:
@@ -80,7 +80,7 @@ def _two_languages(texts: dict[str, str], first: str, where: str) -> list[tuple[
 
 
 def _in_language(texts: dict[str, str], codes: Sequence[str]) -> str | None:
-    """Find the text in the first of these codes that exists, with exactly this code or else with a country added."""
+    """Find the text in the first language of `codes` that exists, with exactly this code or with a country added."""
     for code in codes:
         if matches := [language for language in texts if _is(language, code)]:
             return texts[min(matches, key=len)]
@@ -120,7 +120,9 @@ def _pair(segment: Any) -> Iterator[Pair]:
 
 
 def _is_finished(segment: Any, target: Any) -> bool:
-    """Return True by the attributes of the unit and its target (XLIFF 1.2), or of the segment (2.x)."""
+    """Return True if the attributes say that the target is finished: those of the unit (XLIFF 1.2) or the segment
+    (2.x).
+    """
     state = segment.get("state") or target.get("state")
     approved = segment.get("approved")
     return approved == "yes" or (state in _FINISHED if state else approved != "no")
@@ -133,7 +135,8 @@ def may_be_translated(element: Any) -> bool:
 
 
 def read_po(path: Path) -> Rows:
-    """Read the messages of a gettext catalogue and their translations: of plurals, the first and the last form.
+    """Read the messages of a gettext catalogue and their translations. Of plurals, the first and the last form are
+    read.
 
     A fuzzy message counts as untranslated and gets an empty target. Obsolete messages are skipped. Refuses a catalogue
     that does not follow the format, and names the line.
@@ -184,7 +187,7 @@ def iterate_elements(stream: IO[bytes], path: Path, *names: str, remedy: str = "
 
 
 def free(element: Any) -> None:
-    """Remove an element and all earlier ones from the tree, where they would otherwise stay in memory."""
+    """Remove an element and all earlier elements from the tree, which would otherwise fill the memory."""
     element.clear()
     while element.getprevious() is not None:
         del element.getparent()[0]
@@ -210,7 +213,7 @@ def _text(element: Any) -> Iterator[str]:
 
 
 def _character(entity: Any) -> str:
-    """Return the character that a named HTML entity stands for.
+    """Return the character for a named HTML entity.
 
     Refuses, as a `ValueError`, all other entities, and every entity in a file that defines its own.
     """

@@ -35,7 +35,7 @@ _CODE = re.compile(r"[\d_/@\\]|\w[.:]\w")
 
 
 class NumberedCells(NamedTuple):
-    """A row: the line where it begins, its cells or the reason why it has none, and its number of lines."""
+    """A row: the number of its first line, its cells or the reason why it cannot be read, and its number of lines."""
 
     line: int
     cells: list[str] | str
@@ -67,7 +67,9 @@ class PairColumns(NamedTuple):
         return (self.heading[self.source], self.heading[self.target]) if self.heading else ()
 
     def describe(self) -> str:
-        """Say in one line how the columns were read and what was left out; "" without a heading or text above it."""
+        """Say in one line how the columns were read and what was left out; "" if the table has no heading and no text
+        above it.
+        """
         notes = []
         if self.heading:
             source, target = self.names
@@ -109,8 +111,9 @@ class _Head:
     def sides(self, row: int, places: Sequence[int] = ()) -> tuple[str, str] | None:
         """Return the names of source and target if a row, or its cells at `places`, could be a heading.
 
-        A heading has more filled cells than all rows above it, which are then titles. A row near the top that spells
-        the names out may have the same number of cells as a row above, because pairs hardly ever consist of such names.
+        A heading has more filled cells than all rows above it, which are then titles. Near the top, a row that contains
+        the names themselves may be a heading even if a row above has as many cells, because such names are hardly ever
+        pairs.
         """
         filled = self.filled()
         cells = self.cells(row)
@@ -123,7 +126,9 @@ class _Head:
         return sides if filled[row] > above or is_spelt else None
 
     def begin(self) -> int:
-        """Find the first row of the table: two or more cells have text, and over half as many as in the fullest row."""
+        """Find the first row of the table, which has at least two filled cells, and over half as many as the fullest
+        row.
+        """
         filled = self.filled()
         return next((row for row, count in enumerate(filled) if count > max(1, max(filled) / 2)), 0)
 
@@ -148,7 +153,7 @@ class _Head:
         return self._found(places, begin, heading=is_heading)  # any titles are above a heading
 
     def names_numbers(self, row: int) -> bool:
-        """Return True if a cell with letters has only numbers or dates below it, like the heading ID."""
+        """Return True if a cell with letters, such as the heading ID, has only numbers or dates below it."""
         below = [self.cells(other) for other in range(row + 1, len(self.rows))]
         for place, name in enumerate(self.cells(row)):
             values = [cells[place] for cells in below if place < len(cells) and cells[place]]
@@ -157,9 +162,9 @@ class _Head:
         return False
 
     def stands_apart(self, row: int, places: Sequence[int]) -> bool:
-        """Return True if both cells of a row look like names, unlike the cells below them.
+        """Return True if both cells of a row look like names, and the cells below them do not.
 
-        The cells below are in small letters, have digits, or are sentences.
+        The cells below do not look like names if they are in small letters, have digits, or are sentences.
         """
         below = [self.cells(other) for other in range(row + 1, len(self.rows))]
         columns = [[cells[place] for cells in below if cells[place : place + 1] not in ((), ("",))] for place in places]
@@ -209,7 +214,7 @@ class _Head:
 
 
 def _parted(first: Sequence[str], path: Path) -> str:
-    """Advise how to separate the columns of a text file that seems to use blanks; otherwise return ""."""
+    """Advise how to separate the columns, if a text file seems to use blanks; otherwise return ""."""
     text = "".join(first).strip()
     blanks = " {2,}" if re.search(r"\S {2,}\S", text) else " +" if len(text.split()) == 2 else ""
     files = shlex.join([str(path)]), shlex.quote(f"tabs-{path.stem}.tsv")
@@ -258,9 +263,8 @@ def unclear_columns(message: str, names: Sequence[str], example: str = "") -> Da
 def example_columns(names: Sequence[str], rows: Sequence[Sequence[str]] = (), *, letters: bool = False) -> str:
     """Suggest two of these columns, in the form that `--columns` takes.
 
-    If some of the names are languages, two of these are suggested, otherwise the columns whose texts in `rows` are
-    longest and most varied. A column without a unique name is given by its number, or by its letters if `letters` is
-    set.
+    If some of the names are languages, two of these are suggested; otherwise the columns whose texts in `rows` are
+    longest and most varied. A column without a unique name is given by its number or, with `letters`, by its letters.
     """
     languages = [names.index(name) for name in _languages(names)]
     places = [place for place, name in enumerate(names) if name] or [*range(len(names))]
@@ -307,7 +311,7 @@ def column_number(name: str) -> int:
 
 
 def _position(name: str, names: Sequence[str]) -> int | None:
-    """Find the column with this name. If none matches exactly, find the only one that differs just in capitals."""
+    """Find the column with exactly this name, or else the only column whose name differs just in capitals."""
     if name in names:
         return names.index(name)
     same = [position for position, other in enumerate(names) if other.casefold() == name.casefold()]
@@ -315,7 +319,7 @@ def _position(name: str, names: Sequence[str]) -> int | None:
 
 
 def _languages(names: Sequence[str]) -> list[str]:
-    """Return the names that are languages, without names for the same language twice."""
+    """Return the names that are languages. If two names mean the same language, only one is returned."""
     tags = {name: find_language(str(name)) for name in names if len(names) == 2 or name.strip().lower() not in _NUMBERS}
     return [name for name, tag in tags.items() if tag and [*tags.values()].count(tag) == 1]
 

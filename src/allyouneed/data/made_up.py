@@ -20,9 +20,9 @@ REMEMBERED = 100_000  # stems
 
 
 def making_up(pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) -> Callable[[Indices, int], Pairs]:
-    """Return a function of indices and an epoch that returns pairs, about `share` of which are made up in that epoch.
+    """Return a function that maps indices and an epoch to pairs. In each epoch, about `share` of the pairs are made up.
 
-    Half of the made-up pairs get other letters in the longest string that both sides share, except its last `ENDING`
+    Half of the made-up pairs get new letters in the longest string that both sides share, except in its last `ENDING`
     letters. In the other half, and in pairs whose shared string is too short, `<unk>` replaces one shared letter
     wherever it occurs. A letter is a token of one character that is neither a digit nor a mark.
     """

@@ -1,4 +1,4 @@
-"""Sentence pairs: one at a time as readers yield them, or all pairs of a part, in memory or on disk.
+"""Sentence pairs: single pairs as readers yield them, and all pairs of a part, in memory or on disk.
 
 Each side is two arrays: all ids, and where each sentence starts. Texts are stored in the same way, as the bytes of
 UTF-8. Files are memory-mapped.
@@ -31,9 +31,7 @@ class Pair(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A line without a pair, counted from 1, and the reason.
-
-    The next lines are skipped, so that `lines` are lost in all.
+    """A line that holds no pair, counted from 1, and the reason. `lines` is the number of lines skipped because of it.
 
     `file` is the file of the line, if the source consists of several files.
     """
@@ -53,7 +51,7 @@ class Fault(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A row of a table, such as totals, that is left out without being a fault: its line and its text."""
+    """A row of a table that is left out on purpose, such as totals: its line and its text."""
 
     line: int
     text: str
@@ -196,8 +194,8 @@ class Pairs:
 class EncodedPairs(Pairs):
     """Sentence pairs as ids.
 
-    `weights` has two numbers for each corpus: where its pairs end, and how often each pair occurs in an epoch.
-    `resample`, if set, maps indices and an epoch to the ids of both sides, by subword sampling or with made-up pairs.
+    `weights` has two numbers for each corpus: where its pairs end, and how often each pair occurs in an epoch. If
+    `resample` is set, it maps indices and an epoch to the ids of both sides, for subword sampling or made-up pairs.
     """
 
     weights: tuple[tuple[int, float], ...] = ()
@@ -217,7 +215,7 @@ class EncodedPairs(Pairs):
 def encode_within(
     pairs: Sequence[Pair], vocabulary: "Vocabulary", max_length: int, dtype: str = "int32"
 ) -> tuple[Pairs, list[int]]:
-    """Encode the pairs that have no empty side and at most `max_length` ids per side; also return their indices."""
+    """Encode the pairs that have no empty side and at most `max_length` ids per side. Also return their indices."""
     sources = vocabulary.source.encode_all([pair.source for pair in pairs])
     targets = vocabulary.target.encode_all([pair.target for pair in pairs])
     kept = [i for i, pair in enumerate(pairs) if all(pair) and max(len(sources[i]), len(targets[i])) <= max_length]
@@ -226,7 +224,7 @@ def encode_within(
 
 
 def encode_pairs(pairs: Sequence[Pair], vocabulary: "Vocabulary", *, max_length: int) -> EncodedPairs:
-    """Encode pairs in memory, without those that `encode_within` drops."""
+    """Encode pairs in memory. Leaves out pairs with an empty or too long side, as `encode_within` does."""
     ids, _ = encode_within(pairs, vocabulary, max_length)
     return EncodedPairs(ids.source, ids.target)
 

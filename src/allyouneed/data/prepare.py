@@ -47,10 +47,10 @@ def prepare(
     """Prepare the pairs that `data` names, or open them if an earlier call has prepared the same pairs.
 
     Pairs are read, cleaned, split and encoded; a pair with more than `max_length` tokens on a side is dropped.
-    `vocabulary`, if set, is used instead of learning one. The result is stored in `folder`, or in a folder of its own
+    `vocabulary`, if set, is used instead of learning a new vocabulary. The result is stored in `folder`, or in a folder
     under `data.cache_dir` if that is set; the folder is written completely or not at all. `progress` is called as work
-    advances. With `resume`, refuses to replace pairs with a different provenance, and lists the differences. `ray`, the
-    address of a Ray cluster or "local", lets its processes clean and encode; the files are the same.
+    advances. With `resume`, refuses to replace pairs with a different provenance, and lists the differences. `ray` is
+    the address of a Ray cluster, or "local", whose processes clean and encode; the files are the same.
     """
     if not any(corpus.train for corpus in data.corpora()):
         raise ConfigError("data.train is missing; name a file of pairs, or two aligned files, [source, target]")
@@ -133,7 +133,7 @@ def _build(
 def _encode_block(
     block: Pairs, *, part: Part, vocabulary: Vocabulary, max_length: int, dtype: str, advice: str = ""
 ) -> tuple[Pairs, list[int], RuleCount]:
-    """Encode a block of pairs as ids of type `dtype`; also count the pairs that `encode_within` drops.
+    """Encode one block of pairs as ids of type `dtype`, and count the pairs that `encode_within` leaves out.
 
     The message about a text that the vocabulary cannot encode begins with `part` and ends with `advice`.
     """

@@ -1,4 +1,5 @@
-"""Prepared pairs: in memory, their provenance, and the folder that stores them.
+"""Prepared pairs: in memory, their provenance (the sources and settings they come from), and the folder that stores
+them.
 
 prepared.json             the provenance of the pairs and the report on them; written last
 tokenizer.json            the vocabulary; also tokenizer.target.json if the target has its own
@@ -120,7 +121,7 @@ class PreparedData:
         return [f"{name}: {show_tokens(tokenizer, side[0])}" for name, (tokenizer, side) in sides.items() if len(side)]
 
     def _describe_unknown(self) -> Iterator[str]:
-        """Say if validation pairs contain text that is not in the vocabulary, which comes from the training pairs."""
+        """Warn if validation pairs contain text outside the vocabulary, which is learned from the training pairs."""
         copies = self.train.resample and self.vocabulary.target.is_of_characters
         written = "written only where the source has it" if copies else "never written"
         for name, what in (("source", "read as <unk>"), ("target", written)):
@@ -136,7 +137,7 @@ class PreparedData:
                 )
 
     def identity(self) -> dict[str, object]:
-        """Return what distinguishes this data from any other: sizes, for people to read, and fingerprints."""
+        """Return the facts that identify this data: sizes, for people to read, and fingerprints."""
         return {
             "data.train's number of pairs": len(self.train),
             "data.valid's number of pairs": 0 if self.valid is None else len(self.valid),
@@ -161,7 +162,9 @@ def show_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
 def compute_provenance(
     data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None
 ) -> dict[str, str]:
-    """List every source with its kind and the fingerprint of its content, or its address; and every setting's value."""
+    """List every source with its kind and a fingerprint of its content (or its address), and the value of every
+    setting.
+    """
     provenance = {"format": str(PREPARED_FORMAT), "model.max_length": str(max_length)}
     for number, corpus in enumerate(data.corpora()):
         name = f"data.corpus[{number}]" if number else "data"
@@ -182,7 +185,7 @@ def compute_provenance(
 
 
 def prepared_folder(data: DataConfig, folder: Path, provenance: dict[str, str]) -> Path:
-    """Return the folder for pairs of this provenance: `folder`, or one of their own under `data.cache_dir`."""
+    """Return the folder for pairs with this provenance: `folder`, or a folder under `data.cache_dir`."""
     return Path(data.cache_dir, fingerprint(provenance)) if data.cache_dir else folder
 
 
@@ -302,8 +305,8 @@ def read_held_out(folder: Path, part: Literal["valid", "test"]) -> list[Pair]:
 def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path | None]:
     """Yield an empty folder that replaces `folder` if the `with` block succeeds; None if `folder` is prepared already.
 
-    Waits while another process prepares `folder`. Half-written folders of killed processes are removed. Refuses to
-    replace a folder that contains other files.
+    Waits while another process prepares `folder`. Removes half-written folders of killed processes. Refuses to replace
+    a folder that contains other files.
     """
     with locked(folder, what=str(folder), wait=True):
         if stored_provenance(folder) == provenance:

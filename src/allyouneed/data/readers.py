@@ -55,12 +55,12 @@ _REMEDIES = (
 def open_pairs(
     where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "", limit: int = 0, seed: int = 1
 ) -> Rows:
-    """Open the pairs that `where` names, and yield them in order, with faults in the places of malformed lines.
+    """Open the pairs that `where` names, and yield them in order. A malformed line yields a `Fault` in its place.
 
-    `where` is one of four: a file, whose kind follows from its ending (before .gz and similar); two aligned text files;
-    an `hf://` address; a task and a split such as `"dates:train"`, from which `limit` pairs are drawn by `seed`.
-    `folder` is put before relative paths. `columns` names the two columns of the pair, and `sheet` the sheet of a
-    spreadsheet. Refuses at once an unknown ending, a file that does not exist, and two files that hold pairs each.
+    `where` is a file, whose kind follows from its ending (before .gz and similar); or two aligned text files; or an
+    `hf://` address; or a task and a split such as `"dates:train"`, from which `limit` pairs are drawn by `seed`.
+    Relative paths are relative to `folder`. `columns` names the two columns of the pair, and `sheet` the sheet of a
+    spreadsheet. Refuses at once an unknown ending, a missing file, and two files that each hold pairs already.
     """
     if isinstance(where, tuple):
         return _aligned(*(Path(folder, name) for name in where))
@@ -85,7 +85,7 @@ def open_pairs(
 
 
 def read_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "") -> PairColumns | None:
-    """Find the two columns, or keys of JSON lines, that make the pairs; None if neither is known."""
+    """Find the two columns, or keys of JSON lines, that make the pairs; None if they cannot be known."""
     if isinstance(where, tuple) or is_task(where) or where.startswith("hf://"):
         return None
     path = Path(folder, where)
@@ -126,7 +126,7 @@ def read_pairs(
 
 
 def pair_lines(source: str | Path, target: str | Path) -> list[Pair]:
-    """Pair the lines of two files by number. Each file is read once. Refuses empty files and unequal lengths."""
+    """Pair the lines of two files by number, reading each file once. Refuses empty files and unequal lengths."""
     name = f"{source}" if source == target else f"{source} + {target}"
     return _all_pairs(aligned_lines(Path(source), Path(target)), name)
 
@@ -179,7 +179,7 @@ def _aligned(source: Path, target: Path) -> Rows:
 
 
 def aligned_lines(source: Path, target: Path) -> Rows:
-    """Pair the lines of two files by number. Each file is read once. Refuses unequal lengths at the end."""
+    """Pair the lines of two files by number, reading each file once. At the end, refuses unequal lengths."""
     sides = raw_lines(source), raw_lines(target)
     for number, lines in enumerate(zip_longest(*sides), start=1):
         if None in lines:

@@ -100,10 +100,10 @@ class DataReport:
     """A report on each part, and on all parts together.
 
     `columns` are lines that say which columns of tables make the pairs. `sources` are the training corpora.
-    `skipped_rules` are rules that were not applied because they would have dropped too many pairs, with the share that
-    they would have dropped. `repeated_targets` is the share of training pairs whose target also occurs in other pairs;
-    if it is large, a target that is shared with validation or test pairs does not count as an overlap. `vocabulary` has
-    the size of each vocabulary. `fingerprint` identifies the prepared pairs.
+    `skipped_rules` maps each rule that was not applied, because it would have dropped too many pairs, to the share that
+    it would have dropped. `repeated_targets` is the share of training pairs whose target also occurs in other pairs; if
+    it is large, a target shared with validation or test pairs does not count as an overlap. `vocabulary` has the size
+    of each vocabulary. `fingerprint` identifies the prepared pairs.
     """
 
     train: PartReport = field(default_factory=PartReport)

@@ -1,7 +1,7 @@
 """Read a spreadsheet as rows of texts, in a separate process.
 
-A spreadsheet may come from a stranger: a few kilobytes can ask for all memory, or crash the library that reads them.
-The process has limits on time and memory, and whatever stops it becomes an error of one line here.
+A spreadsheet may come from a stranger: a few kilobytes can demand all memory, or crash the library that reads them. The
+process has limits on time and memory. If it is stopped or crashes, the caller gets an error of one line.
 """
 
 import subprocess
@@ -20,10 +20,10 @@ _REMEDY = "save it again as .xlsx, or as .csv"
 def spreadsheet_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
     """Yield the rows of a sheet with all their cells, without rows that have no text.
 
-    A row's number counts as its line.
+    Lines in messages are row numbers.
 
-    Refuses a file that is not a spreadsheet or is protected by a password, one that takes more memory or time than its
-    size allows, and a sheet that does not exist.
+    Refuses a file that is not a spreadsheet, is protected by a password, or takes more memory or time than its size
+    allows, and a sheet that does not exist.
     """
     process = subprocess.Popen(
         python_command(f"{__package__}.spreadsheet_process", str(path), sheet),

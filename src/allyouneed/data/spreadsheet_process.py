@@ -35,7 +35,7 @@ _CHUNK = 1 << 20
 
 
 def read_rows(path: str, sheet: str) -> Iterator[tuple[int, list[str] | str, str]]:
-    """Yield the numbered rows of a sheet, by default the first; at the end, yield why distant cells are left out."""
+    """Yield the numbered rows of a sheet, by default the first. The last item says if distant cells are left out."""
     source: str | BytesIO = path
     far_out: list[str] = []
     if zipfile.is_zipfile(path):
@@ -57,7 +57,7 @@ def read_rows(path: str, sheet: str) -> Iterator[tuple[int, list[str] | str, str
 
 
 def _without_far_cells(path: str, sheet: str) -> tuple[str | BytesIO, list[str]]:
-    """Remove distant cells, so that the rectangle around the others is small enough; return the file and these cells.
+    """Remove distant cells, so that the rest fits into a small rectangle. Returns the file and the removed cells.
 
     A distant cell lies beyond the widest gap between columns or rows. Refuses a sheet that is still too large.
     """
@@ -106,7 +106,7 @@ def _extent(places: Mapping[int, int]) -> int:
 
 
 def _without_far_places(counts: Mapping[int, int]) -> dict[int, int]:
-    """Keep the side of the widest gap that has more cells. `counts` has the number of cells by column or row."""
+    """Keep the side of the widest gap that has more cells. `counts` has the number of cells by column, or by row."""
     places = sorted(counts)
     gap, first = max(((after - before, i) for i, (before, after) in enumerate(pairwise(places), 1)), default=(0, 0))
     if gap <= _WIDE_GAP:

@@ -121,8 +121,8 @@ def json_rows(path: Path) -> Iterator[tuple[int, object]]:
 def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) -> Rows:
     """Find the pair in each numbered object, or say why there is none.
 
-    The two `columns` are looked up in the object and in its `translation`. Without `columns`, the first object with a
-    pair decides the names for all objects: the object, or its `translation`, must have `source` and `target` (or `src`,
+    The two `columns` are looked up in the object and in its `translation`. Without `columns`, the first object that has
+    a pair decides the names for all: the object, or its `translation`, must have `source` and `target` (or `src`,
     `tgt`, `trg`), or exactly two keys.
     """
     for number, row in rows:
@@ -136,7 +136,7 @@ def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) ->
 
 
 def side_names(row: Mapping[str, object], columns: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return all names in an object or its `translation`, and the names of the two sides (all names, if unclear).
+    """Return all names in an object or its `translation`, and the names of its two sides (all names, if unclear).
 
     `columns` are the names of the two sides that the user gave, if any.
     """
@@ -165,8 +165,8 @@ def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pa
 def csv_rows(path: Path) -> Iterator[NumberedCells]:
     """Yield the rows of a CSV file (RFC 4180), whose columns are separated by commas or semicolons.
 
-    Semicolons separate columns if the first line has no comma. A row has at most 16 lines. If a row is malformed, all
-    its lines are skipped; if it has no end, only the first.
+    Semicolons separate columns if the first line has no comma. A row has at most 16 lines. A malformed row is skipped
+    with all its lines; if its end is not found, only its first line is skipped.
     """
     csv.field_size_limit(LONGEST_LINE)
     decode = _decoder(path)
@@ -200,7 +200,7 @@ def csv_rows(path: Path) -> Iterator[NumberedCells]:
 
 
 def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Path) -> Rows:
-    """Pick the two columns of each row below the heading, which may be one of the first rows or missing.
+    """Pick the two columns of each row below the heading. The heading is one of the first rows, or is missing.
 
     The heading, or else the first row, decides how many columns there are. Totals at the end become a `LeftOut`.
     """
@@ -224,7 +224,7 @@ def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Pa
 
 
 def _pairs(rows: Iterable[NumberedCells], picked: PairColumns, width: int) -> Iterator[tuple[Pair | Fault, LeftOut]]:
-    """Yield each row as a pair or a fault, and also as a `LeftOut` in case it is a row of totals."""
+    """Yield each row twice: as a pair or a fault, and as the `LeftOut` that replaces it if the row has totals."""
     for number, cells, lines in rows:
         if isinstance(cells, str):
             yield Fault(number, cells, lines), LeftOut(number, "")
@@ -298,7 +298,7 @@ def _scan(where: str) -> "polars.LazyFrame":
 
 
 def _needed_columns(schema: "polars.Schema", columns: Sequence[str]) -> list[str]:
-    """Choose the columns that `rows_to_pairs` needs, in the order of the file; all columns if none has such a name."""
+    """Choose the columns that `rows_to_pairs` needs, in the order of the file; all columns if it finds no names."""
     import polars
 
     if not (columns and schema.keys() >= {*columns}):

@@ -66,7 +66,8 @@ Maker = Callable[[random.Random], Iterator[tuple[str, str]]]
 
 
 def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
-    """Draw `count` different pairs of a task's split by `seed`. A `count` of 0 means all dates, or 50,000 other pairs.
+    """Draw `count` different pairs of a task's split by `seed`. A `count` of 0 means all dates; for other tasks,
+    50,000.
 
     Refuses, as a `KeyError`, a task that is not in `TASKS`.
     """
@@ -89,7 +90,7 @@ def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> lis
 def text_split(source: str) -> Split:
     """Return the split of a source: one in twenty is for validation, and one in twenty for the test.
 
-    Sources of up to three characters are always for training: there are so few that they cannot be learned from others.
+    Sources of up to three characters are always for training, because too few remain to learn them from.
     """
     if len(source) <= 3:
         return SPLITS[0]
@@ -97,7 +98,7 @@ def text_split(source: str) -> Split:
 
 
 def _words(rng: random.Random) -> Iterator[str]:
-    """Draw 2 to 10 different letters. Counting repetitions would be another task, which takes longer to learn."""
+    """Draw 2 to 10 different letters. With repeated letters, the model would also have to learn to count."""
     while True:
         yield "".join(rng.sample(string.ascii_lowercase, rng.randint(2, 10)))
 

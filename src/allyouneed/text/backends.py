@@ -33,8 +33,8 @@ def character_backend(
     With `decomposed`, texts are first put into Unicode's NFD, which splits a Hangul syllable into its letters, and é
     into e and an accent; `alphabet` and `tags` then consist of such parts.
 
-    A tag begins with the sign that separates it from the text before it. No word contains that sign, so the merges that
-    build a tag character by character never change a word.
+    A tag begins with the sign that separates it from the text before it. Words do not contain that sign, so the merges
+    that build a tag from its characters never change a word.
     """
     merges = list(dict.fromkeys((tag[:end], tag[end]) for tag in tags for end in range(1, len(tag))))
     symbols = list(dict.fromkeys([*alphabet, *chain.from_iterable(merges), *map("".join, merges)]))
@@ -131,10 +131,10 @@ def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
 
 
 def _with_doubled_words(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the texts, then each frequent word twice without a space in between.
+    """Yield the texts, then each frequent word twice in a row without a space in between.
 
-    The library only considers strings that occur at least twice in the list of different words, whatever the frequency
-    of these words. Without the doubled word, a frequent word that is not part of another would never become a token.
+    The library only considers strings that occur at least twice in its list of different words, however frequent those
+    words are. Without the doubled word, a frequent word that is not part of another would never become a token.
     """
     splitter = pre_tokenizers.Split(Regex(WORDS), "isolated")
     counts = Counter[str]()
@@ -181,10 +181,10 @@ def _of_words(model: models.Model, pattern: str = WORDS) -> Backend:
 
 
 def _reproducible(subwords: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Round subwords' log-probabilities, so that they are equal after every training, saving and loading.
+    """Round subwords' log-probabilities, so that they are the same after every training, saving and loading.
 
     The library sums in an order that differs between processes. This changes the last decimals, the order of equal
-    scores, and the lowest scores of the rarest letters, which are `_STEP` apart.
+    scores, and the lowest scores, those of the rarest letters, which are `_STEP` apart.
     """
     letters = sorted(subword for subword, _ in subwords if len(subword) == 1)
     below = min((score for _, score in subwords), default=0.0) + _STEP * len(letters)

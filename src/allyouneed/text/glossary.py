@@ -16,9 +16,9 @@ _ENDS = ".!?…:。！？"
 class Glossary:
     """Terms and the translations of each.
 
-    In scripts that put blanks between words, a term only matches whole words. A term without a capital letter ignores
-    case. If two terms overlap, the longer one matches. If a term has several translations, any of them may be used. At
-    the beginning of a sentence a translation may be capitalized.
+    In scripts that put blanks between words, a term only matches whole words. A term without a capital letter matches
+    in any case. If two terms overlap, the longer one matches. If a term has several translations, any of them may be
+    used. At the beginning of a sentence a translation may be capitalized.
     """
 
     def __init__(self, terms: Mapping[str, str | Iterable[str]]) -> None:
@@ -48,7 +48,7 @@ class Glossary:
         return cls(terms)
 
     def fingerprint(self) -> str:
-        """Return a fingerprint that only equal glossaries share."""
+        """Return a fingerprint that differs for different glossaries."""
         return sha256(repr(sorted(self._terms.items())).encode()).hexdigest()
 
     def normalized(self, normalization: Callable[[str], str]) -> "Glossary":
@@ -68,8 +68,8 @@ class Glossary:
     def find(self, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield each term in a text, in order, with its translations.
 
-        If the text capitalizes a term, at the beginning of a sentence or in a title, its translations may be
-        capitalized too.
+        If the text capitalizes the term, at the beginning of a sentence or in a title, capitalized translations are
+        added.
         """
         if self._pattern is None:
             return

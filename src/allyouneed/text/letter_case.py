@@ -1,7 +1,7 @@
 """Texts in capitals: count them among the training sources, and rewrite them in letters that the model knows.
 
-With subwords, a word in capitals has different tokens, most of them single letters. A model that has seen few texts in
-capitals cannot translate them, although it knows every word.
+With subwords, a word in capitals has other tokens than the same word in small letters, most of them single letters. So
+a model that has seen few texts in capitals cannot translate them, although it knows every word.
 """
 
 import re
@@ -61,7 +61,8 @@ class CaseStatistics:
             require_whole(name, getattr(self, name), least=0)
 
     def is_unusual(self, text: str) -> bool:
-        """Return True if `text` is in capitals, which were rare among the sources and usually kept in their targets.
+        """Return True if `text` is in capitals, while training sources rarely were, and their targets usually kept
+        capitals.
 
         False if there were no sources.
         """

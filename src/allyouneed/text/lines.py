@@ -142,7 +142,7 @@ def text_lines(path: str | Path) -> Iterator[str]:
 
 
 def require_memory_for(lines: Iterable[_T], length: Callable[[_T], int], name: str) -> Iterator[_T]:
-    """Yield `lines`, which the caller keeps in memory. Refuses the line with which they exceed `MAX_IN_MEMORY`."""
+    """Yield `lines`, which the caller keeps in memory. Refuses the first line that exceeds `MAX_IN_MEMORY` in all."""
     size = 0
     for number, line in enumerate(lines, start=1):
         size += length(line) + LINE_OVERHEAD
@@ -182,8 +182,8 @@ def _decoded(line: bytes, name: str, number: int) -> str:
 def is_windows_text(sample: bytes) -> bool:
     """Return True if the beginning of a file looks like Windows-1252, which Western European spreadsheets use.
 
-    That is the case if no line with characters beyond ASCII is valid UTF-8, and all these characters are common in
-    Western texts. Other code pages show characters that no word has, or words without an ASCII letter.
+    This requires that no line with characters beyond ASCII is valid UTF-8, and that all these characters are common in
+    Western texts. In other code pages they would be characters that no word has, or make words without an ASCII letter.
     """
     text = b"\n".join(lines_beyond_ascii(sample)).decode("cp1252", errors="replace")
     letters = [letter for letter in text if letter.isalpha()]

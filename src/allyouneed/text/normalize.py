@@ -1,7 +1,7 @@
 """Normalize all text that a model reads: put it into a Unicode normal form, and remove invisible characters.
 
 `é` can be one character, or an `e` and an accent. macOS and many PDFs write two characters, most other text one. A
-model only knows the form that it was trained on. So a bundle stores its normalization, which is applied to all input.
+model only knows the form that it was trained on. So a bundle stores its normalization and applies it to all input.
 """
 
 import re

@@ -1,8 +1,8 @@
 r"""The messages of a gettext catalogue (.po), read by polib with corrections.
 
-polib has three faults: it does not decode C's octal and hexadecimal escapes and `\a`; it ends a line wherever Python's
-`str` does, for example at U+2028; and it drops a string that is not closed. So this file replaces these characters with
-private ones while polib reads, and refuses unclosed strings.
+polib has three faults: it does not decode `\a` and C's octal and hexadecimal escapes; it ends a line wherever Python's
+`str` does, for example at U+2028; and it drops a string that is not closed. This file replaces these characters with
+private characters while polib reads, and refuses unclosed strings.
 """
 
 import re
@@ -36,13 +36,13 @@ def read_catalogue(text: str) -> polib.POFile:
 
 
 def escape_string(string: str) -> str:
-    """Write a string in the form that it has between quotation marks."""
+    """Escape a string for the place between quotation marks in a catalogue."""
     escaped: str = polib.escape(string)
     return escaped.replace("\a", r"\a")
 
 
 def unescape_string(written: str) -> str:
-    """Read a string in the form that it has between quotation marks."""
+    """Decode the escapes of a string that was between quotation marks in a catalogue."""
     string: str = polib.unescape(_ESCAPES.sub(_read_escapes, written))
     return string.translate(_HIDDEN)
 

@@ -1,7 +1,7 @@
 """Split a long text at the ends of sentences, then of clauses, then of words; and join the translated parts.
 
-Where a sentence ends depends on the language of the text ("am 3. Mai", "Il Sig. Bianchi"). Whether there is a blank
-between two sentences depends on the language in which they are written.
+Where a sentence ends depends on the language of the text ("am 3. Mai", "Il Sig. Bianchi"). The language of the
+translation decides whether there is a blank between two sentences.
 """
 
 import re
@@ -81,7 +81,7 @@ def _votes_against(text: str, end: int) -> int:
 
 @lru_cache(maxsize=2**16)
 def _count_votes(word: str, following: str) -> int:
-    """Count the languages whose rules find no sentence boundary between two words."""
+    """Count the languages whose rules see no sentence boundary between two words."""
     return sum(len(segment(voter, f"{word} {following}")) < 2 for voter in VOTERS)
 
 
@@ -103,7 +103,7 @@ def blank_between(language: str) -> str:
 def gap_between(gap: str, language: str) -> str:
     """Return the text between two translated sentences, given the `gap` between their sources.
 
-    Line breaks and tabs are kept, and in an unknown language every gap is.
+    Line breaks and tabs are kept. If the language is unknown, every gap is kept.
     """
     if gap.strip(" \u3000") or not primary_language(language):
         return gap
@@ -129,7 +129,7 @@ def sentence_spans(text: str, whole: Sequence[CharSpan] = (), *, language: str =
 
 
 def whole_span(text: str) -> tuple[CharSpan, ...]:
-    """Return where a text is, without the blanks around it, as its only sentence; () if it is blank."""
+    """Return a text, without the blanks around it, as a single sentence: its (start, end), or () if it is blank."""
     return ((len(text) - len(text.lstrip()), len(text.rstrip())),) if text.strip() else ()
 
 
@@ -170,7 +170,7 @@ def _cut_sentence(
 
 
 def _parts(span: CharSpan, ends: Sequence[int], is_inside: Callable[[int], bool]) -> list[CharSpan]:
-    """Cut a span at the `ends` inside it, except where `is_inside` says that something must stay whole.
+    """Cut a span at the `ends` inside it, but not where `is_inside` returns True.
 
     `ends` are sorted, so that the time for all spans grows only linearly with their number.
     """

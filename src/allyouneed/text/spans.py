@@ -147,7 +147,7 @@ def _reader(kinds: frozenset[str]) -> tuple[re.Pattern[str], list[tuple[str, re.
 
 
 def numbers_are_lost(source: str, target: str) -> bool:
-    """Return True if `target` lacks a number of `source`, which may be written as 1,234.5, 1.234,5 or 1 234,5."""
+    """Return True if `target` lacks a number of `source`, in any notation: 1,234.5, 1.234,5 or 1 234,5."""
     if not any(map(str.isdigit, source)):
         return False
     numbers = _numbers(source)
@@ -183,7 +183,7 @@ def untranslatable(text: str) -> Untranslatable | None:
 
 @dataclass(slots=True)
 class CopyCount:
-    """How often a kind occurred in sources, and how often the target had the same text."""
+    """How often texts of one kind occurred in sources, and how often the target had the same text."""
 
     seen: int = 0
     same: int = 0
@@ -232,8 +232,9 @@ class CopyStatistics:
     """How often training pairs copy text of the kinds that need no translation.
 
     `alone` counts sources that consist only of such text. `inside` counts words of this kind in other sources, and also
-    placeholders, tags and emoji. Under `VALUES` it counts sources with numbers; a source counts as copied if no number
-    is lost. `signs` are the signs that at least one in 1,000 sources has, sorted, or "" if signs were not counted.
+    placeholders, tags and emoji. Under `VALUES` it counts sources with numbers; such a source counts as copied if its
+    target has all of them. `signs` are the signs that occur in at least one of 1,000 sources, sorted, or "" if signs
+    were not counted.
     """
 
     alone: dict[str, CopyCount] = field(default_factory=dict)
@@ -264,9 +265,9 @@ class CopyStatistics:
         return replace(statistics, signs="".join(sorted(known)))
 
     def known_signs(self, language: str | None) -> str:
-        """Return the signs of ordinary text: those counted or, if none were counted, those of the language.
+        """Return the signs of ordinary text: those counted or, if none were counted, the usual signs of the language.
 
-        None as language means strings that are not in a language: for these only counted signs are known.
+        A language of None means strings that are not in a language, for which only counted signs are known.
         """
         if language is None and not self.signs:
             return ""
@@ -294,7 +295,7 @@ class CopyStatistics:
         return part.seen < ENOUGH or part.same >= NEARLY_ALWAYS * part.seen
 
     def is_contradicted(self, text: str) -> bool:
-        """Return True if some training pair translated a whole source of the same kind as `text` differently."""
+        """Return True if some training pair translated a whole source of this kind instead of copying it."""
         part = self.alone.get(untranslatable(text) or "")
         return part is not None and part.same < part.seen
 
@@ -310,9 +311,9 @@ APART = ("urls", "emails", "tags", "placeholders", "emoji")
 
 
 def foreign_runs(text: str, known: Collection[str]) -> list[str]:
-    """Find the runs of a text, between blanks, that contain a sign which is not `known`, outside of copied spans.
+    """Find the runs of a text, between blanks, that contain a sign outside `known`, except inside copied spans.
 
-    Punctuation around a run does not belong to the run. If no sign is known, no run is foreign.
+    A run does not include the punctuation around it. If no sign is known, nothing is returned.
     """
     if not known or not any(is_sign(character) and character not in known for character in set(text)):
         return []

@@ -14,9 +14,9 @@ SHORT = 12  # characters of a tag, on average
 def find_tags(texts: Iterable[str]) -> list[str]:
     """Find the tags in the first and last fields of texts, each with the sign before it, sorted.
 
-    A field is a string between spaces. The fields in one place hold tags on three conditions: most have several parts,
-    separated by `;`, `|` or `=`, or all consist of capitals, digits and marks; nearly all tags recur; and most tags
-    have a letter. Each text keeps at least one field without tags.
+    A field is a string between spaces. The first fields of all texts, or the last fields, hold tags on three
+    conditions: most have several parts, separated by `;`, `|` or `=`, or all consist of capitals, digits and marks;
+    nearly all tags recur; and most tags have a letter. Each text keeps at least one field without tags.
     """
     rows = [text.split(" ") for text in texts]
     seen = set[str]()
@@ -28,7 +28,7 @@ def find_tags(texts: Iterable[str]) -> list[str]:
 
 
 def _closed_tags(fields: Sequence[str], texts: int) -> set[str]:
-    """Return the tags in one field of many texts, or nothing if the field holds words."""
+    """Return the tags if these fields, one of each text, hold tags; nothing if they hold words."""
     if not fields or len(fields) < NEARLY_ALL * texts:
         return set()
     divided = sum(len(_TAG.findall(field)) > 1 for field in fields)

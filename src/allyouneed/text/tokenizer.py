@@ -143,11 +143,15 @@ class Tokenizer:
         return put_character_map(self._backend.to_str(pretty=True), self._character_map)
 
     def foreign_part(self) -> str:
-        """Name the part that only the tokenizers library can handle; "" if an exported page can handle everything."""
+        """Name a part that only the tokenizers library can handle; "" if an exported page can handle the whole
+        vocabulary.
+        """
         return describe_foreign_part(self.to_json())
 
     def fingerprint(self) -> str:
-        """Return 16 hexadecimal digits that differ for different vocabularies and survive saving and loading."""
+        """Return 16 hexadecimal digits that differ for different vocabularies, and stay the same after saving and
+        loading.
+        """
         text = put_character_map(self._backend.to_str(), self._character_map)
         if isinstance(self._backend.model, models.Unigram):
             # The library may change the last decimal of a score when it reads a file.

@@ -1,4 +1,4 @@
-"""Give a `tokenizer.json` of the tokenizers library, made by any program, the names of our special tokens.
+"""Give the special tokens of any `tokenizer.json`, the format of the tokenizers library, the names that we use.
 
 All tokens keep their ids. Missing special tokens are added after the last id.
 """

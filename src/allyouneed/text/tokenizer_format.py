@@ -1,7 +1,7 @@
 """The parts that a `tokenizer.json` may have: those of our own vocabularies, and others that are safe.
 
-The format allows regular expressions that take exponential time, rules that crash the library, and long lists of rules
-of which each doubles the length of a text. A file that passes the check here has none of these.
+The format allows regular expressions that take exponential time, rules that crash the library, and long lists of rules,
+each of which doubles the length of a text. A file that passes the check here has none of these.
 """
 
 import json
@@ -111,7 +111,7 @@ def take_character_map(normalizer: Any) -> tuple[CharacterMap | None, Any]:
 
 
 def put_character_map(text: str, character_map: CharacterMap | None) -> str:
-    """Put a character map that `take_character_map` took out back into the JSON of a tokenizer."""
+    """Put a character map, as `take_character_map` returned it, back into the JSON of a tokenizer."""
     if character_map is None:
         return text
     table = json.loads(text)
@@ -204,7 +204,7 @@ def _foreign_settings(part: dict[str, Any]) -> list[str]:
 
 
 def _character_map(normalizer: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the part with the character map if it comes first. A later one is left to the library."""
+    """Return the part with the character map if that part comes first. The library applies later ones itself."""
     first = (normalizer or {}).get("normalizers", [])[:1]
     return first[0] if first and first[0]["type"] == "Precompiled" else None
 

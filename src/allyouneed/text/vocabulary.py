@@ -1,6 +1,6 @@
 """The vocabulary of a corpus: its kind and size, whether the sides share it, and whether it is learned or read.
 
-Every translation imports this file, so what is needed to learn or read a vocabulary is imported inside the functions.
+Every translation imports this file, so modules that only learn or read a vocabulary are imported inside the functions.
 """
 
 from __future__ import annotations
@@ -150,10 +150,10 @@ def _train(data: DataConfig, kind: str, sides: Sequence[Texts], pairs: int) -> B
 
 
 def is_to_be_decomposed(texts: Texts) -> bool:
-    """Return True if decomposing characters leaves far fewer unknown ones in new texts, as with Hangul syllables.
+    """Return True if decomposing characters leaves far fewer unknown characters in new texts, as with Hangul syllables.
 
-    The share of new texts with an unknown character is about the share of known texts with a character that no other
-    known text has (Good, 1953). Decomposing must lower this share by `SPARED`.
+    The share of new texts with an unknown character is about the share of known texts that have a character found in no
+    other known text (Good, 1953). Decomposing must lower this share by `SPARED`.
     """
     number = 0
     counts = Counter[str]()

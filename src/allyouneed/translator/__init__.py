@@ -1,4 +1,4 @@
-"""Translation of texts, and everything that a bundle needs to do it."""
+"""Translate texts with a bundle, from splitting to joining the results."""
 
 from .alignment import Alignment
 from .generation import without_repetition

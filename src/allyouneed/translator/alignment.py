@@ -35,7 +35,10 @@ class Alignment(NamedTuple):
 
 
 class Aligner:
-    """Computes alignments from the cross-attention of `models`. `source_tokenizer` must have encoded the sources."""
+    """Aligns sources with their translations, by the cross-attention of `models`.
+
+    Sources must have been encoded with `source_tokenizer`.
+    """
 
     def __init__(
         self,
@@ -61,8 +64,8 @@ class Aligner:
     def replace_unknown(self, text: str, source: str, ids: list[int], best: Hypothesis) -> str:
         """Replace each `<unk>` of a translation with the source word that it attends to most (Luong et al., 2015).
 
-        With a vocabulary of characters, the n-th `<unk>` is instead replaced with the n-th unknown character of the
-        source; any further `<unk>` gets the last unknown character.
+        If the vocabulary consists of characters, replace the n-th `<unk>` with the n-th unknown character of the source
+        instead; if there are more `<unk>` than such characters, repeat the last one.
         """
         unknown = self._target_tokenizer.unk_id
         if unknown is None or unknown not in best.ids:

@@ -1,4 +1,4 @@
-"""A `Step` whose log-probabilities are a NumPy array, for ensembles and exported models."""
+"""A `Step` that keeps its log-probabilities in a NumPy array, for ensembles and exported models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = np.ndarray[Any, np.dtype[np.float32]]
 
 
 class ArrayStep:
-    """The base class of a search that computes all log-probabilities, (N, V), at every step.
+    """Base class for searches that compute all log-probabilities, (N, V), at every step.
 
     Subclasses override `compute`.
     """

@@ -1,6 +1,6 @@
-"""Compare the native engine with `nn/`, for a model in memory that somebody may have edited.
+"""Compare the native engine with `nn/`, in case somebody has edited the model in memory.
 
-The comparison notices whatever makes the forward pass compute other log-probabilities: edited files of `nn/`,
+The comparison notices everything that changes the log-probabilities of the forward pass: edited files of `nn/`,
 subclasses, hooks and replaced functions. Its sentences have up to 70 tokens, so it misses an edit that only affects
 longer sentences.
 """
@@ -31,8 +31,8 @@ NEGLIGIBLE = 1e-5  # nats; keeps the comparison meaningful when all log-probabil
 def difference_from_nn(engine: NativeEngine, weights: Mapping[str, memoryview[Any]], model: Transformer) -> str:
     """Describe how the engine differs from the forward pass of `model`, beyond rounding; "" if it does not.
 
-    Rounding to int8 could hide an edit, so an int8 engine is also compared in float32. The description has no numbers:
-    a warning is shown once for each text, and a run compares its model at every validation.
+    Rounding to int8 could hide an edit, so an int8 engine is also compared in float32. A run compares its model at
+    every validation; the description contains no numbers, so that Python shows the same warning only once.
     """
     config = model.config
     rng = torch.Generator().manual_seed(0)

@@ -2,9 +2,9 @@
 
 Every hypothesis must contain the phrases of its sentence. Hypotheses that have written the same number of phrase tokens
 form a bank, and compete only within that bank. Each hypothesis is extended by its most likely tokens and also by every
-token that advances a phrase, even an unlikely one. The banks take turns filling the beam, starting with the one that
-has written the most. So the most advanced hypothesis always stays active, and some hypothesis has written all phrases
-after as many steps as they have tokens. Only a hypothesis with all phrases may end.
+token that continues a phrase, even an unlikely one. The banks take turns filling the beam, starting with the bank that
+has written the most. This keeps the most advanced hypothesis in the beam, so the search completes all phrases within as
+many steps as they have tokens. A hypothesis may end only once it has all phrases.
 """
 
 import math
@@ -39,7 +39,7 @@ def constrained_beam_search(
     """Search like `beam_search`, but make every hypothesis of sentence b contain all phrases of `constraints[b]`.
 
     Each phrase widens the beam by `beam` hypotheses, up to `WIDEST`, so that phrases can come early or late. A sentence
-    gets no hypothesis if its limit is too low for its phrases; `max_constrained_length` is always high enough.
+    gets no hypothesis if its length limit is too low for its phrases; `max_constrained_length` is always high enough.
     """
     ended: list[list[Hypothesis]] = [[] for _ in limits.max_lengths]
     widths = [beam_width(options.beam, phrases) for phrases in constraints]
@@ -96,7 +96,9 @@ def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
 def _find_candidates(
     step: Step, beams: Sequence[list[Candidate]], widths: Sequence[int], eos_id: int, boundaries: WordBoundaries
 ) -> list[list[Candidate]]:
-    """Find the most likely continuations of each sentence and of each row, and all that advance a phrase."""
+    """Find the continuations to consider: the most likely of each sentence and of each row, and all that advance a
+    phrase.
+    """
     rows = list(chain.from_iterable(beams))
     further = [row.constraint_state.next_tokens() for row in rows]
     ends = frozenset((eos_id,))
@@ -135,7 +137,7 @@ def _rank_tokens(
     likely: Sequence[Sequence[Continuation]],
     excluded: Sequence[Sequence[Collection[int]]],
 ) -> list[list[Continuation]]:
-    """Return the best continuations of each row: enough to have one outside every set of its excluded tokens."""
+    """Return the best continuations of each row: enough that each set of excluded tokens leaves at least one."""
     ranked: list[list[Continuation]] = [[] for _ in totals]
     for one in chain.from_iterable(likely):
         ranked[one.hypothesis].append(one)
@@ -159,7 +161,7 @@ def _rank_tokens(
 
 
 def _first_allowed(ranked: Sequence[Continuation], excluded: Sequence[Collection[int]]) -> list[Continuation]:
-    """Return the best continuation outside each set of tokens. A set that excludes all of them gets none."""
+    """Return, for each set of tokens, the best continuation that is not in the set, if there is one."""
     firsts = (next((one for one in ranked if one.token not in tokens), None) for tokens in excluded)
     return [one for one in firsts if one]
 

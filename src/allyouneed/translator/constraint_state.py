@@ -2,8 +2,8 @@
 
 A phrase is complete when the sentence contains one of its spellings as whole words. Phrases do not overlap. A sentence
 that is still being written can be read in several ways: "York" may be a phrase of its own, or end the phrase "New
-York". So the state is a set of readings. A reading that cannot do better than another is dropped; otherwise each
-complete phrase would double the number of readings.
+York". So the state is a set of readings. It leaves out every reading that cannot do better than another; otherwise the
+number of readings would double with each complete phrase.
 """
 
 from collections.abc import Sequence
@@ -43,8 +43,8 @@ class Reading(NamedTuple):
 class NextTokens(NamedTuple):
     """The tokens that advance a hypothesis.
 
-    If `any_new_word` is set, every token that begins a new word advances it too. If `any_word_end` is set, so does
-    every token after which a word may begin.
+    If `any_new_word` is set, so does every token that begins a new word; if `any_word_end` is set, so does every token
+    after which a word may begin.
     """
 
     tokens: set[int]
@@ -54,7 +54,7 @@ class NextTokens(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConstraintState:
-    """All ways to read the tokens of a hypothesis, except readings that can never do better than another."""
+    """All ways to read the tokens of a hypothesis, without readings that can never do better than another."""
 
     phrases: tuple[PhraseConstraint, ...]
     boundaries: WordBoundaries
@@ -97,7 +97,7 @@ class ConstraintState:
 
     @property
     def rank(self) -> tuple[int, int, bool]:
-        """How much the best reading has written. Larger is more; each of `next_tokens` makes the rank larger."""
+        """The progress of the best reading. Every token in `next_tokens` leads to a higher rank."""
         return max(self._rank(reading) for reading in self.readings)
 
     def next_tokens(self) -> NextTokens:
@@ -128,7 +128,7 @@ class ConstraintState:
         return reading.in_progress is not None and count == len(self.phrases[phrase].spellings[spelling])
 
     def _missing(self, reading: Reading) -> tuple[int, ...]:
-        """Count how often each phrase is missing, taking a complete phrase in progress as written."""
+        """Count how often each phrase is still missing. A completed phrase in progress does not count as missing."""
         if not self._is_complete(reading):
             return reading.remaining
         assert reading.in_progress is not None
@@ -145,7 +145,7 @@ class ConstraintState:
 
 
 def _undominated(readings: set[Reading]) -> frozenset[Reading]:
-    """Drop readings that are dominated: another one has the same phrase in progress and misses no phrase more often.
+    """Drop a reading if another has the same phrase in progress and misses no phrase more often.
 
     Any continuation that completes the dropped reading also completes the other.
     """

@@ -1,4 +1,4 @@
-"""The texts that a translation must contain (glossary translations and copied spans), and checks that it does."""
+"""The texts that a translation must contain (glossary translations and copied spans), and checks of translations."""
 
 import re
 import unicodedata
@@ -33,11 +33,11 @@ UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
 
 def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> bool:
-    """Return True if the spans of `target` differ from those of `source`, or are in an order that breaks them.
+    """Return True if the spans of `target` are not the spans of `source`, or are in an order that breaks them.
 
-    `kinds` names the kinds of spans. Each span must occur as often as in `source`; spans of the texts in `also` may be
-    added. Arguments without a name or a number (`%s … %d`, `{}`) keep their order. If the tags of `source` are properly
-    nested, those of `target` must be too, in any order; otherwise they keep their order.
+    `kinds` names the kinds of spans. Each span must occur as often as in `source`; the spans of texts in `also` may be
+    added. Arguments without a name or a number (`%s … %d`, `{}`) must keep their order. If the tags of `source` are
+    properly nested, `target` must nest them properly too, in any order; otherwise they must keep their order.
     """
     kinds = tuple(kinds)
     there = find_spans(source, kinds)
@@ -52,7 +52,7 @@ def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterab
 
 
 def codes_differ(source: str, target: str) -> bool:
-    """Return True if `target` lost a number or a code word of `source`, or differs in the count of a code sign.
+    """Return True if `target` lost a number or a code word of `source`, or has another count of some code sign.
 
     Code signs are characters that ordinary sentences hardly ever contain, such as `[`, `<` and `#`.
     """
@@ -62,7 +62,7 @@ def codes_differ(source: str, target: str) -> bool:
 
 
 def runs_are_lost(runs: Iterable[str], source: str, target: str) -> bool:
-    """Return True if `target` has one of `runs` less often than `source`, ignoring blanks and the width of signs."""
+    """Return True if a run occurs less often in `target` than in `source`, ignoring blanks and the width of signs."""
     squeezed, target = (_squeezed(text) for text in (source, target))
     return any(squeezed.count(run) > target.count(run) for run in map(_squeezed, runs))
 
@@ -74,8 +74,8 @@ def _squeezed(text: str) -> str:
 def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> list[tuple[int, int]]:
     """Find the spans of `target` that `source` and the texts in `also` do not have, or not as often: (start, end).
 
-    A sign that spans of `source` consist of, such as the `%` of `%s`, also counts by itself: a program that reads `% s`
-    after `%s` takes both for arguments.
+    The signs in the spans of `source`, such as the `%` of `%s`, also count by themselves, because a program that reads
+    `% s` after `%s` takes both for arguments.
     """
     kinds = tuple(kinds)
     left = Counter[str]()
@@ -128,7 +128,7 @@ _COPIED = ("urls", "emails", "placeholders", "emoji")
 
 
 def copied_kinds(statistics: CopyStatistics) -> tuple[str, ...]:
-    """Return the kinds of spans that translations copy when no setting names any."""
+    """Return the kinds of spans that a translation must copy if no setting names the kinds."""
     return tuple(kind for kind in _COPIED if statistics.is_copied_inside(kind))
 
 
@@ -145,9 +145,9 @@ class ConstraintBuilder:
     def __init__(
         self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str], *, is_required: bool = True
     ) -> None:
-        """Keep the arguments. With `is_required` off, a span that the vocabulary cannot spell is not copied.
+        """Store the arguments. Set `is_required` if a setting names the kinds of spans.
 
-        Spans are required if a setting names their kinds.
+        A span that the vocabulary cannot spell is then refused; without `is_required`, it is not copied.
         """
         self._tokenizer = tokenizer
         self._glossary = glossary
@@ -159,10 +159,7 @@ class ConstraintBuilder:
         return [span.bounds for span in iter_spans(text, self._keep)] + self._glossary.spans(text)
 
     def required_texts(self, text: str) -> list[tuple[str, ...]]:
-        """List the acceptable texts for each term and copied span of `text`.
-
-        A translation must contain one for each.
-        """
+        """List, for each term and copied span of `text`, the texts of which the translation must contain one."""
         spans = self._copied(text)
         return [(span.text,) for span in spans] + self._terms(text, spans)
 
@@ -174,7 +171,7 @@ class ConstraintBuilder:
         return [translations for _, translations in self._glossary.find(rest)]
 
     def _without_terms(self, text: str) -> str:
-        """Replace terms that contain numbers with line feeds, because their translations replace these numbers too."""
+        """Replace terms that contain numbers with line feeds, because their translations also contain the numbers."""
         spans = list(iter_spans(text, self._keep))
 
         def absorbs(start: int, end: int) -> bool:
@@ -233,8 +230,7 @@ class ConstraintBuilder:
     def build(self, text: str, *, terms_only: bool = False) -> list[PhraseConstraint]:
         """Turn the texts of `required_texts` into phrases of ids; with `terms_only`, only the glossary terms.
 
-        Refuses text that the vocabulary cannot spell, unless it is a span that need not be copied: that span is
-        omitted.
+        If the vocabulary cannot spell a text, refuses it if it is required; otherwise leaves it out.
         """
         spans = self._copied(text)
         required = self._terms(text, spans)
@@ -254,7 +250,7 @@ class ConstraintBuilder:
         return True
 
     def _spellings(self, required: str) -> list[tuple[int, ...]]:
-        """Return the ids of a text after a blank, after a line feed and after a bracket."""
+        """Return the ids of a text in three contexts: after a blank, after a line feed and after a bracket."""
         tokenizer = self._tokenizer
         try:
             ids = tokenizer.encode(required)[1:-1]

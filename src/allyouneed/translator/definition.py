@@ -1,4 +1,4 @@
-"""`nn/` as an engine: used on a GPU, and for every model that is not exactly as its config says."""
+"""`nn/` as an engine, for GPUs and for every model that differs from what its config describes."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class DefinitionEngine:
 class DefinitionStep:
     """One search of a `DefinitionEngine`; an `EngineStep`.
 
-    Its tensors have the same number of rows for every sentence. If a sentence has fewer hypotheses than another, its
-    spare rows are never read. Sentences that have left the search keep their rows until an eighth of all have left.
+    Its tensors have the same number of rows for every sentence; spare rows of sentences with fewer hypotheses are never
+    read. The rows of sentences that have left the search stay until an eighth of all sentences have left.
     """
 
     @torch.inference_mode()
@@ -109,7 +109,7 @@ class DefinitionStep:
         return left if len(left) <= FEW * count else []
 
     def _width(self, most: int) -> int:
-        """Return how many rows each sentence gets when a sentence has at most `most` hypotheses."""
+        """Return the number of rows for each sentence, if no sentence has more than `most` hypotheses."""
         return most
 
     def _decode(self, parents: Tensor, newest: Tensor, kept: Tensor | None) -> Tensor:
@@ -188,7 +188,9 @@ class DefinitionStep:
 
     @torch.inference_mode()
     def _apply_restrictions(self) -> None:
-        """Apply the stored restrictions in rounds: the first of every row, for all rows at once, then the second, …."""
+        """Apply the stored restrictions: the first restriction of every row at once, then the second of every row, and
+        so on.
+        """
         while self._restrictions:
             now: dict[int, Restriction] = {}
             later = []
@@ -221,7 +223,7 @@ class DefinitionStep:
         self._log_probabilities[rows] = torch.where(nothing_left, before, after)
 
     def _places(self, pairs: Sequence[tuple[Any, ...]]) -> tuple[Tensor, Tensor]:
-        """Move the rows and columns of matrix entries to the device, as indices."""
+        """Return the rows and columns of some matrix entries as index tensors on the device."""
         rows, columns = self._put(torch.tensor([pair[:2] for pair in pairs]).T.contiguous())
         return rows, columns
 

@@ -64,8 +64,8 @@ def make_engine(models: Sequence[Bundle | Transformer], precision: str = "auto")
 
     On a CPU the engine in C translates, on a GPU `nn/` does; a CUDA GPU replays the steps as graphs. `precision` is the
     type of the weights. "auto" means int8 on a CPU if the vocabulary is large, bfloat16 on a GPU that supports it, and
-    float32 otherwise. If an engine's results differ from those of `nn/`, because somebody has edited `nn/`, then `nn/`
-    translates and a warning says so.
+    float32 otherwise. An engine whose results differ from `nn/`, because somebody has edited `nn/`, is not used: `nn/`
+    translates, and a warning says so.
     """
     if precision not in ("auto", *get_args(Precision)):
         known = ", ".join(f'"{name}"' for name in ("auto", *get_args(Precision)))

@@ -1,4 +1,4 @@
-"""Generation: source ids in, the hypotheses that a `DecodeConfig` asks for out."""
+"""Generation: turn source ids into the hypotheses that a `DecodeConfig` asks for."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ NEARLY = 1.25
 class GenerationRequest(NamedTuple):
     """A source, and requirements of its translation: a prefix, phrases, limits on tokens, and the order of phrases.
 
-    If no translation contains all `constraints`, a second search uses the phrases `fewer`; None means no second search.
+    If no translation contains all `constraints`, the search is repeated with the phrases `fewer`, unless that is None.
     `is_cancelled` returns True as soon as the translation is no longer needed. Several threads may call it.
     """
 
@@ -105,8 +105,8 @@ class TranslationGenerator:
         """Return the hypotheses of each request, best first, and whether the output of its first search was repetitive.
 
         A request gets no hypotheses if its phrases do not fit within the length limit, or if it was cancelled. An
-        output that the model is sure of is final. Any other repetitive output is searched again with repeated n-grams
-        banned, and replaced if the model finds the new output nearly as likely.
+        output that the model is sure of is final. After any other repetitive output, a second search bans repeated
+        n-grams; its output is used if the model finds it nearly as likely.
         """
         hypotheses = self._search_all(requests, self.config)
         without = [
@@ -130,9 +130,9 @@ class TranslationGenerator:
         return hypotheses, repetitive
 
     def _search_all(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
-        """Search for all requests, with and without constraints separately.
+        """Search for all requests: those with constraints in one search, the others in another.
 
-        Constraints that exceed the limit get nothing.
+        A request whose constraints exceed the length limit gets no hypotheses.
         """
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         for constrained in (False, True):
@@ -156,7 +156,7 @@ class TranslationGenerator:
         return is_repetitive(hypotheses[0].ids, request.source, normal=normal, is_word=self._is_word)
 
     def _is_word(self, token: int) -> bool:
-        """Return True if a token, repeated directly after itself, makes a whole word of letters each time."""
+        """Return True if a token that directly follows itself makes a whole word of letters each time."""
         several = self.target_tokenizer.decode([token, token]).split()
         return len(several) == 2 and len(several[0]) > 1 and several[0].isalpha()
 
@@ -167,7 +167,7 @@ class TranslationGenerator:
         return hypotheses
 
     def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
-        """Find, for each source, the tokens that most likely follow the prefix: `count`, or as many as there are."""
+        """Find, for each source, the `count` tokens that most likely follow the prefix, or all if there are fewer."""
         step = self._start(sources)
         numbers = range(len(sources))
         for token in (self.target_tokenizer.sos_id, *prefix):
@@ -176,7 +176,7 @@ class TranslationGenerator:
         return [[one.token for one in best if one.token != self.target_tokenizer.eos_id][:count] for best in likely]
 
     def stream(self, source: list[int]) -> Iterator[int]:
-        """Yield the tokens of a translation as they are generated. A replaceable unknown token is never yielded."""
+        """Yield the tokens of a translation as they are generated, without unknown tokens that can be replaced."""
         requests = [GenerationRequest(source, [], [])]
         config = self.config
         banned_ids = self.target_tokenizer.banned_ids(unknown=config.ban_unknown or config.replace_unknown)
@@ -190,7 +190,7 @@ class TranslationGenerator:
         )
 
     def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
-        """Return the log-probability of every target token except the first: minus infinity if the token is banned."""
+        """Return the log-probability of every target token except the first; a banned token has minus infinity."""
         return score_targets(self._start(sources), targets)
 
     def limits(self, requests: Sequence[GenerationRequest]) -> SearchLimits:
@@ -285,7 +285,7 @@ class TranslationGenerator:
     def _score_again(
         self, requests: Sequence[GenerationRequest], hypotheses_by_request: list[list[Hypothesis]], config: DecodeConfig
     ) -> list[list[Hypothesis]]:
-        """Replace log-probabilities that a rule has changed with the model's own, and sort the hypotheses by these."""
+        """Replace log-probabilities that a rule has changed with the model's own, and sort the hypotheses again."""
         if not any(hypotheses_by_request):
             return hypotheses_by_request
         pairs = zip(requests, hypotheses_by_request, strict=True)
@@ -301,5 +301,5 @@ class TranslationGenerator:
 
 
 def without_repetition(config: DecodeConfig, hypothesis: Hypothesis) -> DecodeConfig:
-    """Return the settings for a second search after a repetitive hypothesis, with repeated n-grams banned."""
+    """Return the settings for a second search that bans the n-grams repeated in a repetitive hypothesis."""
     return replace(config, no_repeat_ngram_size=max(3, longest_repetition(hypothesis.ids).period))

@@ -60,8 +60,8 @@ def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor,
     """Find the source position with the highest attention weight for every target token except the first.
 
     The weights are averaged over the models, and over the heads of each model's `alignment_layer`. Only positions where
-    `is_word` is True count: heads that look for nothing in particular attend to the special tokens. Shapes: source and
-    is_word (B, S), target (B, T + 1) → (B, T).
+    `is_word` is True count, because idle heads attend to the special tokens. Shapes: source and is_word (B, S), target
+    (B, T + 1) → (B, T).
     """
     weights = torch.stack([_mean_attention(model, source, target[:, :-1]) for model in models]).mean(0)
     return weights.masked_fill(~is_word[:, None], -1.0).argmax(-1)  # (B, T, S) → (B, T)

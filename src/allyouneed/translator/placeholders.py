@@ -1,4 +1,4 @@
-"""Blanks and signs next to placeholders and other copied spans: a translation must have the same ones as its source."""
+"""Fix the blanks and signs next to placeholders and other copied spans, which must be the same as in the source."""
 
 import re
 from collections import Counter
@@ -35,7 +35,7 @@ def separate_placeholders(source: str, text: str) -> str:
 
 
 def _freed(source: str, text: str) -> str:
-    """Put blanks around placeholders that ran into a word of the translation and are no longer read as placeholders."""
+    """Insert blanks around placeholders that have run into a word of the translation and are no longer recognized."""
     wanted = Counter(span.text for span in iter_spans(source, KINDS))
     there = [span for span in iter_spans(text, KINDS) if span.text in wanted]
     missing = wanted - Counter(span.text for span in there)
@@ -59,7 +59,7 @@ def _is_of_word(character: str) -> bool:
 
 
 def touching(text: str) -> Counter[tuple[str, bool, bool]]:
-    """Count the placeholders that touch a word, by placeholder and side."""
+    """Count how often each placeholder touches a word, on each side."""
     found = Counter[tuple[str, bool, bool]]()
     before = 0
     for span in iter_spans(text, KINDS):
@@ -72,16 +72,16 @@ def touching(text: str) -> Counter[tuple[str, bool, bool]]:
 def _touched_sides(text: str, start: int, end: int, before: int) -> tuple[bool, bool]:
     """Return whether text[start:end] touches a word before it, and whether it touches a word after it.
 
-    Before it, the end of a sentence or clause also counts, and so does another placeholder that ends at `before`.
+    On its left, the end of a sentence or clause also counts, and so does another placeholder that ends at `before`.
     """
     follows = start > 0 and (start == before or is_in_word(text[start - 1]) or text[start - 1] in ".,;:!?")
     return follows, end < len(text) and is_in_word(text[end])
 
 
 def signed_runs(text: str) -> Iterator[str]:
-    """Find the runs of copied spans and signs without a word in between: `(%name%)`, `{hours}:{minutes}`, `+%d`.
+    """Find runs of copied spans and signs without a word in between: `(%name%)`, `{hours}:{minutes}`, `+%d`.
 
-    Punctuation at the ends of a run does not belong to it, nor does a bracket without its partner.
+    A run does not include the punctuation at its ends, nor a bracket without its partner.
     """
     masked = blanked(text, (span.bounds for span in iter_spans(text, APART)), _SPAN)
     for match in SIGNS_AND_SPANS.finditer(masked):

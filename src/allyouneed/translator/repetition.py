@@ -34,8 +34,8 @@ def is_repetitive(
 ) -> bool:
     """Return True if a translation repeats itself much more than its source does, and more than is normal.
 
-    `normal` is the longest repetition in the training targets, in tokens. `is_word` says whether a token is a whole
-    word: fewer repetitions are allowed for words than for other tokens.
+    `normal` is the longest repetition in the training targets, in tokens. `is_word` returns True for a token that is a
+    whole word; words may be repeated less often than other tokens.
     """
     length = longest_repetition(ids).length
     runs = ((token, len(list(run))) for token, run in groupby(ids))

@@ -29,11 +29,11 @@ def search_for_spans(
     *,
     prefix: list[int],
 ) -> list[Hypothesis]:
-    """Search again, with wider beams, for each hypothesis whose spans differ from those of `source`.
+    """Search again, with wider beams, for each hypothesis whose spans differ from the spans of `source`.
 
-    Returns as many hypotheses as it was given: all with correct spans first, then those that remain wrong. In each
-    search, the signs of placeholders and tags, and one token of every surplus span, may occur only as often as the
-    constraints need them, and ordered spans keep the order of the source. `prefix` is the prefix that the caller asked
+    Returns the same number of hypotheses: first those with correct spans, then those that remain wrong. These searches
+    limit how often the signs of placeholders and tags, and one token of every surplus span, may occur: only as often as
+    the constraints need them. Ordered spans keep the order of the source. `prefix` is the prefix that the caller asked
     for; the prefix of `request` may be longer.
     """
     tokenizer = generator.target_tokenizer
@@ -69,7 +69,7 @@ def search_for_spans(
 
 
 def _markers(tokenizer: Tokenizer, ids: list[int], extra: list[tuple[int, int]]) -> set[int]:
-    """Pick one token of every surplus span: the first with a character that is not a letter, or else the first."""
+    """Choose one token of every surplus span: the first with a character other than a letter, or else the first."""
     starts = [len(tokenizer.decode(ids[:end])) for end in range(len(ids) + 1)]
     pieces = tokenizer.pieces(ids)
     markers: set[int] = set()
@@ -93,10 +93,10 @@ class SegmentTranslator:
 
     The flag `long` means that the source has more than `longest_source` tokens, and `unknown` that it has text outside
     the vocabulary. `wrong_spans` means that the translation lacks a run of signs unknown to the source language
-    (`foreign_runs`) or, with `checks_codes`, a code or a number. In an unsure translation, blanks next to placeholders
-    are made the same as in the source.
+    (`foreign_runs`) or, with `checks_codes`, a code or a number. In an unsure translation, the blanks next to
+    placeholders are made the same as in the source.
 
-    A translator of segments never changes, so several threads may use it at once.
+    An object of this class never changes, so several threads may use it at once.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class SegmentTranslator:
         return search_for_spans(self._generator, segment.constraints, segment.text, request, hypotheses, prefix=prefix)
 
     def _continue_prefixes(self, requests: Sequence[GenerationRequest], count: int) -> list[list[GenerationRequest]]:
-        """Repeat each request once for every prefix that continues its own."""
+        """Replace each request with up to `count` copies, each with a different likely token after its prefix."""
         continued: list[list[GenerationRequest]] = [[] for _ in requests]
         for prefix in {tuple(one.prefix) for one in requests}:  # few, because only the first segment of a text has one
             which = [i for i, one in enumerate(requests) if tuple(one.prefix) == prefix]

@@ -14,9 +14,9 @@ from .generation import GenerationRequest
 class Segment(NamedTuple):
     """A unit of translation: a whole text or a part of one. `number` is the index of the text.
 
-    `constraints` checks the glossary terms and kept spans of the translation; None if there is nothing to check. Some
-    texts are copied or recased before translation; a second segment, with `as_is`, then translates the unchanged text
-    as well. `language_tag` is the tag at the start of the text, if the model uses tags.
+    `constraints` checks the glossary terms and kept spans of the translation, or is None if there are none. If a text
+    is copied or recased before translation, a second segment, with `as_is`, translates the unchanged text.
+    `language_tag` is the tag at the start of the text, if the model uses tags.
     """
 
     number: int
@@ -136,9 +136,10 @@ def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], first: int) -> list
 def batch_segments(
     segments: Sequence[Segment], *, batch_size: int, beam: int, alternatives: int
 ) -> Iterator[list[int]]:
-    """Group the indices of segments by similar length. Segments with constraints get batches of their own.
+    """Group the indices of segments into batches of similar length. Segments with constraints get separate batches.
 
-    Constraints widen beams. A batch has as many hypotheses as `batch_size` segments without constraints.
+    Constraints widen beams, so such a batch has fewer segments, but not more hypotheses than `batch_size` segments
+    without constraints.
     """
     room = batch_size * beam
     for constrained in (False, True):

@@ -1,4 +1,4 @@
-"""Split texts into sentences and segments, and join the translations. Every translation of a text uses these steps."""
+"""Split texts into sentences and segments, and join the translations. All translation functions use these steps."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -37,9 +37,10 @@ class SplitTexts:
         return [text[: spans[0][0]], *between, text[spans[-1][1] :]]
 
     def counting_texts(self, on_progress: Callable[[int], None]) -> Callable[[Sequence[int]], None]:
-        """Return a function that takes the indices of translated segments and reports how many texts they finish.
+        """Return a function to call with the indices of translated segments; it reports how many texts are finished.
 
-        `on_progress` receives the number of finished texts; at first, the number of texts without segments.
+        `on_progress` receives the number of texts finished by each call; at first, the number of texts without
+        segments.
         """
         number_of = numbers_of_texts(self.spans)
         left = Counter(number_of[segment.number] for segment in self.segments)
@@ -63,8 +64,8 @@ class SplitTexts:
         """Join the translations of the segments into one for each text; None means a segment without a translation.
 
         If the text was cancelled, its translation is empty and flagged `cancelled`. Otherwise `refuse` makes an error
-        from the segment and the index of its text. The error is raised or, with `on_refused`, passed to that function
-        once for each text, whose translation is then empty.
+        from the segment and the index of its text. The error is raised or, if `on_refused` is given, passed to it once
+        for each text, whose translation is then empty.
         """
         number_of = numbers_of_texts(self.spans)
         refused = set(self.refused)

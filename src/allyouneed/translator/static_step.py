@@ -2,8 +2,9 @@
 
 A step consists of about a hundred kernels, which Python launches more slowly than a GPU runs them; a graph needs a
 single launch. In return, every step must use tensors of the same shapes in the same memory. So the KV caches have their
-full length from the start. The newest token of each hypothesis is in the last place, as `nn/` and rotary positions
-expect; every step moves older tokens by one place, and a mask hides the empty places. The blocks are the model's own.
+full length from the start. The newest token of each hypothesis is always in the last place, as `nn/` and rotary
+positions expect; every step moves older tokens by one place, and a mask hides the empty places. The blocks are the
+model's own.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ TOLERANCES = {"float32": 1e-3, "bfloat16": 0.05}  # largest deviation of log-pro
 
 
 class Shape(NamedTuple):
-    """The number of sentences of a decoder, of hypotheses for each, and of places for source and target tokens."""
+    """The sizes of a decoder: sentences, hypotheses for each sentence, and places for source and target tokens."""
 
     sentences: int
     width: int
@@ -42,7 +43,7 @@ class Shape(NamedTuple):
 
 
 def rounded_up(number: int, least: int = 1) -> int:
-    """Return the next power of two, so that few different shapes occur."""
+    """Round up to a power of two, so that few different shapes occur."""
     return max(least, 1 << (number - 1).bit_length())
 
 
@@ -102,7 +103,7 @@ class StaticDecoder:
                 places.zero_()[:, :, :length] = values
 
     def as_cache(self, past: int, source_length: int) -> DecoderCache:
-        """Return the tokens as a cache of the kind that `nn/` uses. The two share memory."""
+        """Return the decoder's keys and values as a cache for `nn/`. The cache shares their memory."""
         cache = DecoderCache(len(self.cache.blocks))
         for block, other in zip(cache.blocks, self.cache.blocks, strict=True):
             keys, values = keys_and_values(other.tokens)
@@ -112,7 +113,7 @@ class StaticDecoder:
         return cache
 
     def run(self) -> None:
-        """Compute the logits of the token after the newest. The CPU makes no decisions on the way."""
+        """Compute the logits of the next token, without any decision on the CPU."""
         if self.graph is None:
             self._step()
         else:
@@ -165,7 +166,7 @@ class StaticEngine(DefinitionEngine):
         return StaticStep(self, sources, banned_ids, renormalize)
 
     def take(self, like: DecoderCache, shape: Shape) -> StaticDecoder:
-        """Return a decoder of this shape, for one search."""
+        """Take a decoder of this shape for one search: a spare one, or a new one."""
         with self._lock:
             decoder = next((decoder for decoder in self._free if decoder.shape == shape), None)
             if decoder:
@@ -178,7 +179,7 @@ class StaticEngine(DefinitionEngine):
         return decoder
 
     def give_back(self, decoder: StaticDecoder) -> None:
-        """Keep a decoder for other searches. A search gives its decoders back when it ends."""
+        """Keep a decoder for other searches. A search returns its decoders when it ends."""
         with self._lock:
             self._free = [*self._free, decoder][-MOST_KEPT:]
 
@@ -221,7 +222,7 @@ class StaticStep(DefinitionStep):
         return logits
 
     def _placed(self, parents: Tensor, kept: Tensor | None) -> StaticDecoder:
-        """Return the decoder with these hypotheses: a different decoder if the shape has changed."""
+        """Return a decoder that holds these hypotheses. It is another decoder if the shape has changed."""
         sentences = len(self._memory.attn_mask if kept is None else kept)
         source_length = self._memory.attn_mask.size(-1)
         shape = Shape(

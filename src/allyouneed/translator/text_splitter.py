@@ -20,7 +20,7 @@ from .translation import Translation, join_translations
 
 @dataclass(frozen=True, slots=True)
 class SplitSentences:
-    """Some sentences, divided into those that need no decoding (`ready`) and the segments of the others.
+    """Sentences, divided into those that need no decoding (`ready`) and the segments of the others.
 
     A copied or recased sentence may also have segments `as_is`, which translate the unchanged text. Their translation
     is used if the model is sure of it.
@@ -50,7 +50,7 @@ class SplitSentences:
     def join(self, translations: Sequence[Translation | None], refuse: Callable[[Segment], None]) -> list[Translation]:
         """Join the translations of the segments into one for each sentence; None means a segment without a translation.
 
-        If such a segment was cancelled, the translation of its sentence is empty and flagged `cancelled`. Otherwise
+        If the segment was cancelled, the translation of its sentence is empty and flagged `cancelled`. Otherwise
         `refuse` is called with the segment; if it does not raise, the translation is empty.
         """
         by_text: list[list[Translation]] = [[] for _ in self.texts]
@@ -85,7 +85,7 @@ class SplitSentences:
         ]
 
     def _answers(self, translations: Sequence[Translation | None]) -> dict[int, Translation]:
-        """Collect the translations of unchanged texts of which the model is sure."""
+        """Collect the translations of unchanged texts, if the model is sure of them."""
         parts = defaultdict[int, list[tuple[Segment, Translation | None]]](list)
         for segment, translation in zip(self.segments, translations, strict=True):
             if segment.as_is:
@@ -116,7 +116,7 @@ def _in_capitals(translation: Translation) -> Translation:
 
 
 def _checked(translation: Translation, parts: Sequence[Segment]) -> Translation:
-    """Flag a joined translation if its spans are wrong as a whole: a stray `%` may look harmless in its own part."""
+    """Flag a joined translation if its spans are wrong as a whole. In a single part, a stray `%` may look harmless."""
     if "split" not in translation.flags or not parts[0].constraints:
         return translation
     source = " ".join(segment.text for segment in parts)
@@ -152,7 +152,7 @@ class TextSplitter:
 
     @property
     def longest_source(self) -> int:
-        """The most tokens in a segment, unless the segment cannot be cut."""
+        """The maximum number of tokens in a segment. A segment that cannot be cut may be longer."""
         return self._segmenter.longest_source
 
     @property
@@ -282,7 +282,7 @@ class TextSplitter:
 
 
 def length_refusal(text: str, line: int) -> InputError | None:
-    """Return the error for a text that is too long to split, before any work on it, or None if it is short enough."""
+    """Return an error if a text is too long to split, before any work on it; otherwise None."""
     if len(text) <= MOST_CHARACTERS:
         return None
     return InputError(
@@ -302,5 +302,5 @@ def as_glossary(terms: Terms) -> Glossary:
 
 
 def _terms_with_capitals(text: str, constraints: ConstraintBuilder | None) -> Collection[tuple[int, int]]:
-    """Return where a text has glossary terms that match only in its present capitalization."""
+    """Return where a text has glossary terms that match only as it is capitalized now."""
     return set(constraints.spans(text)) - set(constraints.spans(text.lower())) if constraints else ()

@@ -44,7 +44,7 @@ class Translation:
 
     @property
     def confidence(self) -> float:
-        """The mean log-probability of a token, in nats: at most 0, and closer to 0 the surer the model is."""
+        """The mean log-probability of a token, in nats. It is at most 0; closer to 0 means that the model is surer."""
         return self.log_probability / max(self.tokens, 1)
 
     @property
@@ -94,8 +94,8 @@ def join_translations(source: str, parts: Sequence[Translation], blank: str = " 
 def join_sentences(source: str, gaps: Sequence[str], parts: Sequence[Translation]) -> Translation:
     """Join the translations of a text's sentences, with `gaps` before, between and after them.
 
-    The n-th alternative joins the n-th alternatives of all sentences; a sentence with fewer contributes its
-    translation. If a sentence was cancelled, the translation of the text is empty and flagged `cancelled`.
+    The n-th alternative joins the n-th alternatives of all sentences; a sentence with fewer alternatives contributes
+    its translation. If a sentence was cancelled, the translation of the text is empty and flagged `cancelled`.
     """
     if any("cancelled" in part.flags for part in parts):
         return Translation(source, "", flags=("cancelled",))

@@ -106,13 +106,13 @@ class Translator:
 
     @classmethod
     def known_signs_of(cls, bundle: Bundle) -> str:
-        """Return the signs that texts for a bundle's model consist of, or none if they are unknown."""
+        """Return the signs that occur in ordinary texts for a bundle's model, or none if they are unknown."""
         language = bundle.languages[0] if cls.splits_sentences_of(bundle) else None
         return bundle.copy_statistics.known_signs(language)
 
     @classmethod
     def checks_codes_of(cls, bundle: Bundle) -> bool:
-        """Return True if a translation that lacks a code or a number is flagged.
+        """Return True if translations that lack a code or a number should be flagged.
 
         False for a model of strings, and for a model whose training pairs change codes (1,25 becomes 125-ZN).
         """
@@ -120,11 +120,11 @@ class Translator:
 
     @property
     def checks_codes(self) -> bool:
-        """True if a translation that lacks a code or a number is flagged (see `checks_codes_of`)."""
+        """True if translations that lack a code or a number are flagged (see `checks_codes_of`)."""
         return self.checks_codes_of(self.bundle)
 
     def language_tag(self, text: str) -> str:
-        """Return the tag of the target language that a text begins with, such as `>>ita<<`, or "" if there is none."""
+        """Return the tag of the target language at the start of a text, such as `>>ita<<`, or "" if there is none."""
         return self.source_tokenizer.language_tag(text)
 
     @property
@@ -332,8 +332,8 @@ class Translator:
     ) -> list[Translation]:
         """Join the translations of segments into a translation of each text.
 
-        A text with a cancelled segment gets an empty translation, flagged `cancelled`. A text with any other segment
-        without a translation is refused.
+        A text with a cancelled segment gets an empty translation, flagged `cancelled`. A text that has no translation
+        for another reason is refused.
         """
         return split.join(
             translations, lambda segment, number: self._splitter.refusal(segment, first_line + number), on_refused
@@ -342,9 +342,9 @@ class Translator:
     def stream(self, text: str) -> Iterator[str]:
         """Yield the translation piece by piece as the model writes it: greedy, or sampled if `sample` is set.
 
-        Joined, the pieces are the translation. A piece is never taken back: a repetitive sentence is not searched
-        again, and a sentence with constraints (from a glossary or `copy_spans`) comes as a whole when its search has
-        ended. Unknown tokens are never written.
+        Joined, the pieces are the translation. Pieces are final, so a repetitive sentence is not searched again, and a
+        sentence with constraints (from a glossary or `copy_spans`) comes as a whole when its search has ended. Unknown
+        tokens are never written.
         """
         split = self.split([*checked_texts([text])])
         sentences = split.sentences
@@ -391,7 +391,7 @@ class Translator:
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Scored]:
         """Score given translations: compute the log-probability of every target token, as in a search.
 
-        A target token outside the vocabulary has minus infinity, because a search never writes it, unless
+        A target token outside the vocabulary gets minus infinity, because a search never writes it, unless
         `replace_unknown` is set.
         """
         self._refuse_changed_weights()

@@ -1,4 +1,4 @@
-"""A bundle that does not build its model, for a process that translates without PyTorch."""
+"""A bundle without its model, for a process that translates without PyTorch."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _read_weights(checksums: Checksums) -> dict[str, memoryview[Any]]:
 
 
 def parse_tensors(content: bytes) -> dict[str, memoryview[Any]]:
-    """Return the tensors in the content of a safetensors file, by name, without copying. Refuses types but float32.
+    """Return the tensors in the content of a safetensors file, by name, without copying. Refuses types except float32.
 
     The format is eight bytes with the size of a header, the header in JSON, then the numbers.
     """

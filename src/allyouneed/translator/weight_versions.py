@@ -1,4 +1,4 @@
-"""Notice that the weights of a model have changed since something was made from them."""
+"""Notice when the weights of a model have changed after something was made from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class WeightVersions:
-    """PyTorch's count of changes of each tensor of a model. Changes through `tensor.data` are not counted."""
+    """How often PyTorch has changed each tensor of a model. Changes through `tensor.data` are not counted."""
 
     def __init__(self, model: nn.Module) -> None:
         # Every call that translates reads these tables. `parameters()` and `buffers()` would take ten times as long,
