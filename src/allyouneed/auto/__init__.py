@@ -1,4 +1,4 @@
-"""Choose the settings that a recipe leaves out, from the corpus."""
+"""Choose the settings that a recipe leaves out, from its corpus."""
 
 from .choice_rules import Corpus
 from .choosing import choose_from_pairs, choose_pairs

@@ -2,12 +2,12 @@
 
 Small corpora need small models: on 30,000 pairs (Multi30K, tokenized) three layers of width 256 reach 39.8 BLEU here,
 and the paper's base model 38.3 (Wu et al., 2021, table 2). Small batches suit short training. A learning rate that ends
-at zero makes averaging checkpoints unnecessary.
+at zero makes it unnecessary to average checkpoints.
 
 A model of text is regularized. If each source has a single correct target (`task_rules.py`), label smoothing only costs
-time, and so does dropout in short runs. On 12,000 questions to SQL, with equal training time, the model for text was
-right on 19 % of the test pairs, and on 96 % without dropout and smoothing. A narrower model learns faster. See
-docs/measured/automatic-settings.md.
+time, and so does dropout in short runs: of 12,000 questions to translate into SQL, with equal training time, a model
+with the regularization for text got 19 % of the test pairs right, and a model without dropout and smoothing 96 %. A
+narrower model learns faster. See docs/measured/automatic-settings.md.
 """
 
 from collections.abc import Mapping
@@ -88,12 +88,11 @@ FINE_TUNING = {"epochs": 3.0, "learning_rate_factor": 0.2, "min_steps": 100}
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The facts that the rules depend on.
+    """The facts about a corpus on which the rules depend.
 
-    `tokens` counts the longer side. `exact` means that only one target is correct.
-
-    `minutes` is the time budget, or 0. `speed` is the number of tokens that this machine trains on in a minute, by
-    d_model (`machine_speed.py`); empty if it was not measured.
+    `tokens` counts the longer side. `exact` means that only one target is correct. `minutes` is the time budget, or 0.
+    `speed` is the number of tokens that this machine trains on in a minute, by d_model (`machine_speed.py`); empty if
+    it was not measured.
     """
 
     pairs: int
@@ -107,12 +106,12 @@ class Corpus:
 
 
 def held_out_share(pairs: int) -> float:
-    """Return the share of the pairs to hold out for validation, and again for the test."""
+    """Return the share of the pairs to hold out for validation; the test gets the same share."""
     return next(share for fewest, share in HELD_OUT_SHARES.items() if pairs >= fewest)
 
 
 def has_time_for(d_model: int, tokens: float) -> bool:
-    """Return True if training this width on so many tokens gives it enough updates."""
+    """Return True if there is time to give a model of this width enough updates on so many tokens."""
     return tokens >= UPDATES_PER_WIDTH * d_model * BATCH_TOKENS["CPU"]
 
 
@@ -124,7 +123,7 @@ def affordable_width(corpus: Corpus, narrowest: int) -> int:
 
 
 def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
-    """Choose the size of a model of strings or templates, and say why. No wider than suits the number of pairs."""
+    """Choose the size of a model of strings or templates, and say why: no wider than suits the number of pairs."""
     width, why = EXACT_WIDTH, "one target is right"
     if corpus.speed:
         width, why = affordable_width(corpus, min(BUDGET_SIZES)), f"{why}; {FITS}"
@@ -175,7 +174,7 @@ def expected_epochs(corpus: Corpus, d_model: int) -> float:
 
 
 def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str]:
-    """Choose the dropout rate of a model of text, and say why. The less the pairs are repeated, the lower it is."""
+    """Choose the dropout rate of a model of text, and say why. The fewer epochs, the lower the rate."""
     epochs = expected_epochs(corpus, d_model)
     if epochs >= size.epochs:
         return size.dropout, "the fewer the pairs, the more a model overfits"

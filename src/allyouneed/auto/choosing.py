@@ -1,4 +1,4 @@
-"""Complete a draft with what its pairs decide: statistics of a sample of the pairs, and the machine's speed."""
+"""Complete a draft with facts about its pairs, from statistics of a sample, and with the machine's speed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ MOST_READ = 200_000  # pairs of each corpus, from its beginning
 
 
 def choose_from_pairs(draft: Draft, folder: Path, *, device: torch.device, workers: int = 1) -> Draft:
-    """Add to a draft the statistics of its pairs, and a vocabulary that suits them.
+    """Add the statistics of its pairs to a draft, and a vocabulary that suits them.
 
     A run that starts from a model keeps that model's vocabulary and sizes, so only the split of its pairs is chosen.
     With a time budget on a CPU, the speed of the machine with `workers` processes is also measured, and recorded in
@@ -40,7 +40,8 @@ def choose_from_pairs(draft: Draft, folder: Path, *, device: torch.device, worke
 def choose_pairs(draft: Draft) -> tuple[Draft, PairStatistics | None]:
     """Choose the share of pairs to hold out, and whether copies are kept. Returns the draft and the pairs' statistics.
 
-    There are no statistics without training pairs, and none for a run that starts from a model, which decides the rest.
+    The statistics are None without training pairs, and for a run that starts from a model, because that model decides
+    the other settings.
     """
     plan = draft.preliminary
     if not any(corpus.train for corpus in plan.data.corpora()):

@@ -1,4 +1,4 @@
-"""A draft: a recipe's tables, whose missing settings are chosen from the corpus, each with a reason."""
+"""A draft: the tables of a recipe with settings left out, which are then chosen from the corpus, each with a reason."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ VOCABULARY_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Some settings, by `section.key`, with their values and the reason for them."""
+    """Settings that were chosen, by `section.key`, with their values and the reason for them."""
 
     settings: Mapping[str, object]
     reason: str
@@ -35,7 +35,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A recipe's tables; settings that are left out are chosen once the corpus is known.
+    """The tables of a recipe. Settings that they leave out are chosen once the corpus is known.
 
     If the run is initialized from a model, `model` has that model's sizes, and `inherited` its search settings and
     license, by section. `chosen` are choices that are already in the tables. `statistics` are the pairs' statistics, if
@@ -126,7 +126,7 @@ class Draft:
         return replace(self, tables=tables, chosen=tuple(choice for choice in earlier if choice.settings))
 
     def warning(self, pairs: int) -> str:
-        """Warn of a run on this few training pairs; "" if there are enough."""
+        """Warn if there are too few training pairs; return "" if there are enough."""
         if self.model or pairs >= FEW_SENTENCES or not self.statistics or self.is_exact:
             return ""
         return (
@@ -167,7 +167,7 @@ def _left_out(settings: Settings, tables: Mapping[str, Mapping[str, Any]]) -> Se
 
 
 def _named_choices(choices: Sequence[Choice], message: str) -> str:
-    """Return a note on the choices that a message mentions, so that the user can set them; "" if there are none."""
+    """List the chosen settings that a message mentions, so that the user can set them; "" if there are none."""
     named = [
         f"{name}={value}"
         for choice in choices

@@ -1,6 +1,6 @@
 """How fast this machine trains: tokens per minute, by the width of the model.
 
-From this follows what a time budget allows: how wide a model can be, and how often the pairs are repeated.
+The speed decides how wide a model a time budget allows, and how often the pairs are repeated.
 """
 
 import time
@@ -38,9 +38,9 @@ SPEED = "speed.json"  # in the folder of a run
 
 
 def recorded_speed(folder: Path, minutes: float, workers: int) -> dict[int, float]:
-    """Return the speed with as many workers as have a free core: recorded in the run's folder, or measured now.
+    """Return the speed with as many workers as have a free core: as recorded in the run's folder, or measured now.
 
-    Recording keeps the choice the same when a run that has not begun is started again.
+    Recording it makes the same choice if a run is started again before it has begun to train.
     """
     path, conditions = folder / SPEED, {"minutes": minutes, "workers": workers}
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -58,8 +58,8 @@ def recorded_speed(folder: Path, minutes: float, workers: int) -> dict[int, floa
 def free_cores(threads: int) -> float:
     """Estimate how many cores this machine has free for this many threads, within about a second.
 
-    One thread is timed by itself, then all threads together. The estimate is the number of threads times the slowest
-    thread's share of the single thread's speed.
+    One thread is timed by itself, then all threads together. The estimate is the number of threads, times the speed of
+    the slowest thread as a share of the speed of the single thread.
     """
     shares = []
     with using_threads(1):
@@ -70,7 +70,7 @@ def free_cores(threads: int) -> float:
 
 
 def _count_products(threads: int) -> list[int]:
-    """Count the matrix products that each of some threads computes in `ROUND_SECONDS`, all at the same time."""
+    """Count the matrix products that each thread computes in `ROUND_SECONDS`, with all threads at the same time."""
     start = Barrier(threads)
 
     def count(_: int) -> int:
@@ -90,7 +90,7 @@ def _count_products(threads: int) -> list[int]:
 def measure_speed(minutes: float, workers: int, now: Callable[[], float] = time.perf_counter) -> dict[int, float]:
     """Measure how many tokens this machine trains on in a minute, by d_model.
 
-    The models of `BUDGET_SIZES` are tried from the narrowest to the first for which `minutes` are too few. This takes a
+    The models of `BUDGET_SIZES` are tried from the narrowest up, until a model needs more than `minutes`. This takes a
     few seconds on one thread, and does not change the caller's random numbers. `now` is a clock.
     """
     speed = dict[int, float]()

@@ -50,7 +50,7 @@ class Known:
 
     @property
     def is_measured_exact(self) -> bool:
-        """True if the statistics say that only one target is correct."""
+        """True if the statistics show that only one target is correct."""
         return self.corpus.exact and self.statistics is not None
 
     @property
@@ -65,7 +65,7 @@ class Known:
 
     @property
     def regularization(self) -> tuple[float, float, str]:
-        """Dropout, label smoothing, and why."""
+        """Dropout and label smoothing, and why."""
         if not self.corpus.exact:
             dropout, why = choose_dropout(self.corpus, self.size[0], self.tables["model"]["d_model"])
             return dropout, 0.0, why
@@ -80,14 +80,14 @@ class Known:
 
     @property
     def updates_per_epoch(self) -> float:
-        """The number of updates that see every pair once."""
+        """The number of updates in which every pair is seen once."""
         train = self.tables["train"]
         tokens: float = train["batch_tokens"] * train.get("accumulate_steps", 1)
         return self.corpus.tokens / tokens
 
     @property
     def steps(self) -> int:
-        """The number of updates for the chosen number of epochs."""
+        """The number of updates in the chosen number of epochs."""
         epochs = self.size[0].epochs if self.is_new else FINE_TUNING["epochs"]
         fewest = MIN_STEPS if self.is_new else FINE_TUNING["min_steps"]
         return max(int(fewest), round_to_two_digits(epochs * self.updates_per_epoch))

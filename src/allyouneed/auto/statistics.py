@@ -33,9 +33,9 @@ _WORD = re.compile(rf"[^{_OTHER}]")
 class SideStatistics:
     """Statistics of one side of the pairs; lengths are means.
 
-    `novel` is high for an open vocabulary: the share, from 0 to 1, of the units in the last tenth of the texts that do
-    not occur in earlier texts. `distinct` is the number of different words, and `repeated` the share of texts that
-    equal an earlier text. `symbols` is the number of different strings between spaces, such as AE1, if they are a
+    `novel` is the share, from 0 to 1, of the units in the last tenth of the texts that do not occur in earlier texts;
+    it is high for an open vocabulary. `distinct` is the number of different words, and `repeated` the share of texts
+    that equal an earlier text. `symbols` is the number of different strings between spaces, such as AE1, if they are a
     closed set, and 0 otherwise. `symbol_length` is their mean length in characters.
     """
 
@@ -60,14 +60,14 @@ class SideStatistics:
 
 @dataclass(frozen=True, slots=True)
 class PairStatistics:
-    """Statistics of some pairs; shares are from 0 to 1.
+    """Statistics of pairs; shares are from 0 to 1.
 
     `shared_characters` and `shared_words` are the shares of the target that also occur in its source. `copied` is the
-    share of the target that is the longest string on both sides. `functional` is the share of the different sources
-    that have only one target. `monotonic` is the share of neighbouring target units whose most associated source units
-    are in the same order: about 0.5 if order means nothing. `length_spread` is the standard deviation of the ratio of
-    the sides' lengths in characters, as a share of its mean: 0 if every letter becomes one other, at least 0.16 in
-    translations.
+    length of the longest string on both sides, as a share of the target. `functional` is the share of the different
+    sources that have only one target. `monotonic` is the share of neighbouring target units whose most associated
+    source units are in the same order: about 0.5 if order means nothing. `length_spread` is the standard deviation of
+    the ratio of the sides' lengths in characters, as a share of its mean: 0 if every letter becomes one other, at least
+    0.16 in translations.
     """
 
     pairs: int
@@ -98,7 +98,7 @@ class PairStatistics:
 
 
 def measure_pairs(pairs: Sequence[Pair]) -> PairStatistics:
-    """Measure the statistics of one or more pairs. Of many pairs, only evenly spaced ones are used."""
+    """Measure the statistics of one or more pairs. If there are many, only evenly spaced pairs are used."""
     measured = pairs[:: stride(len(pairs), MOST_MEASURED)]
     sources, targets = [pair.source for pair in measured], [pair.target for pair in measured]
     units = [(split_units(pair.source), split_units(pair.target)) for pair in measured]
@@ -199,7 +199,7 @@ def _linked(pairs: Sequence[Pair], units: Sequence[tuple[list[str], list[str]]])
 
 
 def _share_in_order(units: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
-    """Link each target unit to the source unit that it occurs with most exclusively (Dice), and compare their order."""
+    """Link each target unit to the source unit that occurs most exclusively with it (Dice), and compare their order."""
     cut = [(source[:MOST_LINKED_UNITS], target[:MOST_LINKED_UNITS]) for source, target in units]
     of_source, of_target = (Counter(unit for pair in cut for unit in set(pair[side])) for side in (0, 1))
     together = Counter((s, t) for source, target in cut for s in set(source) for t in set(target))

@@ -1,7 +1,7 @@
-"""Find out what kind of task some pairs are, by their statistics, and choose a vocabulary that suits it.
+"""Find out from their statistics what kind of task some pairs are, and choose a vocabulary that suits it.
 
 In *text*, such as translations, several targets may be correct. In *strings* (pronunciations, part numbers) and
-*templates* (SQL for a few tables, sums) only one is.
+*templates* (SQL for a few tables, sums) only one is correct.
 """
 
 from math import inf
@@ -47,7 +47,7 @@ def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
 
 
 def _is_letter_by_letter(statistics: PairStatistics) -> bool:
-    """Return True if the sides correspond letter by letter, like text without and with accents. Only short texts do."""
+    """Return True if the sides correspond letter by letter, like text without and with accents, and texts are short."""
     mean_length = max(statistics.source.characters, statistics.target.characters)
     return statistics.length_spread < SAME_LENGTHS and mean_length <= MOST_LETTERS
 
@@ -96,8 +96,8 @@ def choose_vocabulary(statistics: PairStatistics) -> tuple[dict[str, Any], str]:
 def _closed_sides(statistics: PairStatistics) -> tuple[bool, bool]:
     """Return, for the source and the target, True if each word of the side should be one token.
 
-    That is the case if the side consists of symbols, words of a closed set. Such words are spelled out if the other
-    side spells them, such as the years of dates. Numbers without words are spelled out too.
+    This requires that the side consists of symbols, words of a closed set. Such words are spelled out if the other side
+    spells them, such as the years of dates. Numbers without words are spelled out too.
     """
     sides = statistics.source, statistics.target
     closed = [side.symbols > 0 and side.distinct > 0 for side in sides]

@@ -1,5 +1,4 @@
-"""Read and clean all pairs that the settings name, write their texts to disk, and compute keys that identify equal
-pairs.
+"""Read and clean all pairs that the settings name, write their texts to disk, and compute keys to compare pairs by.
 
 This file looks at each pair by itself; `data/filter.py` compares pairs by their keys.
 """
@@ -142,10 +141,9 @@ class CleanPairs(Pairs):
 
 
 def clean_block(block: Pairs, clean: CleanConfig) -> tuple[CleanPairs, PartReport]:
-    """Clean one block of pairs: normalize them, drop those with an empty side, and note which rule each of the others
-    breaks.
+    """Normalize pairs, drop those with an empty side, and note which rule each of the others breaks.
 
-    The result depends only on the arguments, so any process on any machine can do this.
+    The result depends only on the arguments, so any process on any machine can clean a block of pairs.
     """
     report = PartReport()
     pairs = list(clean_pairs(block.texts(), clean, report))

@@ -120,9 +120,7 @@ def _pair(segment: Any) -> Iterator[Pair]:
 
 
 def _is_finished(segment: Any, target: Any) -> bool:
-    """Return True if the attributes say that the target is finished: those of the unit (XLIFF 1.2) or the segment
-    (2.x).
-    """
+    """Return True if the target is finished, by the attributes of the unit (XLIFF 1.2) or the segment (2.x)."""
     state = segment.get("state") or target.get("state")
     approved = segment.get("approved")
     return approved == "yes" or (state in _FINISHED if state else approved != "no")
@@ -135,8 +133,7 @@ def may_be_translated(element: Any) -> bool:
 
 
 def read_po(path: Path) -> Rows:
-    """Read the messages of a gettext catalogue and their translations. Of plurals, the first and the last form are
-    read.
+    """Read the messages of a gettext catalogue and their translations: of plurals, only the first and the last form.
 
     A fuzzy message counts as untranslated and gets an empty target. Obsolete messages are skipped. Refuses a catalogue
     that does not follow the format, and names the line.

@@ -67,9 +67,7 @@ class PairColumns(NamedTuple):
         return (self.heading[self.source], self.heading[self.target]) if self.heading else ()
 
     def describe(self) -> str:
-        """Say in one line how the columns were read and what was left out; "" if the table has no heading and no text
-        above it.
-        """
+        """Say in one line how the columns were read and what was left out; "" without a heading or text above it."""
         notes = []
         if self.heading:
             source, target = self.names

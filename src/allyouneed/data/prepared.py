@@ -1,5 +1,4 @@
-"""Prepared pairs: in memory, their provenance (the sources and settings they come from), and the folder that stores
-them.
+"""Prepared pairs: in memory, the sources and settings they come from (provenance), and the folder that stores them.
 
 prepared.json             the provenance of the pairs and the report on them; written last
 tokenizer.json            the vocabulary; also tokenizer.target.json if the target has its own

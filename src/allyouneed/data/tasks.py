@@ -66,8 +66,7 @@ Maker = Callable[[random.Random], Iterator[tuple[str, str]]]
 
 
 def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
-    """Draw `count` different pairs of a task's split by `seed`. A `count` of 0 means all dates; for other tasks,
-    50,000.
+    """Draw `count` different pairs of a task's split by `seed`. A `count` of 0 means all dates, or 50,000 other pairs.
 
     Refuses, as a `KeyError`, a task that is not in `TASKS`.
     """

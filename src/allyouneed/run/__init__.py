@@ -1,4 +1,4 @@
-"""A whole training run: from a recipe to a bundle, including resuming after an interruption."""
+"""A whole training run: from a recipe to a bundle, with checkpoints from which it can resume."""
 
 from .budget import Stopwatch
 from .callback import (

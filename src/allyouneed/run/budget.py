@@ -1,4 +1,4 @@
-"""A time budget: the number of updates that fit into the remaining time is planned repeatedly, from recent speed.
+"""A time budget: from the recent speed, plan again and again how many updates fit into the remaining time.
 
 All times are in seconds. The time of a run is the sum over its processes; while a run is stopped, no time passes.
 """
@@ -46,9 +46,9 @@ USED_FILE, NOTE_SECONDS = "used_seconds.txt", 0.5  # in the folder of a run; sec
 class Stopwatch:
     """Measures the seconds that a run has used: since it was made, or since `begun`, and in earlier processes.
 
-    `begun` is the time when the command was started, if imports have taken time since. `before` are the seconds of
-    earlier processes. With `closing`, the budget includes the work after the run has ended: scoring test pairs. `now`
-    is a clock.
+    `begun` is the time when the command was started, which imports may have delayed. `before` is the number of seconds
+    in earlier processes. With `closing`, the budget includes the work after the run has ended: scoring test pairs.
+    `now` is a clock.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Stopwatch:
         self._start_seconds = now() - self._begun
 
     def go_on_after(self, seconds: float) -> None:
-        """Count the seconds that earlier processes of the run used, if they are more than was known."""
+        """Count the seconds that earlier processes of the run used, if they are more than those counted so far."""
         self.before = max(self.before, seconds)
 
     def seconds(self) -> float:
@@ -72,8 +72,8 @@ class Stopwatch:
     def closing_seconds(self, budget: float, validation: float = 0.0) -> float:
         """Return the seconds of a budget that are kept for the work after the run.
 
-        `validation` is the time of the last validation, from which the time to score test pairs is estimated; 0 if no
-        validation has been timed.
+        `validation` is the time of the last validation, from which the time to score test pairs is estimated; 0 if
+        there was no validation yet.
         """
         if not self._closing:
             return 0.0
@@ -81,12 +81,12 @@ class Stopwatch:
         return min(MOST_CLOSING, CLOSING_SHARE * budget, measured)
 
     def left(self, minutes: float) -> float:
-        """Return the seconds of a budget that are left before files must be closed and the process must end."""
+        """Return the seconds of a budget that are left, without the time to close files and end the process."""
         spare = max(SPARE_SECONDS, SPARE_SHARE * 60 * minutes) + START_SHARE * self._start_seconds
         return 60 * minutes - self.seconds() - spare
 
     def require_time(self, config: TrainConfig) -> None:
-        """Refuse a budget that leaves no time for updates. To be called before the first update."""
+        """Refuse a budget that leaves no time for updates. Call this before the first update."""
         if config.minutes and self.left(config.minutes) <= 0:
             used = self.seconds()
             minutes = max(0.1, 2 * used / 60, 4 * self._start_seconds / 60)
@@ -98,10 +98,10 @@ class Stopwatch:
 
     @contextmanager
     def noted(self, file: Path, *, goes_on: bool) -> Iterator[None]:
-        """Keep the seconds used in a file inside the `with` block, so that the time of a killed process counts too.
+        """Keep the seconds used in a file inside the `with` block, so that the time of a killed process is not lost.
 
         With `goes_on`, the first such block starts counting from the seconds in the file. At the end, the file is
-        removed if its folder is otherwise empty.
+        removed if its folder contains nothing else.
         """
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
@@ -165,7 +165,7 @@ class Budget:
         return self._stopwatch.seconds()
 
     def begin(self, state: TrainState) -> UpdatePlan:
-        """Make the plan with which a run starts, or continues after a stop or a rollback.
+        """Make the first plan of a run, or a new plan after a stop or a rollback.
 
         The time since the last checkpoint does not count as spent in updates.
         """
@@ -189,7 +189,7 @@ class Budget:
         return plan
 
     def count_update(self, state: TrainState) -> None:
-        """Exclude the time of the run's first update, which also allocates memory, from the speed."""
+        """Exclude the first update of the run from the measured speed, because it also allocates memory."""
         if self._is_unmeasured and state.plan:
             state.other_seconds = self.used() - state.plan.updating
         self._is_unmeasured = False
@@ -212,16 +212,16 @@ class Budget:
         return UpdatePlan(state.step, position, state.step + fitting, state.step + until, speed, used, updating)
 
     def may_validate(self, state: TrainState) -> bool:
-        """Return True if another validation stays within the share of the time that validations may take."""
+        """Return True if another validation would stay within the share of the time that validations may take."""
         seconds = state.validating_seconds + state.validation_seconds
         return seconds <= VALIDATION_SHARE * self.used()
 
     def may_save(self, state: TrainState) -> bool:
-        """Return True if a checkpoint without a validation is due: writing it takes a small share of the time."""
+        """Return True if a checkpoint is due without a validation, which requires that writing it takes little time."""
         return self.used() - state.used_seconds >= self._save_seconds / SAVE_SHARE
 
     def count_samples(self, evaluate: Callable[[list[Pair]], object], pairs: Sequence[Pair]) -> int:
-        """Choose how many validation pairs to translate, by the time that `evaluate` takes for a few of them."""
+        """Choose how many validation pairs to translate, from the time that `evaluate` takes for a few of them."""
         if len(pairs) <= PROBED_SAMPLES:
             return len(pairs)
         few = list(pairs[:: ceil(len(pairs) / PROBED_SAMPLES)])

@@ -1,4 +1,4 @@
-"""The reports of a run, and the interfaces of its callback and its evaluator."""
+"""The reports of a run, and the interfaces that a caller may implement: callback, evaluator and reporter."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class Evaluator(Protocol):
 
 
 class Reporter(Protocol):
-    """A function that writes the report of the run in `folder`. `message` takes a topic and a line of text."""
+    """A function that writes the report of the run in `folder`. It calls `message` with a topic and a line of text."""
 
     def __call__(self, folder: Path, message: Callable[[str, str], None], *, running: bool = False) -> None: ...
 
@@ -82,7 +82,7 @@ class Validation:
 
 
 def telling_scores(scores: Mapping[str, float]) -> dict[str, float | None]:
-    """Choose the scores to show to a reader, with None for a misleading BLEU of 0.
+    """Choose the scores to show to a reader. A misleading BLEU of 0 becomes None.
 
     BLEU counts runs of four words, so it is 0 for shorter texts even if translations equal their references.
     """
@@ -93,13 +93,12 @@ def telling_scores(scores: Mapping[str, float]) -> dict[str, float | None]:
 class TrainingCallback(Protocol):
     """An object with five methods, which `fit` calls in this order.
 
-    Subclass `SilentCallback` to write only some of them.
-
-    An exception in a method ends the run; `resume` then continues from the last checkpoint.
+    Subclass `SilentCallback` to write only some of them. An exception in a method ends the run; `resume` then continues
+    from the last checkpoint.
     """
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
-        """Report that pairs are being prepared: `done` of `total` (None: unknown) in a stage such as "encoding"."""
+        """Report progress in preparing pairs: `done` of `total` (None: unknown) in a stage such as "encoding"."""
 
     def on_train_begin(self, step: int, steps: int) -> None:
         """Report that training starts, or resumes after update `step`. The last update is number `steps`."""

@@ -88,7 +88,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, data: Mapping[str, object]) -> TrainState:
-    """Restore a model, its optimizer and the random number generators. Returns the state of the run.
+    """Restore a model, its optimizer and the random number generators from a file. Returns the state of the run.
 
     Refuses a checkpoint of a different model or different data, and lists the differences.
     """
@@ -110,7 +110,7 @@ def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, dat
 
 
 def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, path: Path) -> None:
-    """Refuse data that differ from those the run was started with, and list every difference."""
+    """Refuse data other than those with which the run was started, and list every difference."""
     differences = [
         f"{name} was {then.get(name)}, is {now.get(name)}"
         for name in dict.fromkeys([*then, *now])
@@ -137,7 +137,7 @@ def snapshot_path(folder: Path, step: int) -> Path:
 
 
 def save_snapshot(folder: Path, model: Transformer, *, step: int) -> None:
-    """Write the weights after update `step`, for an average at the end."""
+    """Write the weights after update `step`, for the average at the end of the run."""
     folder.mkdir(exist_ok=True)
     write_tensors(snapshot_path(folder, step), weights(model))
 

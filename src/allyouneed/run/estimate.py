@@ -62,7 +62,7 @@ def format_duration(seconds: float) -> str:
 
 
 def describe_time(setup: Setup) -> list[tuple[str, str]]:
-    """Describe how long a run without a time budget takes and, if it takes minutes, which budget would suit it.
+    """Describe how long a run without a time budget takes. If it takes minutes, also suggest a budget.
 
     Returns topics and lines.
     """

@@ -1,4 +1,4 @@
-"""Start or resume a run from a complete recipe, or take part in one as a worker."""
+"""Start or resume a run from a complete recipe, or take part in a run as a worker."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -47,10 +47,10 @@ def run_training(
     `notes` are topics and lines that say which settings were chosen automatically, and why. The run logs them, together
     with its expected duration.
 
-    With `resume`, the run continues from the checkpoint in `output`, exactly as if it had never stopped; it starts if
-    there is no checkpoint, and a finished run is left unchanged. Resuming is refused if settings or data differ.
-    Without `resume`, an existing `output` is refused. A folder in which another process trains is always refused. On
-    SIGINT or SIGTERM the run is saved and `Interrupted` is raised.
+    With `resume`, the run continues from the checkpoint in `output`, exactly as if it had never stopped; without a
+    checkpoint it starts, and a finished run is left unchanged. Resuming is refused if settings or data differ. Without
+    `resume`, an existing `output` is refused. A folder in which another process trains is always refused. After SIGINT
+    or SIGTERM the run is saved and `Interrupted` is raised.
 
     With `train.minutes` the whole run ends within this time, measured by the stopwatch of `hooks`. A resumed run gets
     the time that is left.
@@ -84,7 +84,7 @@ def _enter(recipe: Recipe, output: Path, *, resume: bool) -> tuple[Stage, list[s
 
 
 def _describe_length(setup: Setup, stage: Stage, *, is_chosen: bool) -> list[tuple[str, str]]:
-    """Describe how long a run takes: its time budget, or an estimate if its length was chosen here."""
+    """Describe how long a run takes: its time budget, or an estimate if this program chose its length."""
     minutes = setup.recipe.train.minutes
     if minutes and not stage.has_checkpoint:
         unit = "minute" if minutes == 1 else "minutes"
@@ -98,8 +98,8 @@ def preview_training(
 ) -> None:
     """Report to the callback of `hooks` what `run_training` would do, and how long it would take.
 
-    Nothing is trained, and `output` does not become a run: it only gets the prepared pairs and the speed of the
-    machine, which the run then uses. Refuses everything that `run_training` refuses.
+    Nothing is trained, and `output` does not become a run: only the prepared pairs and the measured speed of the
+    machine are stored there, for a later run. Refuses everything that `run_training` refuses.
     """
     output = Path(output)
     hooks = hooks or Hooks()
@@ -165,7 +165,7 @@ def _first_state(setup: Setup, stage: Stage) -> TrainState:
 
 
 def _refuse_another_builder(setup: Setup) -> None:
-    """Refuse to continue if a different function built the model than at the start of the run."""
+    """Refuse to continue a run whose model was built by a different function when it started."""
     if not (setup.output / "config.json").exists():  # there was no validation yet
         return
     before = read_builder(setup.output)
@@ -213,7 +213,7 @@ def _core_choice(setup: Setup, helpers: Helpers, say: Callable[[str], None]) -> 
 
 
 def first_threads(settings: TrainConfig, device: torch.device) -> int:
-    """Return the threads of a process that prepares a run or trains by itself; 0 means PyTorch's choice."""
+    """Return how many threads a process uses to prepare a run, or to train by itself; 0 means PyTorch's choice."""
     return settings.threads or int(device.type == "cpu")
 
 

@@ -1,4 +1,4 @@
-"""The functions that a caller hands to a run in addition to the recipe, and a stopwatch."""
+"""The functions that a caller passes to a run in addition to the recipe, and a stopwatch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,5 +35,5 @@ class Hooks:
 
     @property
     def are_standard(self) -> bool:
-        """True if other processes can make the same model and optimizer, without a function of the caller."""
+        """True if other processes can make the same model and optimizer, without calling a function of the caller."""
         return self.optimizer is build_optimizer and self.build_model is None

@@ -1,8 +1,8 @@
-"""The files in which a run logs its progress, and the measurements between two validations for them.
+"""The files in which a run logs its progress, and the measurements between two validations that it logs.
 
 metrics.jsonl     a line for each validation
 film.jsonl        if the run has a film, a line for each of its frames
-plans.jsonl       with a time budget, a line for each time that the number of updates is planned
+plans.jsonl       with a time budget, a line for each plan of the number of updates
 updates.jsonl     lines between the validations: loss, gradient norm, learning rate
 environment.jsonl a line for each start of the run: command, versions, machine
 samples.jsonl     a line for each validation: translations of a few validation pairs
@@ -38,7 +38,7 @@ SAMPLES = 5  # translations to keep at each validation
 
 
 class RunLog:
-    """The files of one run; use it in a `with` statement."""
+    """The log files of one run; use it in a `with` statement."""
 
     def __init__(self, folder: Path, *, tensorboard: bool) -> None:
         self.folder = folder
@@ -53,7 +53,7 @@ class RunLog:
             self._board.close()
 
     def begin(self, *, after: int) -> None:
-        """Remove everything that was logged after update `after`, and the average at the end."""
+        """Remove everything that was logged after update `after`, and the log of the average at the end."""
         names = ["metrics.jsonl", "samples.jsonl", "updates.jsonl"] + [PLANS] * (self.folder / PLANS).exists()
         for path in (self.folder / name for name in names):
             lines = [line for line in read_jsonl_lines(path) if line["step"] <= after and line.get("averaged", 1) == 1]
@@ -111,7 +111,7 @@ def metrics_line(validation: Validation) -> dict[str, Any]:
 
 
 def choices(loss: float) -> float:
-    """Return the perplexity e^loss: a model with this loss chooses among that many equally likely tokens."""
+    """Return the perplexity e^loss. A model with this loss is as unsure as if it chose among that many equal tokens."""
     return exp(min(loss, 700))
 
 

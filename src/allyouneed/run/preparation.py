@@ -31,7 +31,7 @@ LONGEST_SAMPLE = 60  # characters of each side of the pairs that a message shows
 def store_pairs(data: DataConfig, output: Path, parts: Mapping[str, Any], *, resume: bool) -> dict[str, str]:
     """Store the pairs of `parts` that are not None in `output`/pairs, and return their files as settings of [data].
 
-    Refuses a part that `data` also names. For a resumed run, refuses pairs that differ from those it started with.
+    Refuses a part that `data` also names. If the run is resumed, refuses pairs that differ from those at its start.
     """
     parts = {part: pairs for part, pairs in parts.items() if pairs is not None}
     if not parts:
@@ -76,7 +76,7 @@ UNKNOWN = ("", "")
 
 
 def find_languages(recipe: Recipe) -> tuple[tuple[str, str], str]:
-    """Find the source and target language, "" if unknown, and make a message if they are not from the recipe."""
+    """Find the source and target language, "" if unknown. If the recipe does not name them, also make a message."""
     data = recipe.data
     if data.source_language:
         return (data.source_language, data.target_language), ""
@@ -105,7 +105,7 @@ def _heading(data: DataConfig, corpus: CorpusConfig) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RunPairs:
-    """The prepared pairs of a run, their folder, the bundle that the run starts from, and messages."""
+    """The prepared pairs of a run, their folder, the bundle that the run starts from, and messages about them."""
 
     data: PreparedData
     folder: Path
@@ -147,7 +147,7 @@ def prepare_pairs(plan: Recipe, output: Path, *, stage: Stage, progress: Progres
 
 
 def require_resumable(recipe: Recipe, output: Path) -> None:
-    """Refuse to resume the run in a folder with another recipe, or with other pairs than it started with."""
+    """Refuse to resume the run in a folder with another recipe, or with pairs other than those at its start."""
     refuse_other_recipe(recipe, output)
     if (output / CHECKPOINT_FILE).exists():
         read_state(output / CHECKPOINT_FILE).refuse_less(recipe.train)
@@ -158,7 +158,7 @@ def require_resumable(recipe: Recipe, output: Path) -> None:
 
 
 def prepare_only(recipe: Recipe, output: Path, *, progress: ProgressCallback, ray: str = "") -> RunPairs:
-    """Prepare the pairs with which `run_training` would train, in the same folder, without a model.
+    """Prepare the pairs for `run_training`, in the same folder, but make no model.
 
     Refuses a folder with a run.
     """
@@ -172,8 +172,8 @@ def prepare_only(recipe: Recipe, output: Path, *, progress: ProgressCallback, ra
 def _existing_vocabulary(plan: Recipe, output: Path, starts_from: str) -> tuple[Vocabulary | None, Sequence[str]]:
     """Find a vocabulary that need not be learned, and say where it comes from.
 
-    A run that is initialized from a model uses the model's vocabulary, which a resumed run has in its own folder.
-    Another run may use the vocabulary that `data.tokenizer` names.
+    A run that is initialized from a model uses the model's vocabulary; when it is resumed, the vocabulary is in its own
+    folder. Any other run may use the vocabulary that `data.tokenizer` names.
     """
     if plan.train.init_from and plan.data.tokenizer:
         raise ConfigError(

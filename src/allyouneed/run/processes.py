@@ -1,7 +1,7 @@
 """The processes of a run: workers that it starts on this machine, or that torchrun has started.
 
-The first worker prepares a run. It then gives the others a `Task`. These workers open the prepared pairs and the
-checkpoint, and train with it.
+The first worker prepares the run, then sends the other workers a `Task`. They open the prepared pairs and the
+checkpoint, and train together.
 """
 
 import os
@@ -52,15 +52,15 @@ def started_by_torchrun() -> bool:
 
 
 def is_follower() -> bool:
-    """Return True if this process takes part in a run that another process directs."""
+    """Return True if this process takes part in a run that another process leads."""
     return started_by_torchrun() and os.environ["RANK"] != "0"
 
 
 @cache
 def was_restarted() -> bool:
-    """Return True if torchrun has started all workers again because one has failed. Only the first worker calls this.
+    """Return True if torchrun has restarted all workers because one of them failed. Only the first worker calls this.
 
-    On a machine where no worker has failed, torchrun starts the workers again without counting it.
+    On a machine where no worker has failed, torchrun does not count the restart.
     """
     if not started_by_torchrun():
         return False
@@ -70,7 +70,7 @@ def was_restarted() -> bool:
 
 @contextmanager
 def group_of_torchrun() -> Iterator[None]:
-    """Join the group of the processes that torchrun has started, if any, inside the `with` block."""
+    """Make the processes that torchrun has started, if any, a group inside the `with` block."""
     if not started_by_torchrun():
         yield
         return
@@ -93,7 +93,7 @@ def has_lost_others(error: Exception) -> bool:
 
 
 class MeetingFile:
-    """A file through which the processes of a group meet.
+    """A file through which the processes of a group find each other.
 
     On Linux it is in no folder, so a killed run leaves no file.
     """
@@ -117,7 +117,7 @@ class MeetingFile:
 
 
 class Helpers:
-    """Processes that start in the background and become workers of this process's run when they are needed."""
+    """Processes that start in the background, and become workers of this process's run when they are needed."""
 
     def __init__(self) -> None:
         self._meeting: MeetingFile | None = None
@@ -131,7 +131,7 @@ class Helpers:
 
     @property
     def store(self) -> str:
-        """The file through which the processes of a group meet."""
+        """The file through which the processes of a group find each other."""
         assert self._meeting is not None
         return self._meeting.path
 
@@ -162,7 +162,7 @@ class Helpers:
         return 0
 
     def require(self, count: int, *, threads: int) -> None:
-        """Start the processes if they have not been started, and refuse to continue unless all of them run."""
+        """Start the processes if they have not been started. Refuses to continue if any of them fails."""
         if count == 1 or self.processes or started_by_torchrun():
             return
         self.start(count, threads=threads)
@@ -173,7 +173,7 @@ class Helpers:
             )
 
     def wait(self) -> None:
-        """Give the processes some time to end by themselves."""
+        """Give the processes a little time to end by themselves."""
         for process in self.processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(LAST_SECONDS)
@@ -238,7 +238,7 @@ def process_group(address: str, *, rank: int, count: int) -> Iterator[None]:
 
 
 def has_agent_store() -> bool:
-    """Return True if torchrun keeps a store for the workers, which survives restarts of the workers."""
+    """Return True if torchrun keeps a store for the workers that survives their restarts."""
     return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
@@ -250,9 +250,10 @@ def agent_store() -> Store:
 
 
 def store_for_start(kept: Store, rank: int, count: int) -> Store:
-    """Make a store for this start of the workers. The first worker makes it; the others find it through `kept`.
+    """Make the store for one start of the workers. The first worker makes it; the others find its address in `kept`.
 
-    A kept store has the addresses of workers that have ended, and torchrun's number of restarts may differ by machine.
+    The store `kept` survives restarts, so it may still have the address of an ended worker; the workers wait for a new
+    one. Torchrun's number of restarts cannot tell them apart, because it may differ between machines.
     """
     key = "address of allyouneed"
     if rank == 0:
@@ -275,10 +276,10 @@ def store_for_start(kept: Store, rank: int, count: int) -> Store:
 
 @contextmanager
 def _continued_at_a_signal(helpers: "list[subprocess.Popen[str]]") -> Iterator[None]:
-    """Continue workers that are stopped (SIGSTOP) if this process receives a signal inside the `with` block.
+    """If this process receives a signal inside the `with` block, wake up workers that are stopped (SIGSTOP).
 
-    The first worker ends between two updates, and would wait forever for a stopped worker. A thread does this, because
-    Python runs a signal handler only after the exchange of gradients has returned.
+    Otherwise the first worker, which ends between two updates, would wait forever for a stopped worker. A thread does
+    this, because Python runs a signal handler only after the exchange of gradients has returned.
     """
     if threading.current_thread() is not threading.main_thread():  # other threads receive no signals
         yield
@@ -304,7 +305,7 @@ def _continued_at_a_signal(helpers: "list[subprocess.Popen[str]]") -> Iterator[N
 
 
 def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
-    """Say why a worker has ended; "" if none has. A worker that ended because it lost another one does not count."""
+    """Say why a worker has ended; "" if none has. A worker that ended because it lost another worker does not count."""
     for rank, helper in enumerate(helpers, 1):
         with suppress(subprocess.TimeoutExpired):
             if (code := helper.wait(LAST_SECONDS / 5)) not in (0, LOST_OTHERS):
@@ -318,7 +319,7 @@ def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
 
 
 def end_with_first() -> None:
-    """End this process as soon as the process that started it has ended or has closed this process's standard input."""
+    """End this process as soon as its parent has ended or closed this process's standard input."""
     end_with_parent()
 
     def wait() -> None:

@@ -8,8 +8,8 @@
     output/snapshots/                weights at the last few validations, for their average
     output/…                         the bundle, and the files that log.py writes
 
-A validation writes the checkpoint last. So a killed run resumes from a validation that was written completely, and
-writes the files of an incomplete validation again, with the same contents.
+A validation writes the checkpoint last. A killed run therefore resumes from the last complete validation. It repeats
+the incomplete one, and writes its files again with the same contents.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ _Result = TypeVar("_Result")
 
 
 class Due(NamedTuple):
-    """The actions due after an update: validate, save, stop for a signal (0: none), change the number of cores."""
+    """What is due after an update: validate, save, stop for a signal (0: none), change the number of cores."""
 
     validation: bool
     checkpoint: bool
@@ -161,7 +161,7 @@ class Run:
         return self.state.step >= self.state.last_step(self.settings) or self.state.stopped_early
 
     def _updates(self) -> Iterator[Update]:
-        """Yield the updates after the last finished one, without end."""
+        """Yield the updates after the last finished update, endlessly."""
         workers = self._workers
         first = self.state.step + 1
         assert self._loss is not None
@@ -185,7 +185,7 @@ class Run:
         return self.state.learning_rate_factor * by_schedule
 
     def _count(self, update: Update) -> None:
-        """Count an update and report it. On a GPU, its outcome is read one update later."""
+        """Count an update and report it. On a GPU, the program reads whether it was finite one update later."""
         state = self.state
         outcome = Outcome(update.is_finite)
         state.step = update.step
@@ -218,7 +218,7 @@ class Run:
         self._callback.on_update(update, state.last_step(self.settings))
 
     def _record_outcomes(self) -> None:
-        """Record the updates whose outcome, finite or not, has been counted in the state."""
+        """Record loss and gradient norm of the updates whose outcome the state has counted; report skipped updates."""
         while len(self._unrecorded) > len(self.state.outcomes):
             update, outcome = self._unrecorded.pop(0)
             if outcome.read():
@@ -228,7 +228,7 @@ class Run:
                 self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
 
     def _due(self, signal: int) -> Due:
-        """Return the actions due after the last update. With a time budget, a validation may be reduced to saving."""
+        """Return what is due after the last update. With a time budget, a validation may become a mere checkpoint."""
         state = self.state
         settings = self.settings
         budget = self._budget
@@ -248,10 +248,7 @@ class Run:
         return self._choice.choose(self.state, self.state.last_step(self.settings) - self.state.step)
 
     def _divergence(self, due: Due) -> str:
-        """Say why the run has diverged; "" if it has not.
-
-        This checks the weights before they are validated or saved.
-        """
+        """Say why the run has diverged; "" if it has not. Checks the weights before they are validated or saved."""
         checks = due.validation or due.checkpoint or due.signal or due.cores
         if checks:
             self.state.count_outcomes()
@@ -271,7 +268,7 @@ class Run:
         )  # fmt: skip
 
     def _after_save(self, due: Due) -> None:
-        """Remove the snapshots that no later validation needs, after the checkpoint of a validation is written."""
+        """Remove the snapshots that no later validation needs. Call this after a validation's checkpoint is written."""
         self._update_began = self._now()
         if not due.validation:
             return
@@ -299,7 +296,7 @@ class Run:
         return result
 
     def _set_plan(self, make: Callable[[TrainState], UpdatePlan]) -> None:
-        """Set the plan that the first worker makes with `make` in all workers, if there is a time budget."""
+        """If there is a time budget, let the first worker make a plan with `make`, and use it in all workers."""
         if not self.settings.minutes:
             self.state.plan = None
             return
@@ -339,7 +336,7 @@ class Run:
         )
 
     def _position(self, step: int) -> float:
-        """Return the position of an update in the schedule, by the plan that the update was made with."""
+        """Return the position of an update in the schedule, by the plan that was valid when the update was made."""
         plan = next((plan for plan in reversed(self._plans) if plan.step < step), None)
         return step if plan is None else plan.position_at(step, self.settings)
 

@@ -1,4 +1,4 @@
-"""The bundle of a run and its model card; and the bundle with the mean weights of several runs."""
+"""The bundle of a run and its model card; and bundles that average the weights of several runs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
@@ -99,7 +99,7 @@ def make_bundle(
     card: str = "",
     builder: str = "",
 ) -> Bundle:
-    """Return the model with its vocabulary, and the settings and statistics of its data that translation needs."""
+    """Return the bundle: the model, its vocabulary, and the settings and statistics that translation needs."""
     vocabulary = data.vocabulary
     return Bundle(
         model,
@@ -136,7 +136,7 @@ def usual_repetition(targets: Side) -> int:
 
 
 def corpus_name(train: str | tuple[str, ...]) -> str:
-    """Name a corpus by its files without folders, or by its task; a teacher's translations by the original corpora."""
+    """Name a corpus by its files without folders, or by its task. Translations by a teacher get the original name."""
     files = [Path(file) for file in ([train] if isinstance(train, str) else train)]
     manifest = files[0].parent / DISTILLATION_FILE
     described = parse_json(read_whole(manifest))["corpora"] if manifest.is_file() else {}

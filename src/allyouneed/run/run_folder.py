@@ -1,4 +1,4 @@
-"""The folder of a run: find out whether a run is there, running or resumable, and replace it.
+"""The folder of a run: find out whether it contains a run, running or resumable, and replace it.
 
 A new run that replaces another is trained in a folder next to it, and takes its place only when it has finished.
 """
@@ -77,7 +77,7 @@ def has_unfinished_run(output: Path) -> bool:
 
 
 def is_running(folder: Path) -> bool:
-    """Return True if another process trains in a folder, because it holds the folder's lock."""
+    """Return True if another process trains in a folder, which it then has locked."""
     folder = followed(folder)
     if not folder.with_name(f".{folder.name}.lock").exists():
         return False
@@ -91,10 +91,10 @@ def is_running(folder: Path) -> bool:
 def refuse_a_run(
     output: Path, *, resume: Callable[[], object] | None = None, remedy: str = "overwrite it (--overwrite)"
 ) -> None:
-    """Refuse to start a run in a folder that is not empty. `remedy` is a way out besides another name.
+    """Refuse to start a run in a folder that is not empty. `remedy` says what else the user may do.
 
-    `resume` tries to resume the run. If it does not refuse, the command in the error message resumes the run; otherwise
-    the command names another folder.
+    `resume` tries to resume the run. If it succeeds, the command in the error message resumes the run; otherwise the
+    command names another folder.
     """
     if has_run(output):
         options = ("--resume",) if resume and _succeeds(resume) else ("--output", str(unused(output)))
@@ -123,7 +123,7 @@ def _succeeds(act: Callable[[], object]) -> bool:
 def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
     """List the settings that changed since the run started, each as "key was …, is …".
 
-    Refuses changes that would make it a different run, and lists all of them.
+    Refuses changes that would make it a different run. The message lists all of them.
     """
     then = Recipe.read(output / "recipe.toml").tables()
     now = recipe.tables()
@@ -162,7 +162,7 @@ FOLDERS = {pattern.partition("/")[0] for pattern in WRITTEN if "/" in pattern}
 
 
 def unrelated(folder: Path) -> list[Path]:
-    """List the files in the folder of a run that were not written by a run."""
+    """List the files in the folder of a run that no run has written."""
     return [path for path in sorted(folder.rglob("*")) if not _is_written(path.relative_to(folder), path)]
 
 
@@ -182,7 +182,7 @@ def replaced(folder: Path, *, sources: Iterable[Path], resume: bool = False) -> 
 
     This is a folder in `.NAME.new` next to `folder`, or `folder` itself if it does not exist. With `resume`, a killed
     run in either folder continues; otherwise it is removed. Files that no run writes, such as an explanation, are moved
-    to the new folder. Refuses a folder that is not a run, or that contains one of the `sources`. The old run stays
+    to the new folder. Refuses a folder that is not a run, or that contains a file in `sources`. The old run stays
     untouched until the end.
     """
     folder = followed(folder)

@@ -33,8 +33,8 @@ from .worker_count import Cores, can_divide, choose_cores, window_size
 class Setup:
     """The parts with which a run in the folder `output` starts.
 
-    The number of `cores` may change after each window of `window` updates; 0 means never. `messages` are topics and
-    lines. Only the first worker has the evaluator and the callback of a caller.
+    The number of `cores` may change after every `window` updates; a `window` of 0 means that it never changes.
+    `messages` are topics and lines. Only the first worker has the evaluator and the callback that the caller passed.
     """
 
     recipe: Recipe
@@ -103,12 +103,12 @@ def set_up(
 
 
 def divides_work(device: torch.device, hooks: Hooks) -> bool:
-    """Return True if a run may start processes that share its work. They cannot use functions of the caller."""
+    """Return True if a run may start processes that share its work. They cannot call functions of the caller."""
     return can_divide(on_cpu=device.type == "cpu", is_standard=hooks.are_standard)
 
 
 def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:
-    """Refuse patience, or a time budget, if the metric that they compare is not measured."""
+    """Refuse patience, or a time budget, if nothing measures the metric by which they compare models."""
     settings = recipe.train
     if not settings.patience and (not settings.minutes or data.valid is None):
         return

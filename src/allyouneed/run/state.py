@@ -1,4 +1,4 @@
-"""The state of a run, apart from the model and its optimizer, and how it returns to the last checkpoint."""
+"""The state of a run, apart from the model and its optimizer, and the return to the last checkpoint."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
@@ -25,19 +25,19 @@ class Outcome:
             self._copied.record()
 
     def read(self) -> bool:
-        """Return True if the update was finite. Waits for the update if it is not done."""
+        """Return True if the update was finite. Waits until the update is done."""
         if self._copied is not None:
             self._copied.synchronize()
         return bool(self._value)
 
 
 class UpdatePlan(NamedTuple):
-    """How many updates a time budget allows, as planned after update `step`: `steps` in all.
+    """A plan of a run with a time budget, made after update `step`: `steps` updates in all.
 
     `position` is the place of update `step` in the schedule, counted in updates of `TrainConfig.steps`; the remaining
-    updates are spaced evenly over the rest of the schedule. After update `until` the number of updates is planned
-    again. `seconds_per_update` is the recent speed, or 0 if it is not measured yet. `seconds` is the part of the budget
-    used up to `step`, and `updating` how much of this was spent in updates.
+    updates are spaced evenly over the rest of the schedule. After update `until` a new plan is made.
+    `seconds_per_update` is the recent speed, or 0 if it is not measured yet. `seconds` is the part of the budget used
+    up to `step`, and `updating` the part spent in updates.
     """
 
     step: int
@@ -56,7 +56,7 @@ class UpdatePlan(NamedTuple):
 
 
 class CoreTrial(NamedTuple):
-    """A number of cores on trial: the previous cores with their speed, for comparison, and when the trial ends.
+    """A trial of another number of cores: the previous number and its speed, for comparison, and when the trial ends.
 
     The speed is in tokens per second. The trial ends after window number `until`.
     """
@@ -115,7 +115,7 @@ class TrainState:
             self.trial = CoreTrial(*self.trial)
 
     def continue_with(self, config: TrainConfig) -> None:
-        """Take over the settings of the continued run: more updates, minutes or patience mean that it has work left.
+        """Take over the settings of the continued run. More updates, minutes or patience give it more work to do.
 
         Refuses fewer updates or minutes than the run has already had.
         """
@@ -143,7 +143,7 @@ class TrainState:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensors}
 
     def count_outcomes(self, *, later: int = 0) -> None:
-        """Count the outcomes of finished updates, except the last `later`. Stops at five skipped updates in a row."""
+        """Count how many updates were skipped, except among the last `later`. Stops at five skipped in a row."""
         while len(self.outcomes) > later:
             is_finite = self.outcomes.pop(0).read()
             self.skipped += not is_finite
@@ -152,7 +152,7 @@ class TrainState:
                 return
 
     def update_best(self, value: float, *, loss: float | None = None, first: int = 0, in_warmup: bool = False) -> bool:
-        """Return True if this validation is the best so far: the highest value, then the lowest `loss`.
+        """Return True if this validation is the best so far: the highest value or, among equals, the lowest `loss`.
 
         Before update `first`, every validation counts as the best. Patience is reset during warmup, and by a gain of
         more than `MIN_GAIN`. A value that is not finite is never the best.
@@ -193,7 +193,7 @@ MAX_ROLLBACKS = 5  # in a row, before the run ends
 
 
 def divergence(state: TrainState, *, is_last: bool) -> str:
-    """Say why the run counts as diverged after its last updates; "" if it does not."""
+    """Say why the last updates show that the run has diverged; "" if they do not."""
     if state.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
         return f"{MAX_SKIPPED_IN_A_ROW} updates in a row were not finite"
     if is_last and state.skipped_in_a_row == state.step:
@@ -209,7 +209,7 @@ def all_finite(tensors: Iterable[Tensor]) -> bool:
 def rollback(state: TrainState, reason: str, restore: Callable[[], TrainState]) -> TrainState:
     """Return the state of the last checkpoint with half the learning rate, after a run has diverged for `reason`.
 
-    Refuses if `MAX_ROLLBACKS` in a row have not helped.
+    Refuses after `MAX_ROLLBACKS` rollbacks in a row that did not help.
     """
     if state.rollbacks == MAX_ROLLBACKS:
         raise TrainingError(

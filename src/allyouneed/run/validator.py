@@ -29,7 +29,7 @@ from .state import MIN_UPDATES, TrainState
 
 
 def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, has_valid: bool) -> bool:
-    """Return True if the model of a validation replaces earlier ones; also count the validation in `state`.
+    """Return True if the model of a validation replaces earlier models; also count the validation in `state`.
 
     Without patience and without a time budget the last model is the result, so each model replaces the previous one.
     """
@@ -126,7 +126,7 @@ class Validator:
             self._film.add(self._bundle(model), step=state.step)
 
     def expect_slower_engines(self) -> None:
-        """Stop warning that the model computes by its own code, because the run has already said so."""
+        """Stop warning that the slower code of the model translates, because the run has already said so."""
         self._expected_warnings = (SlowerEngineWarning,)
 
     def remove_old_snapshots(self, state: TrainState) -> None:
@@ -179,7 +179,7 @@ class Validator:
     def _affordable(
         self, pairs: list[Pair], state: TrainState, evaluate: Callable[[Sequence[Pair]], Evaluation]
     ) -> list[Pair]:
-        """Choose the pairs to translate at a validation: all, or as many as a time budget can afford."""
+        """Choose the pairs to translate at a validation: all of them, or as many as a time budget can afford."""
         if not self._recipe.train.minutes:
             return pairs
         # A model that has learned little may translate slowly, so the number is chosen again during the first quarter.

@@ -4,9 +4,9 @@ One process per core shares every batch, with one thread each. Threads that shar
 and keep their cores busy meanwhile. If only one process can train, it uses several threads instead.
 
 A run begins with one core. After a number of updates that depends only on the size of an update, it tries twice as many
-cores, and keeps them if they are faster. A single result may be chance, so the comparison is repeated, in either
+cores, and keeps them if they are faster. A single result may be chance, so the run repeats the comparison, in either
 direction, after three times as many updates or when the speed has changed. A checkpoint records each change, so a
-resumed run continues with the same number of cores, and exactly as if it had never stopped.
+resumed run continues with the same number of cores, exactly as if it had never stopped.
 """
 
 import os
@@ -44,7 +44,7 @@ WORTH_SECONDS, WORTH_WINDOWS = 30.0, 8  # a trial only pays if the run still tak
 
 
 class Cores(NamedTuple):
-    """The cores that may train a run, `first` at its start and up to `most`, and a reason if one must be given.
+    """The cores that may train a run: `first` at its start, up to `most`, and the reason for these numbers, if any.
 
     `threads` is the number of threads that all processes share; 0 means one thread each. With `by_threads`, one process
     trains, with a thread for each core.
@@ -57,7 +57,7 @@ class Cores(NamedTuple):
     reason: str = ""
 
     def resumed(self, state: TrainState) -> int:
-        """Return the cores of a run that starts, or the cores in the state of a run that continues.
+        """Return the cores for a run that starts, or the cores recorded in the state of a run that continues.
 
         Records them in the state.
         """
@@ -68,11 +68,11 @@ class Cores(NamedTuple):
         return cores
 
     def processes(self, cores: int) -> int:
-        """Return how many processes train when the run uses this many cores."""
+        """Return the number of processes that train when the run uses this many cores."""
         return 1 if self.by_threads else cores
 
     def threads_each(self, cores: int, *, processes_here: int) -> int:
-        """Return how many threads each process has."""
+        """Return the number of threads of each process."""
         return cores if self.by_threads else max(1, self.threads // processes_here)
 
 
@@ -119,17 +119,16 @@ def update_size(config: TrainConfig, model: Transformer) -> float:
 
 
 def window_size(config: TrainConfig, model: Transformer) -> int:
-    """Return the number of updates in a window, which is the same on every machine."""
+    """Return the number of updates in a window (the stretch between two decisions), the same on every machine."""
     return max(FEWEST, ceil(WINDOW / update_size(config, model)))
 
 
 class CoreChoice:
     """Tries other numbers of cores, up to `most`, each for a stretch of the run, called a window.
 
-    The run's state keeps the trial under way.
-
-    `start` starts the processes for a number of cores ahead of their use, and ends those for another number.
-    `can_start` waits for the processes, and returns False if they have failed. `say` reports a line about the result.
+    The state of the run records the trial in progress. `start` starts the processes for a number of cores before they
+    are needed, and ends superfluous ones. `can_start` waits for the processes, and returns False if they have failed.
+    `say` reports a line about the result.
     """
 
     def __init__(
@@ -188,7 +187,7 @@ class CoreChoice:
         return self._begin(state, window, cores) if cores < state.cores or self._has_started(state, cores) else 0
 
     def _next(self, state: TrainState) -> int:
-        """Return the number of cores to try next: more or fewer, as in the last trial that won, if possible.
+        """Return the number of cores to try next: more or fewer, as in the last successful trial.
 
         If that is not possible, try the opposite.
         """
@@ -203,7 +202,7 @@ class CoreChoice:
         return cores
 
     def _continue(self, state: TrainState, trial: CoreTrial, window: int, speed: float) -> int:
-        """Measure another window of a trial. End the trial after its last window, or as soon as it is hopeless."""
+        """Measure another window of a trial. End the trial after its last window, or once it cannot succeed."""
         if trial.cores > state.cores:  # these cores may be used again
             self._start_ahead(trial.cores)
         if window <= trial.until - TRYING + 1:  # warming up
@@ -252,7 +251,7 @@ class CoreChoice:
 
 
 def _later_trial(window: int) -> int:
-    """Return the window of the next trial if no trial has gained: the first of FIRST · SPACINGⁿ after `window`."""
+    """Return the window of the next trial if no trial has succeeded. The windows of trials are FIRST · SPACINGⁿ."""
     later = FIRST
     while later <= window:
         later *= SPACING

@@ -9,7 +9,7 @@ from .processes import LOST_OTHERS, end_with_first, has_lost_others, process_gro
 
 
 def run_worker() -> int:
-    """Take part in a run until it ends. If this fails because of an error here, print the error."""
+    """Take part in a run until it ends. If this process fails, print the error."""
     store, count, threads, rank = sys.argv[1:]
     end_with_first()
     configure_process(int(threads))

@@ -61,8 +61,8 @@ class CaseStatistics:
             require_whole(name, getattr(self, name), least=0)
 
     def is_unusual(self, text: str) -> bool:
-        """Return True if `text` is in capitals, while training sources rarely were, and their targets usually kept
-        capitals.
+        """Return True if `text` is in capitals, and training sources rarely were and usually kept them in their
+        targets.
 
         False if there were no sources.
         """

@@ -143,9 +143,7 @@ class Tokenizer:
         return put_character_map(self._backend.to_str(pretty=True), self._character_map)
 
     def foreign_part(self) -> str:
-        """Name a part that only the tokenizers library can handle; "" if an exported page can handle the whole
-        vocabulary.
-        """
+        """Name a part that only the tokenizers library can handle; "" if an exported page can handle all parts."""
         return describe_foreign_part(self.to_json())
 
     def fingerprint(self) -> str:

@@ -96,9 +96,7 @@ def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
 def _find_candidates(
     step: Step, beams: Sequence[list[Candidate]], widths: Sequence[int], eos_id: int, boundaries: WordBoundaries
 ) -> list[list[Candidate]]:
-    """Find the continuations to consider: the most likely of each sentence and of each row, and all that advance a
-    phrase.
-    """
+    """Find the continuations to consider: the most likely of each sentence and row, and all that advance a phrase."""
     rows = list(chain.from_iterable(beams))
     further = [row.constraint_state.next_tokens() for row in rows]
     ends = frozenset((eos_id,))
