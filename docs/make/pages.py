@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from allyouneed.apps.paper import ROWS, count_parameters, flops_per_token_pair, matching_vocabulary
 from allyouneed.config import ModelConfig
 from allyouneed.config.export_limits import exportable
 
@@ -49,20 +48,6 @@ def tasks() -> Iterator[str]:
     machines = "; ".join(dict.fromkeys(record("tasks")[name]["machine"] for name in TASKS))
     yield ""
     yield f"Measured by `python docs/make/tasks.py` on one thread: {machines}."
-
-
-def table_3() -> Iterator[str]:
-    """Yield our count next to the printed one, for base and for each row with another count than base."""
-    yield "| row | our parameters | printed | vocabulary that fits | MFLOPs a token |"
-    yield "|---|---:|---:|---:|---:|"
-    counts = {row.name: count_parameters(row.model) for row in ROWS}
-    for row in ROWS:
-        if row.name != "base" and counts[row.name] == counts["base"]:
-            continue
-        printed = f"{row.millions} M" if row.millions else ""
-        fits = f"{matching_vocabulary(row):,}" if row.millions else ""
-        flops = flops_per_token_pair(row.model) / 1e6
-        yield f"| {row.name} | {counts[row.name]:,} | {printed} | {fits} | {flops:.0f} |"
 
 
 def _values(key: str, *values: str) -> dict[str, dict[str, Any]]:
@@ -103,7 +88,6 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "exports": exports,
     "ablations": ablations,
     "tasks": tasks,
-    "table 3": table_3,
 }
 
 
