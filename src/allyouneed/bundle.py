@@ -146,7 +146,7 @@ class Bundle:
         write_with_checksums(folder, {WEIGHTS_FILE: save(tensors)} | contents)
 
     def __repr__(self) -> str:
-        """Show languages, size and vocabulary in a line. The model's own text would be a page of parts."""
+        """Show languages, size and vocabulary in a line. By default, Python would print a page of the model's parts."""
         sizes = {len(self.source_tokenizer): None, len(self.target_tokenizer): None}
         languages = f"{' → '.join(self.languages)}, " if all(self.languages) else ""
         parameters = sum(map(math.prod, self.shapes.values()))
@@ -159,8 +159,8 @@ class Bundle:
     ) -> Self:
         """Read a folder that `save` wrote, ready to translate. Refuses an incomplete or damaged folder.
 
-        If a function of your own built the model, pass it as `build_model`. Without it such a folder is refused: a
-        function that a file names is never imported.
+        If a function of your own built the model, pass it as `build_model`. Without it such a folder is refused,
+        because a function named by a file is never imported.
         """
         for _ in range(RETRIES):
             checksums = Checksums(Path(folder))
@@ -282,7 +282,7 @@ def _parse_vocabulary(folder: Path, texts: dict[str, bytes], sizes: ModelConfig)
 
 
 def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source: bool) -> None:
-    """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or has another padding id.
+    """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or that has another padding id.
 
     Only a tokenizer of sources may omit `<sos>`.
     """
@@ -298,7 +298,7 @@ def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source:
 
 
 def _verified_model(parts: BundleParts, build_model: ModelBuilder | None) -> Transformer:
-    """Build the model with the weights in the file, and verify the file. Refuses a file that does not match."""
+    """Build the model with the weights in the file, and verify the file. Refuses a file with another checksum."""
     from safetensors import SafetensorError
 
     folder = parts.checksums.folder
@@ -314,7 +314,7 @@ def _verified_model(parts: BundleParts, build_model: ModelBuilder | None) -> Tra
 
 
 def _read_model(folder: Path, sizes: ModelConfig, build_model: ModelBuilder | None = None) -> Transformer:
-    """Build the model with the weights in the file. The file's header is compared before memory is allocated."""
+    """Build the model with the weights in the file. Compares the file's header before allocating memory."""
     import torch
     from safetensors import safe_open
 
@@ -385,7 +385,7 @@ def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str]:
 
 
 def _config_part(folder: Path, config: dict[str, Any], name: str, kind: Any) -> Any:
-    """Read a part of config.json as an object of `kind`; an empty object if an earlier version lacks the part."""
+    """Read a part of config.json as an object of `kind`, with default values if an earlier version lacks the part."""
     what = f"{folder}/config.json, {name}, is not what `allyouneed train` writes"
     with refused(BundleError, what, AttributeError, KeyError, TypeError, ConfigError):
         return from_table(kind, config[name], _OPTIONAL) if name in config else kind()
@@ -402,7 +402,7 @@ def require_builder(parts: BundleParts, build_model: ModelBuilder | None) -> Non
 
 
 def _read(folder: Path, name: str, checksums: Checksums | None = None, *, count: int = -1) -> bytes:
-    """Read a file, or its first `count` bytes. With `checksums`, refuse a file whose SHA-256 differs from them."""
+    """Read a file, or its first `count` bytes. With `checksums`, refuse a file whose SHA-256 is not listed there."""
     if not folder.is_dir():
         in_runs = Path("runs", folder.name)
         meant = f"; did you mean {in_runs}?" if in_runs.is_dir() else near_path(folder) or near_path(in_runs)
@@ -470,7 +470,7 @@ def warn_of_another_definition(bundles: Sequence[Bundle]) -> None:
 
 
 def split_card(card: str) -> tuple[str, str]:
-    """Split a model card into its header, between two `---` lines, which model hubs read, and the rest.
+    """Split a model card into its header, which model hubs read between two `---` lines, and the rest.
 
     The header is "" if there is none.
     """

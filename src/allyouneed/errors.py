@@ -36,14 +36,14 @@ class AllYouNeedError(Exception):
     """The base class of all errors that this package raises on purpose.
 
     Every error can be pickled with all its attributes, whatever arguments its class takes. `options` are command-line
-    options with which the same command would succeed. The message itself names no option; the command line adds the
-    command with these options to it.
+    options with which the same command would succeed. The message does not contain them; the command line prints the
+    command with these options after it.
     """
 
     options: tuple[str, ...] = ()
 
     def mended_by(self, *options: str) -> Self:
-        """Add the options with which the command that met this error would succeed."""
+        """Add the options with which the command that raised this error would succeed."""
         self.options = options
         return self
 
@@ -97,7 +97,7 @@ class CheckpointError(AllYouNeedError):
 class MissingExtraError(AllYouNeedError, ImportError):
     """An optional library that is not installed.
 
-    `what` needs the library, and `extra` names the extra that installs it.
+    `what` is the feature that needs the library, and `extra` the extra that installs it.
     """
 
     def __init__(self, what: str, extra: str) -> None:
@@ -105,7 +105,7 @@ class MissingExtraError(AllYouNeedError, ImportError):
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra for this Python. pip keeps the installed package, even a checkout."""
+    """Return the command that installs an extra for this Python. It keeps the installed package, even a checkout."""
     python = shlex.quote(sys.executable or "python")
     return f"{python} -m pip install 'allyouneed[{extra}]'"
 
@@ -136,7 +136,7 @@ class Interrupted(AllYouNeedError):  # noqa: N818  not a failure, so not called 
 
 @contextmanager
 def refused(kind: type[AllYouNeedError], what: str, *errors: type[Exception], remedy: str = "") -> Iterator[None]:
-    """Raise the given errors of the `with` block as a `kind`, with `what`, the reason in one line, and the remedy.
+    """Inside the `with` block, turn these errors into a `kind`: `what`, the reason in one line, and the remedy.
 
     Errors of this package pass unchanged, unless `errors` names their class.
     """
@@ -159,7 +159,7 @@ def require_extra(library: str, what: str, extra: str) -> ModuleType:
 
 
 class SlowerEngineWarning(UserWarning):
-    """Warns that a model is computed by its own code, because the faster computation differs from it or is missing."""
+    """Warns that a model's own, slower code computes, because the faster computation differs from it or is missing."""
 
 
 OUT_OF_MEMORY = (  # messages of the CPU, Apple's GPUs, CUDA and its pinned memory, and cuBLAS

@@ -18,7 +18,7 @@ _COLUMNS = "source and target: names or numbers of columns, or two languages"
 class CorpusConfig(Checked):
     """One of several corpora, `[[data.corpus]]`.
 
-    A part names one file that holds both sides, `"pairs.tsv"`, or two aligned files, `["a.en", "a.it"]`.
+    Each of its parts is one file that holds both sides, `"pairs.tsv"`, or two aligned files, `["a.en", "a.it"]`.
     """
 
     train: str | tuple[str, ...] = setting((), "training pairs")
@@ -48,7 +48,7 @@ class CorpusConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig(Checked):
-    """Which pairs to learn from, and how they become ids. docs/data.md has examples."""
+    """Which pairs to learn from, and how they are turned into ids. docs/data.md has examples."""
 
     train: str | tuple[str, ...] = setting(
         (), 'training pairs: one file, two aligned files [source, target], or a task such as "dates:train"'
@@ -184,7 +184,7 @@ class DataConfig(Checked):
             raise ConfigError(f'made_up goes with vocabulary = "characters" without an alphabet; got {got}')
 
     def vocabularies(self) -> tuple[str, str]:
-        """Return the kind of tokens of the sources, and of the targets."""
+        """Return the kinds of vocabulary of the sources and of the targets."""
         return self.source_vocabulary or self.vocabulary, self.target_vocabulary or self.vocabulary
 
     @property
@@ -194,13 +194,13 @@ class DataConfig(Checked):
         return self.joint_vocabulary and source == target
 
     def corpora(self) -> tuple[CorpusConfig, ...]:
-        """Return every corpus: first the corpus of `train`, `valid` and `test`, then the list `corpus`."""
+        """List every corpus: first the corpus of `train`, `valid` and `test`, then the corpora in `corpus`."""
         first = CorpusConfig(train=self.train, valid=self.valid, test=self.test, columns=self.columns, sheet=self.sheet)
         return (first, *self.corpus) if first.train or first.valid or first.test else self.corpus
 
 
 def _unpack_single_files(config: CorpusConfig | DataConfig) -> None:
-    """Replace a list of one file with the file. Refuses a file without a name."""
+    """Replace a list of a single file with the file. Refuses a file without a name."""
     for name in _PARTS:
         where = getattr(config, name)
         if where == "" or (isinstance(where, tuple) and "" in where):

@@ -131,7 +131,7 @@ class DecodeConfig(Checked):
     def with_changes(self, changes: Mapping[str, Any]) -> "DecodeConfig":
         """Return a copy with other values. None leaves a setting unchanged. Refuses unknown names and values.
 
-        Asking for more translations than the beam holds widens the beam, unless the beam is given too.
+        If `nbest` exceeds the beam, the beam is widened, unless it is also given.
         """
         chosen = {name: value for name, value in changes.items() if value is not None}
         nbest = chosen.get("nbest")

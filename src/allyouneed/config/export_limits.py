@@ -1,4 +1,4 @@
-"""The formats that a bundle can be exported to (docs/export.md), and the limits of each format."""
+"""The formats that a bundle can be exported to (docs/export.md), and what each format cannot express."""
 
 import json
 from collections import defaultdict
@@ -35,7 +35,7 @@ class AnyTokenizer(Protocol):
 def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> dict[str, str]:
     """Explain in a sentence, for every format, why a model cannot be exported to it; "" if it can.
 
-    `tokenizers` are those of the source and the target. Without them, the limits of vocabularies are ignored.
+    `tokenizers` are the tokenizers of source and target. Without them, the limits of vocabularies are ignored.
     """
     return {
         "ctranslate2": _ctranslate2_limit(config) or _width_limit(config, "CTranslate2"),
@@ -48,7 +48,7 @@ def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> 
 
 
 def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> str:
-    """List the possible formats in one line, then each reason with the formats that it excludes."""
+    """List the possible formats in one line, then each reason why others are impossible, with these formats."""
     formats = defaultdict[str, list[str]](list)
     for name, reason in exportable(config, tokenizers).items():
         formats[reason].append(name)
@@ -59,8 +59,8 @@ def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = (
 def unexpressed_settings(decode: DecodeConfig, to: str, tokenizer: AnyTokenizer) -> tuple[str, ...]:
     """List, as `name=value`, the search settings that an export drops although they change translations.
 
-    The exported page can replace unknown characters of a vocabulary of characters (`tokenizer`, of the target), but not
-    unknown words.
+    An exported page can replace unknown characters if the target `tokenizer` has a vocabulary of characters, but it
+    cannot replace unknown words.
     """
     default = DecodeConfig()
     replaced = ("replace_unknown",) if to == "html" and tokenizer.is_of_characters else ()
@@ -69,7 +69,7 @@ def unexpressed_settings(decode: DecodeConfig, to: str, tokenizer: AnyTokenizer)
 
 
 def usual_settings(settings: Sequence[str]) -> str:
-    """Write the defaults of settings, given as `name=value`, as arguments of a command."""
+    """Return the command-line arguments that set these settings, given as `name=value`, to their defaults."""
     names = [one.partition("=")[0] for one in settings]
     return " ".join(f"decode.{name}={json.dumps(getattr(DecodeConfig(), name))}" for name in names)
 

@@ -1,4 +1,4 @@
-"""Languages by their BCP 47 tags: English names, pairs such as "en-it", and hints in the names of files."""
+"""Languages by their BCP 47 tags: English names, pairs such as "en-it", and guesses from the names of files."""
 
 import re
 import unicodedata
@@ -53,7 +53,7 @@ def is_right_to_left(tag: str) -> bool:
 
 
 def turned_direction(source: str, target: str) -> Literal["", "rtl", "ltr"]:
-    """Return the direction of a target language if the source language has the other one, else ""."""
+    """Return the writing direction of the target language if that of the source language differs, else ""."""
     if is_right_to_left(source) == is_right_to_left(target):
         return ""
     return "rtl" if is_right_to_left(target) else "ltr"
@@ -68,7 +68,7 @@ def with_name(code: str, name: str) -> str:
 def model_name(folder: str) -> str:
     """Name a model that is not for a pair of languages after its folder, in ASCII letters and digits.
 
-    A name that would be read as a language gets "model" in front.
+    If the result would be read as a language, it begins with "model".
     """
     name = "-".join(re.findall("[a-z0-9]+", _plain(folder))) or "model"
     return f"model-{name}" if find_language(name) else name
@@ -96,7 +96,7 @@ def _tags_by_name() -> dict[str, str]:
 
 
 def require_language(name: str, tag: str) -> None:
-    """Refuse text that is not written like a BCP 47 tag: "en", "pt-BR", "zh-Hans"."""
+    """Refuse text that does not have the form of a BCP 47 tag: "en", "pt-BR", "zh-Hans"."""
     if not re.fullmatch(_TAG, tag):
         raise ConfigError(f'{name} must be a language tag, like "en" or "pt-BR"; got {tag!r:.60}')
 

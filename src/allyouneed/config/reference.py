@@ -72,7 +72,7 @@ def list_settings(section: str, *, imported: bool = False) -> list[SettingInfo]:
 
 
 def find_settings(name: str) -> list[SettingInfo]:
-    """Find the settings that `name` means: a whole section, a setting's full name, or all keys of that name."""
+    """Find the settings that `name` may mean: all of a section, one by its full name, or all keys of that name."""
     if name in SECTIONS:
         return list_settings(name)
     known = [setting for section in SECTIONS for setting in list_settings(section, imported=True)]
@@ -80,7 +80,7 @@ def find_settings(name: str) -> list[SettingInfo]:
 
 
 def refuse_misspelt(name: str) -> None:
-    """Refuse the name of a setting that does not exist, if it resembles the name of an existing setting."""
+    """Refuse an unknown name that resembles the name of an existing setting."""
     section, _, key = name.rpartition(".")
     elsewhere = {setting.key: setting.name for other in SECTIONS for setting in list_settings(other, imported=True)}
     if section in SECTIONS:

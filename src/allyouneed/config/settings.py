@@ -1,4 +1,4 @@
-"""The base of all settings: frozen dataclasses that check their values and are read from the tables of TOML."""
+"""The base of all settings: frozen dataclasses that check their values, and how they are read from TOML tables."""
 
 import dataclasses
 import operator
@@ -53,7 +53,7 @@ def setting(
 ) -> Value:
     """Make a field of a settings class; the metadata has its meaning, the range of a number, and the paper's value.
 
-    An `imported` setting is only used by bundles of imported models, and is not listed.
+    An `imported` setting is not listed, because only bundles of imported models use it.
     """
     return field(default=default, metadata={"help": meaning, "range": allowed, "paper": paper, "imported": imported})
 
@@ -102,7 +102,7 @@ class Checked:
         return [name for name in names if getattr(self, name) != defaults[name]]
 
     def describe_values(self, *names: str) -> str:
-        """Format some values for a message. Defaults are marked, because the user may not have set them."""
+        """Format some values for a message. Defaults are marked as such, because the user may not have set them."""
         defaults = {known.name: known.default for known in dataclasses.fields(self)}
         return ", ".join(
             f"{name}={format_value(getattr(self, name))}{' (the default)' * (getattr(self, name) == defaults[name])}"
@@ -171,7 +171,7 @@ def build_parts(kinds: Mapping[str, type], table: Mapping[str, Any], *, where: s
 
 
 def from_table(kind: Any, table: Any, optional: Collection[str] = (), *, name: str = "a value") -> Any:
-    """Rebuild a dataclass from the result of `dataclasses.asdict`, or from the same as JSON.
+    """Rebuild a dataclass from the result of `dataclasses.asdict`, or from that result as JSON.
 
     Refuses values of other types, and a table that lacks a field, unless the field is `optional`. `name` is for
     messages.
@@ -228,7 +228,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _is_text(text: str) -> bool:
-    """Return True if a file or a path can contain the text. Surrogates stand for bytes that were not UTF-8."""
+    """Return True if a file or a path can contain the text: it has no surrogates, which stand for invalid UTF-8."""
     return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -237,7 +237,7 @@ def _takes_tuple(kind: object) -> bool:
 
 
 def _as_tuple(value: object, kind: object) -> object:
-    """Turn a list into a tuple, even if a shell has dropped its quotation marks, or everything but its commas."""
+    """Turn a list into a tuple, also from a string, in case a shell has dropped quotation marks or brackets."""
     if isinstance(value, str) and (get_origin(kind) is tuple or re.fullmatch(r"\[.*\]", value)):
         value = [part.strip().strip("\"'") for part in value.strip("[]").split(",")] if value.strip("[] ") else []
     if isinstance(value, list):

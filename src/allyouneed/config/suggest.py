@@ -1,4 +1,4 @@
-"""Suggestions for an unknown setting: a name in another section or toolkit, or the correct spelling."""
+"""Suggestions for an unknown setting: its correct spelling, or the same setting in another section or toolkit."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
@@ -87,7 +87,7 @@ def suggestion(key: str, known: Collection[str], elsewhere: Mapping[str, str]) -
 
 
 def near_path(path: str | Path) -> str:
-    """Suggest the name in the same folder that a missing path probably means, as "; did you mean …?"; or ""."""
+    """Suggest a file with a similar name in the folder of a missing path, as "; did you mean …?"; or return ""."""
     path = Path(path)
     try:
         names = [other.name for other in path.parent.iterdir()]

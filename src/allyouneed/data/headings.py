@@ -124,9 +124,7 @@ class _Head:
         return sides if filled[row] > above or is_spelt else None
 
     def begin(self) -> int:
-        """Find the first row of the table, which has at least two filled cells, and over half as many as the fullest
-        row.
-        """
+        """Find the first row of the table: two or more filled cells, and over half as many as the fullest row has."""
         filled = self.filled()
         return next((row for row, count in enumerate(filled) if count > max(1, max(filled) / 2)), 0)
 

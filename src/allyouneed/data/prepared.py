@@ -161,9 +161,7 @@ def show_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
 def compute_provenance(
     data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None
 ) -> dict[str, str]:
-    """List every source with its kind and a fingerprint of its content (or its address), and the value of every
-    setting.
-    """
+    """List every source with its kind and the fingerprint of its content, or its address; and all settings."""
     provenance = {"format": str(PREPARED_FORMAT), "model.max_length": str(max_length)}
     for number, corpus in enumerate(data.corpora()):
         name = f"data.corpus[{number}]" if number else "data"

@@ -1,6 +1,6 @@
-"""Training pairs similar to a text.
+"""Find training pairs similar to a text.
 
-They show what a model could have learned from, and the target of the nearest one is a translation that needs no model.
+They show what a model could have learned from. The target of the nearest pair is a translation that needs no model.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,8 +29,8 @@ def nearest_training_pairs(
 ) -> dict[str, list[Pair]]:
     """Find, for each text, the training pairs of a run whose sources are most similar to it, best first.
 
-    Equal pairs count once. Only as many training pairs are searched as the time allows, in seconds. The result is empty
-    for a folder without training pairs.
+    Equal pairs count once. Searches only as many training pairs as fit into `seconds`. The result is empty for a folder
+    without training pairs.
     """
     known = None
     if texts and (run / "recipe.toml").is_file():
@@ -61,7 +61,7 @@ def encode_known(tokenizer: Tokenizer, text: str) -> list[int]:
 def find_nearest(
     queries: Sequence[Sequence[int]], sources: Side, *, searched: int | None = None, count: int = 1
 ) -> Integers:
-    """Find, for each query, the most similar training sources, best first; of equal ones, the earlier first.
+    """Find the most similar training sources for each query, best first; among equals, the earlier comes first.
 
     The similarity of two sentences is the Dice coefficient of their ids and pairs of neighbouring ids, each counted
     once: twice the number that both have, divided by the sum of both numbers. `searched` limits the search to that many
@@ -113,9 +113,9 @@ def _chunks(pairs: int, searched: int) -> Iterator[Integers]:
 
 
 def _index(sources: Side, rows: Integers, known: Integers) -> tuple[Integers, Integers, Integers]:
-    """Count the features of each of these sources, and list the sources that have each of the `known` features.
+    """Count the features of these sources, and list, for each of the `known` features, the sources that have it.
 
-    The lists contain positions within `rows`: feature i has postings[ends[i]:ends[i + 1]].
+    The lists contain positions within `rows`: the list of feature i is postings[ends[i]:ends[i + 1]].
     """
     starts, lengths = sources.starts[rows], sources.starts[rows + 1] - sources.starts[rows]
     sentences = np.repeat(np.arange(len(rows)), lengths)
@@ -133,7 +133,7 @@ def _index(sources: Side, rows: Integers, known: Integers) -> tuple[Integers, In
 
 
 def _features(ids: Integers, sentences: Integers) -> tuple[Integers, Integers]:
-    """Return every id and every pair of neighbouring ids in a sentence, as one number, with the sentence of each."""
+    """Return all ids and all pairs of neighbouring ids, each as one number, together with its sentence."""
     within = sentences[:-1] == sentences[1:]
     pairs = ((ids[:-1] + 1) << _BITS | ids[1:])[within]
     return np.concatenate([sentences, sentences[:-1][within]]), np.concatenate([ids, pairs])

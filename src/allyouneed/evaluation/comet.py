@@ -23,10 +23,9 @@ PROGRAM = "comet-score"
 def make_comet(checkpoint: Path, sources: Sequence[str]) -> Metric:
     """Make a metric that scores translations of `sources` with COMET, times 100, by the model in a checkpoint.
 
-    Only first references count.
-
-    `checkpoint` is a file such as checkpoints/model.ckpt, whose folder lies next to hparams.yaml, or the folder that
-    has both. Refuses a missing program and a missing checkpoint. Nothing is downloaded.
+    If a source has several references, only the first one is used. `checkpoint` is a file such as
+    checkpoints/model.ckpt, whose folder lies next to hparams.yaml, or the folder that has both. Refuses a missing
+    program and a missing checkpoint. Nothing is downloaded.
     """
     file = checkpoint / "checkpoints" / "model.ckpt" if checkpoint.is_dir() else checkpoint
     if not shutil.which(PROGRAM):

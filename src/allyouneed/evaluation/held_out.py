@@ -40,9 +40,9 @@ def find_held_out_pairs(run: Path) -> list[Pair]:
 
 
 def common_held_out_pairs(runs: Sequence[Path]) -> list[Pair]:
-    """Return the test pairs that all runs held out, because a run may have trained on another's.
+    """Return the test pairs that all runs held out, because a run may have trained on the test pairs of another.
 
-    Refuses runs without any.
+    Refuses runs that have no such pairs in common.
     """
     first, *others = (held_out_pairs(run) for run in runs)
     common = set(first).intersection(*others)

@@ -1,4 +1,4 @@
-"""Scores of a model on pairs, by our metrics and by the user's."""
+"""Scores of a model on pairs, by our metrics and by metrics of the user."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ SourceReferences = Iterable[tuple[str, str | Sequence[str]]] | str | Path  # a p
 
 @dataclass(frozen=True, slots=True)
 class TranslatedSet:
-    """Sources, the references of each, and the translations of a system called `name`."""
+    """A system called `name`: the sources, the references of each source, and the system's translations."""
 
     name: str
     sources: Sequence[str]
@@ -51,7 +51,7 @@ class TranslatedSet:
         return [Sample(source, references[0], output, score) for source, references, output, score in rows]
 
     def wrong(self) -> list[Sample]:
-        """Return the translations that equal none of their references, worst first."""
+        """Return the translations that equal none of their references, the worst first."""
         pairs = zip(self.samples(), self.references, strict=True)
         wrong = [sample for sample, references in pairs if sample.output not in references]
         return sorted(wrong, key=lambda sample: sample.score)
@@ -99,7 +99,7 @@ def translate_set(
     name: str = "",
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> TranslatedSet:
-    """Translate the sources of some pairs. References are normalized as the model's training text was."""
+    """Translate the sources of some pairs. References are normalized like the model's training text."""
     if isinstance(model, str | Path):
         model = Bundle.load(model, device=pick_device())
     translator = model if isinstance(model, Translator) else Translator(model)
@@ -125,10 +125,10 @@ def evaluate(
     interval. `metrics` chooses some of them, or "wer", the word error rate. `intervals=False` saves the time of
     bootstrap samples. TER, CER and WER are better when lower, and may exceed 100. A target is one reference
     translation, or several. `tokenize` is sacrebleu's tokenizer for BLEU: "auto" suits the references' script, "none"
-    is for tokenized text. References are normalized as the model's training text was. The samples are the translations,
+    is for tokenized text. References are normalized like the model's training text. The samples are the translations,
     each with its chrF.
 
-    A bundle, or the folder of one, uses the search settings that are stored in it. A `Translator` uses its own:
+    A bundle, or the folder of a bundle, uses the search settings that are stored in it. A `Translator` uses its own:
     `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set, anything that is not a pair, and a
     text that cannot be translated.
     """
@@ -162,7 +162,7 @@ RECORDED = {*MEASURED, "perplexity", *(recorded.name for recorded in fields(Vali
 
 
 def collect_metrics(metrics: Mapping[str, UserMetric], early_stopping_metric: str) -> dict[str, UserMetric]:
-    """Combine the metrics of a call with the recipe's early-stopping metric, if the latter is a "module:function".
+    """Combine the metrics of a call with the recipe's early-stopping metric, if that is a "module:function".
 
     Refuses a metric with a reserved name.
     """

@@ -1,4 +1,4 @@
-"""Scores of many models; runs that differ only in their seed become a mean with its deviation."""
+"""Scores of many models. Runs that differ only in their seed are summarized by mean and standard deviation."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from .model_scores import ScoredSet
 class SeedScores:
     """The scores of the models of one recipe, by the name of the metric, with one value for each seed.
 
-    `against_first` compares these models with the first recipe by the metric that judges the task; None for the first.
+    `against_first` compares these models with the first recipe, by the metric that judges the task; None for the first.
     """
 
     names: Sequence[str]
@@ -24,7 +24,7 @@ class SeedScores:
     against_first: PairedScore | None = None
 
     def title(self) -> str:
-        """Return the name of the first model, with the number of seeds."""
+        """Return the name of the first model and the number of seeds."""
         return self.names[0] if len(self.names) == 1 else f"{self.names[0]}, {len(self.names)} seeds"
 
     def finding(self) -> str:
@@ -44,7 +44,7 @@ def mean_with_deviation(values: Sequence[float]) -> str:
 
 
 def group_by_seed(runs: Sequence[Path]) -> list[list[int]]:
-    """Group the indices of runs whose recipes differ only in `train.seed`. Every other model is a group by itself."""
+    """Group the indices of runs whose recipes differ only in `train.seed`. Any other model is a group of its own."""
     groups: dict[object, list[int]] = {}
     for number, run in enumerate(runs):
         key: object = number
@@ -58,7 +58,7 @@ def group_by_seed(runs: Sequence[Path]) -> list[list[int]]:
 def judging_metric(run: Path, scored: ScoredSet) -> str:
     """Return the metric that judges the task of a run: its early-stopping metric, or else the first telling metric.
 
-    A metric is telling if it can tell good translations of these pairs from bad ones.
+    A telling metric can distinguish good translations of these pairs from bad ones.
     """
     telling = scored.telling_metrics()
     if (run / "recipe.toml").is_file():
@@ -83,7 +83,7 @@ def compare_by_seed(systems: Sequence[ScoredSet], groups: Sequence[Sequence[int]
 
 
 def _pooled(members: Sequence[ScoredSet], judge: str) -> ScoredSet:
-    """Sum the counts of `judge` over all seeds, so that a bootstrap sample has a sentence for all seeds or for none."""
+    """Sum the counts of `judge` over all seeds, so that a bootstrap sample takes a sentence for all or for none."""
     counts = members[0].counts[judge]
     rows = np.sum([member.counts[judge].rows for member in members], 0)
     return ScoredSet(

@@ -1,6 +1,6 @@
 """Equation 1 with PyTorch's fused kernel, which without dropout never holds all attention weights in memory.
 
-`nn/attention.py` is the definition.
+`nn/attention.py` defines the result.
 """
 
 from collections.abc import Callable, Iterator

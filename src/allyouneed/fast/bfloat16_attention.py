@@ -1,8 +1,8 @@
 """Multi-head attention and its gradient as one autograd function, for training on a CPU (`bfloat16_forward.py`).
 
-`nn/attention.py` and the options in `younger/` are the definition. Query, key and value are one product, split into
-heads once. The scores are batched products in float32, which for short sentences take half the time of the fused
-kernel.
+`nn/attention.py` and the options in `younger/` define the result. Query, key and value are computed as one product and
+split into heads once. The scores are batched products in float32, which for short sentences take half the time of the
+fused kernel.
 """
 
 import math
@@ -49,9 +49,10 @@ def attend(
 class _Attention(torch.autograd.Function):
     """Multi-head attention of the rows `y` to the rows of the memory, or to themselves if the memory is None.
 
-    `shape` is (B, T, S). `maps` has the weight and the bias of each product. The products are query, key and value
-    together, or with a memory first the query and then key and value together; then the output. The last two entries
-    are the gains of query-key norm, if there is any. Scores, weights and their products with the values are float32.
+    `shape` is (B, T, S). `maps` has the weight and the bias of each product. The products are: without a memory, query,
+    key and value together; with a memory, the query, then key and value together; last, the output. The final two
+    entries are the gains of query-key norm, if there is any. Scores, weights and their products with the values are
+    float32.
     """
 
     @staticmethod
@@ -121,9 +122,10 @@ class _Attention(torch.autograd.Function):
 
 
 def _softmax(scores: Tensor) -> Tensor:
-    """Compute the softmax of every row. Short rows are computed in the memory of `scores`.
+    """Compute the softmax of every row. Short rows are computed in place, in the memory of `scores`.
 
-    PyTorch vectorizes within a row. For rows shorter than a register, its kernel takes 4 times as long as these lines.
+    PyTorch vectorizes within a row. If rows are shorter than a register, its kernel takes 4 times as long as these
+    lines.
     """
     if scores.size(-1) >= REGISTER:
         return scores.softmax(-1)
@@ -138,7 +140,7 @@ def _softmax_backward(gradient: Tensor, weights: Tensor) -> Tensor:
 
 
 def _sum_of_rows(x: Tensor) -> Tensor:
-    """Sum every row as a product with a vector of ones, which is faster than `sum` for short rows: (…, K) → (…, 1)."""
+    """Sum every row, as a product with ones, which is faster than `sum` for short rows: (…, K) → (…, 1)."""
     return (x @ x.new_ones(x.size(-1)))[..., None]
 
 
@@ -160,7 +162,7 @@ def _normalize_backward(
 
 
 def _rotate(x: Tensor, *, turn: float = 1.0) -> Tensor:
-    """Rotate like `younger.rotary.rotate` from position 0 on. Swapping partners by a product takes half the time."""
+    """Rotate like `younger.rotary.rotate`, from position 0 on. To swap partners by a product takes half the time."""
     cosines, sines = (table[: x.size(-2)] for table in turns(x.size(-2), x.size(-1), x.device))
     return (x @ _partners(x.size(-1))).mul_(turn * sines).addcmul_(x, cosines)
 
@@ -174,13 +176,13 @@ def _partners(width: int) -> Tensor:
 
 
 def _split(rows: Tensor, maps: int, heads: int, sentences: int, length: int) -> Tensor:
-    """Split rows into heads, in float32: (R, maps·H·K) → (maps, B·H, L, K)."""
+    """Split the rows into maps and heads, in float32: (R, maps·H·K) → (maps, B·H, L, K)."""
     split = rows[: sentences * length].view(sentences, length, maps, heads, -1).permute(2, 0, 3, 1, 4)
     return split.to(torch.float32, memory_format=torch.contiguous_format).flatten(1, 2)
 
 
 def _join(maps: list[Tensor], heads: int, *, like: Tensor) -> Tensor:
-    """Join several (B·H, L, K) into (R, maps·H·K), with the number of rows and the dtype of `like`."""
+    """Join several (B·H, L, K) into (R, maps·H·K). R and the dtype are those of `like`."""
     both, length, width = maps[0].shape
     rows = like.new_empty(len(like), len(maps) * heads * width)
     rows[both // heads * length :] = 0

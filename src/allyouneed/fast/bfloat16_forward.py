@@ -1,12 +1,12 @@
 """The loss of a batch in bfloat16 on a CPU, computed in fewer and larger operations.
 
-`nn/` is the definition. Here each sublayer is one autograd function with a gradient of its own (for attention, see
-`bfloat16_attention.py`). Every tensor is cast to the dtype of the products only once, and a product adds its bias and
-applies the ReLU itself.
+`nn/` defines the result. Here each sublayer is one autograd function with a gradient of its own (for attention, see
+`bfloat16_attention.py`). Every tensor is cast to the dtype of the products only once, and a product also adds its bias
+and applies the ReLU.
 
-The vectors of a side are the rows of one matrix. In bfloat16, rows of zeros bring their number up to a round number:
-oneDNN generates machine code for every new shape, which takes longer than the product, and batches have hundreds of
-shapes.
+The vectors of one side of a batch are the rows of a single matrix. In bfloat16, rows of zeros bring their number up to
+a round number, because oneDNN generates machine code for every new shape, which takes longer than the product, and
+batches have hundreds of shapes.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ LONGEST = 128  # tokens in a sentence; attention weights of longer sentences tak
 
 
 def bfloat16_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
-    """Compute the loss of `train.gradients.batch_loss`. Batches with longer sentences use the modules of the model."""
+    """Compute the loss of `train.gradients.batch_loss`. Batches with long sentences use the model's own modules."""
     if max(batch.source.size(1), batch.target.size(1)) > LONGEST:
         return projected_loss(model, batch, config)
     batch = batch.duplicated() if config.r_drop else batch
@@ -63,7 +63,7 @@ def through_model(model: Transformer, source: Tensor, target: Tensor, dtype: tor
 
 
 def _embed(model: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Embed both sides. A shared table is used in a single lookup, so that there is one gradient of its size."""
+    """Embed both sides. A shared table is looked up once for both, so that only one gradient of its size is made."""
     if model.source_embedding is not model.target_embedding:
         return model.source_embedding(source), model.target_embedding(target)
     vectors = model.source_embedding(torch.cat((source.flatten(), target.flatten())))

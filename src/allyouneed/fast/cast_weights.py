@@ -1,7 +1,8 @@
 """The weights of a model in the dtype of the products, all cast together once in each update.
 
-Linear maps of the same rows lie next to each other, so that they are one product. A small model has a hundred weights
-and biases. Casting each one, joining some and casting every gradient back would take as many operations as the model.
+Linear maps that are applied to the same rows are adjacent, so that they are one product. A small model has a hundred
+weights and biases: to cast each of them, join some, and cast every gradient back would take as many operations as the
+model itself.
 """
 
 from collections.abc import Iterator, Sequence

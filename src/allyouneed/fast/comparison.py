@@ -1,4 +1,4 @@
-"""Help for comparing a faster computation with `nn/`: varied ids, and words for a difference."""
+"""Help to compare a faster computation with `nn/`: varied ids, and a message about a difference."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from ..nn.transformer import Transformer
 
 
 def describe_change(model: Transformer) -> str:
-    """Say that the model's own code computes because `fast/` differs from it, and whether an edit of `nn/` is why."""
+    """Say that the model's own code computes because `fast/` differs from it, and whether `nn/` was edited."""
     ours = (__package__.replace("fast", "nn"), __package__.replace("fast", "younger"), "torch.nn")
     parts = list(model.modules())
     is_ours = all(type(part).__module__.startswith(ours) and "forward" not in vars(part) for part in parts)

@@ -1,7 +1,8 @@
 """How workers sum their gradients and share the weights: each worker updates a part of the parameters.
 
-A gradient goes to the worker that updates its weight, and the new weight goes from there to all others. As many numbers
-are moved as in an all-reduce, but each worker does only its share of the optimizer's work, of which Muon has much.
+Each gradient is sent to the worker that updates its weight, and this worker sends the new weight to all others. This
+moves as many numbers as an all-reduce, but each worker does only its share of the optimizer's work, which is
+considerable with Muon.
 """
 
 from collections.abc import Sequence
@@ -47,9 +48,8 @@ class DividedWeights:
     def sum_gradients(self, shares: Sequence[float]) -> Tensor:
         """Sum the gradients of all workers, multiplied by their shares.
 
-        Gradients that other workers update are removed.
-
-        Returns the norm of the summed gradients in this worker's part.
+        Each worker keeps only the gradients of the parameters that it updates. Returns the norm of the summed gradients
+        in this worker's part.
         """
         own = self._parts[self._rank]
         others = [parameter for rank in self._others for parameter in self._parts[rank]]

@@ -1,6 +1,6 @@
 """The loss (§5.4) from the hidden states before the projection, computed in blocks of rows.
 
-`train/loss.py` is the definition. Here the logits of a batch, its largest tensor by far, never exist all at once. If
+`train/loss.py` defines the result. Here the logits of a batch, by far its largest tensor, never exist all at once. If
 the batch passes through the model twice with different dropout (R-Drop), the loss also measures how far the two
 predictions differ.
 """
@@ -86,7 +86,7 @@ def packed_linear_cross_entropy(
 
 
 class _FusedLinearCrossEntropy(torch.autograd.Function):
-    """Loss and gradients in one pass over blocks of rows. Elementwise work uses smaller parts that fit the CPU cache.
+    """Loss and gradients in one pass over blocks of rows. Elementwise work uses smaller blocks that fit the CPU cache.
 
     With p = softmax(logits) and q the smoothed target, the gradient of a row's loss is p − q. The part of q that is
     equal for all tokens, ε/V, is subtracted from all rows at once at the end.
@@ -167,7 +167,7 @@ def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: floa
 
 
 def _exponentials_into_gradient(logits: Tensor, right: Tensor, smoothing: float) -> Tensor:
-    """Do the same in the memory of the logits, with one exponential per logit, which stays in the CPU cache."""
+    """Do the work of `_into_gradient` in place, with one exponential per logit, which stays in the CPU cache."""
     highest = logits.amax(-1, keepdim=True)
     of_right = logits.sub_(highest).gather(-1, right)
     total = logits.exp_().sum(-1, keepdim=True)
@@ -176,7 +176,7 @@ def _exponentials_into_gradient(logits: Tensor, right: Tensor, smoothing: float)
 
 
 def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum `symmetric_kl` over pairs of neighbouring rows, (2N, V) → (), and compute the gradient for their logits.
+    """Sum `symmetric_kl` over pairs of adjacent rows, (2N, V) → (), and compute the gradient for their logits.
 
     With d = log p − log q, the gradient for the logits of p is (p (d − Σ p d) + p − q) / 2.
     """
@@ -193,14 +193,14 @@ def _is_bfloat16_on_cpu(x: Tensor) -> bool:
 
 
 def _block_sizes(x: Tensor) -> tuple[int, int]:
-    """Return how many rows of logits a product computes, and how many elementwise work handles at a time."""
+    """Return two numbers of rows: for the logits of one product, and for one block of elementwise work."""
     if _is_bfloat16_on_cpu(x):
         return 2**23, 2**18
     return (2**23, 2**19) if x.device.type == "cpu" else (2**27, 2**27)
 
 
 def round_up(rows: int) -> int:
-    """Return the next multiple of 16 and of an eighth of the largest power of two that is not above `rows`.
+    """Round up to a multiple of 16, and of an eighth of the largest power of two that is not above `rows`.
 
     Batches of many lengths then have products of few shapes. On a CPU, oneDNN generates machine code for every new
     shape of a product in bfloat16, which takes about 4 ms, longer than most products of a small model.
@@ -210,7 +210,7 @@ def round_up(rows: int) -> int:
 
 
 def round_down(rows: int) -> int:
-    """Return the largest multiple, as in `round_up`, that is not above `rows`; `rows` itself if there is none."""
+    """Round down to a multiple as in `round_up`. If there is none, return `rows` itself."""
     return rows // _step(rows) * _step(rows) or rows
 
 

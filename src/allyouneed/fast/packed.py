@@ -1,7 +1,7 @@
 """The loss of a batch without its padding, for GPUs.
 
-The modules are the model's own. Only embedding and positions take their tokens one by one here, and attention gets a
-`PackedMask`. The program never waits for the GPU.
+The modules are the model's own. This file only embeds the tokens and adds their positions in another way, and gives
+attention a `PackedMask`. The program never waits for the GPU.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Attention in a packed batch.
 
-A packed batch uses the same modules as a padded one. The batch is a single row of N tokens, and a `PackedMask` in the
-place of the mask says which tokens belong together. On a GPU in bfloat16, attention is FlashAttention's kernel for
-sequences of different lengths, which needs no mask in memory. Everywhere else, sentences are padded just for attention;
-that computation defines the correct result of the kernel.
+A packed batch passes through the same modules as a padded batch. It is a single row of N tokens, and instead of a mask
+it has a `PackedMask`, which says which tokens belong together. On a GPU in bfloat16, attention is FlashAttention's
+kernel for sequences of different lengths, which needs no mask in memory. Everywhere else, sentences are padded just for
+attention; that computation defines the correct result of the kernel.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class PackedMask(NamedTuple):
 
 
 def packed_attention(query: Tensor, key: Tensor, value: Tensor, mask: PackedMask, *, dropout: float = 0.0) -> Tensor:
-    """Compute equation 1 for packed sentences. Shapes: three times (1, H, N, K) → (1, H, N, Kv)."""
+    """Compute equation 1 for packed sentences. Shapes: query, key and value (1, H, N, K) → (1, H, N, Kv)."""
     if fits_flash(query, value, dropout):
         return flash_attention(query, key, value, mask)
     padded = (mask.queries.pad(query), mask.keys.pad(key), mask.keys.pad(value))
@@ -78,7 +78,10 @@ def fits_flash(query: Tensor, value: Tensor, dropout: float) -> bool:
 
 
 def flash_attention(query: Tensor, key: Tensor, value: Tensor, mask: PackedMask) -> Tensor:
-    """Compute `attention` for packed sentences with FlashAttention. Shapes: three times (1, H, N, K) → (1, H, N, K)."""
+    """Compute `attention` for packed sentences with FlashAttention.
+
+    Shapes: query, key and value (1, H, N, K) → (1, H, N, K).
+    """
     tokens = (x[0].transpose(0, 1) for x in (query, key, value))  # (1, H, N, K) → (N, H, K)
     assert _kernel is not None
     attended = _kernel(

@@ -40,7 +40,7 @@ class PackedSentences(NamedTuple):
         return self._replace(offsets=self.offsets.pin_memory(), cells=self.cells.pin_memory())
 
     def pad(self, x: Tensor) -> Tensor:
-        """Arrange the tokens as a padded batch, filled up with zeros: (1, H, N, K) → (B, H, longest, K)."""
+        """Arrange the tokens as a padded batch, with zeros as padding: (1, H, N, K) → (B, H, longest, K)."""
         sentences = len(self.offsets) - 1
         padded = x.new_zeros(x.size(1), sentences * self.longest, x.size(3)).index_copy(1, self.cells, x[0])
         return padded.view(x.size(1), sentences, self.longest, -1).transpose(0, 1)
@@ -79,7 +79,7 @@ class PackedBatch:
 
 
 class PackedAhead(Batch):
-    """A batch that also holds its pairs without padding, or these twice if it was made with `twice`."""
+    """A batch that also holds its pairs without padding. If it was made with `twice`, it holds them twice."""
 
     def __init__(self, batch: Batch, packed: PackedBatch) -> None:
         super().__init__(batch.source, batch.target)
@@ -99,7 +99,7 @@ def packed_ahead(batches: Iterator[Batch], config: ModelConfig, *, twice: bool =
 
 
 def pack_batch(batch: Batch, config: ModelConfig, *, twice: bool = False) -> PackedBatch:
-    """Pack a batch, or with `twice` all of it two times, on the CPU. Refuses what embedding and positions refuse."""
+    """Pack a batch on the CPU; with `twice`, pack all of it two times. Refuses the same ids as the model."""
     refuse_unknown_ids(batch.source, config.vocab_size)
     refuse_unknown_ids(batch.target, config.effective_target_vocab_size)
     refuse_long(max(batch.source.size(1), batch.target_in.size(1)), config.max_length)
@@ -116,7 +116,7 @@ def pack_batch(batch: Batch, config: ModelConfig, *, twice: bool = False) -> Pac
 
 
 def _sentences(is_token: Tensor) -> PackedSentences:
-    """Compute where the tokens of a padded batch, (B, L) bool, are once it is packed."""
+    """Compute where the tokens of a padded batch, (B, L) bool, are in the packed batch."""
     lengths = is_token.sum(1)
     offsets = torch.cat((lengths.new_zeros(1), lengths.cumsum(0))).to(torch.int32)
     return PackedSentences(offsets, is_token.flatten().nonzero()[:, 0], is_token.size(1))

@@ -1,7 +1,7 @@
-"""Choose the function that computes the loss in a run: a fast one if it equals the definition, or the definition.
+"""Choose the function that computes the loss in a run: a fast function if it equals the definition, or the definition.
 
 When a run begins, a fast function is compared with `train.gradients.batch_loss` on a small batch. The comparison
-notices edited files of `nn/`, subclasses, hooks and replaced functions, so the run trains what these files say.
+notices edited files of `nn/`, subclasses, hooks and replaced functions, so what a run trains is what these files say.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.15}
 
 
 def choose_loss(model: Transformer, config: TrainConfig) -> tuple[BatchLoss, str]:
-    """Choose the fastest function that equals the definition. If that is the definition itself, also say why."""
+    """Choose the fastest function that equals the definition. If only the definition is left, also say why."""
     fast = fast_loss(model, config)
     if reason := find_difference(fast, model, config):
         return batch_loss, f"{describe_change(model)} ({reason})"
@@ -45,7 +45,7 @@ def choose_loss(model: Transformer, config: TrainConfig) -> tuple[BatchLoss, str
 def made_ahead(
     batches: Iterator[Batch], loss_of: BatchLoss, model: Transformer, config: TrainConfig
 ) -> Iterator[Batch]:
-    """Yield the same batches; for a GPU, a thread makes them ahead in the form that `loss_of` needs."""
+    """Yield the same batches. For a GPU, a thread prepares them ahead of time, in the form that `loss_of` needs."""
     if loss_of is packed_loss:
         return packed_ahead(batches, model.config, twice=config.r_drop > 0)
     return prefetch(batches) if runs_ahead(next(model.parameters()).device) else batches
@@ -100,7 +100,7 @@ def _find_difference(loss_of: BatchLoss, model: Transformer, batch: Batch, confi
 
 
 class _Confident(nn.Module):
-    """A stand-in for a model that is confident, which an untrained model is not: it predicts the next id."""
+    """A stand-in for a model that predicts the next id with confidence, as an untrained model never does."""
 
     def __init__(self) -> None:
         super().__init__()

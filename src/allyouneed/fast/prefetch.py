@@ -1,4 +1,4 @@
-"""Prepare batches in a thread while the previous update is computed."""
+"""Prepare batches in a thread while the GPU or CPU computes the previous update."""
 
 from collections import deque
 from collections.abc import Iterator

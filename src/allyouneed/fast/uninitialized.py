@@ -1,4 +1,4 @@
-"""Build models without initial weights, when the weights are read from a file or never used."""
+"""Build models without initial weights, for weights that are read from a file or never used."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,10 +10,10 @@ _RANDOM = (Tensor.normal_, Tensor.uniform_, nn.init.normal_, nn.init.uniform_, n
 
 
 class UninitializedWeights(TorchFunctionMode):
-    """Inside the `with` block, new parameters keep whatever their memory holds.
+    """New parameters made inside the `with` block keep whatever their memory holds.
 
-    Drawing random numbers for a large model takes seconds; on the device "meta", PyTorch even loads its compiler for
-    them.
+    Drawing random numbers for a large model takes seconds; on the device "meta", PyTorch even loads its compiler to do
+    so.
     """
 
     def __torch_function__(

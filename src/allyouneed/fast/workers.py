@@ -22,16 +22,16 @@ _Result = TypeVar("_Result")
 
 
 class Workers:
-    """The workers of a run that has only this process. `WorkerGroup` has the same methods for several processes."""
+    """The workers of a run, with only this process. `WorkerGroup` has the same methods for several processes."""
 
     rank = 0
     count = 1
 
     def attach(self, model: Transformer, optimizer: Optimizer) -> None:
-        """Give all workers the weights of the first, and each its part of the optimizer's state."""
+        """Give all workers the weights of the first worker, and each worker its part of the optimizer's state."""
 
     def detach(self) -> None:
-        """Leave the group: this process makes the following updates alone."""
+        """Leave the group. This process then makes the following updates by itself."""
 
     def gradients(self, local: Gradients, *, first: int) -> Gradients:
         """Return the function that computes the gradients of whole batches from update `first` on.
@@ -68,7 +68,7 @@ def workers_here(count: int) -> int:
 
 
 class WorkerGroup(Workers):
-    """The processes of the default group of `torch.distributed`. Each makes a part of every update."""
+    """The processes of the default group of `torch.distributed`. Each computes a part of every update."""
 
     def __init__(self) -> None:
         self.rank = dist.get_rank()
@@ -127,7 +127,7 @@ class WorkerGroup(Workers):
                 optimizer.state.pop(parameter, None)
 
     def _seed(self, seed: int, step: int) -> None:
-        """Seed this worker's random numbers from the seed and the update only, so that a resumed run draws the same."""
+        """Seed this worker's random numbers by the seed and the update only, so that a resumed run draws the same."""
         numbers = np.random.SeedSequence((seed, step, self.rank)).generate_state(1, np.uint64)
         seed = int(numbers[0]) >> 1
         torch.default_generator.manual_seed(seed)  # torch.manual_seed takes 60 times as long

@@ -1,1 +1,1 @@
-"""The computer that a program runs on: device, threads, files, signals, Python itself, and a cluster."""
+"""The computer that a program runs on: device, threads, files, signals, the Python interpreter, and a cluster."""

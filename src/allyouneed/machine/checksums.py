@@ -1,4 +1,4 @@
-"""SHA256SUMS: the SHA-256 of each file in a folder, one per line, as the program sha256sum writes and checks them."""
+"""SHA256SUMS: a file with the SHA-256 of each file in a folder, one per line, as the program sha256sum writes it."""
 
 import re
 from base64 import b64encode
@@ -32,12 +32,12 @@ class Checksums:
                 raise BundleError(f"{self.folder}/{SUMS} has no line for {name}; copy the folder again")
 
     def verify(self, name: str) -> None:
-        """Refuse a file whose SHA-256 is not listed. Other threads can run during the computation."""
+        """Refuse a file whose SHA-256 differs from the list. Other threads can run during the computation."""
         if self.present and not self.matches(name):
             self._refuse(name)
 
     def read(self, name: str) -> bytes:
-        """Read a file, and refuse it if its SHA-256 is not listed. The bytes returned are those that were compared."""
+        """Read a file, and refuse it if its SHA-256 is not the listed one. Returns the bytes that were hashed."""
         content = read_whole(self.folder / name)
         if self.present and (sha256(content).hexdigest(), name) not in (self._lines or ()):
             self._refuse(name)
@@ -56,7 +56,7 @@ class Checksums:
         return listed.get(name) or files_digest(self.folder / name)
 
     def matches(self, name: str) -> bool:
-        """Return True if a file's SHA-256 is listed for it."""
+        """Return True if a file has the SHA-256 that is listed for it."""
         with (self.folder / name).open("rb") as file:
             return (file_digest(file, "sha256").hexdigest(), name) in (self._lines or ())
 
@@ -100,8 +100,8 @@ def crc32_checksum(path: Path) -> int:
 def write_with_checksums(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files in the order of `contents`, each completely or not at all, and their checksums.
 
-    While earlier files are being replaced, the old and the new checksum of each are listed. So if the writer is killed,
-    the files still match the list.
+    While files are being replaced, the list has the old and the new checksum of each. So if the writer is killed, the
+    files still match the list.
     """
     lines = [(sha256(content).hexdigest(), name) for name, content in contents.items()]
     earlier: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Work that the processes of a Ray cluster share, on one or more machines, with results in order.
+"""Divide work among the processes of a Ray cluster, on one or more machines; results come in order.
 
 Ray starts the processes. If a process is killed or a machine fails, Ray repeats its unfinished work elsewhere.
 """
@@ -23,7 +23,7 @@ _made: dict[str, Callable[[Any], Any]] = {}  # in a process of a cluster: its wo
 
 
 def run_item(key: str, makers: list[Any], item: _Item) -> _Result | AllYouNeedError:
-    """Compute the result for an item in a process of a cluster, or return the error that explains why there is none.
+    """Compute the result for one item in a process of a cluster. If that fails, return the error.
 
     `makers` refers to the function that makes the work function; a process calls it once.
     """
@@ -74,9 +74,9 @@ def cluster_map(
     """Make a `map` whose function is made by `make` in each process of a cluster; there is one process per core.
 
     `address` is the address of a running cluster, or "local" for a cluster on this machine that ends with the `with`
-    block; "" means this process. A cluster to which this process is already connected is used, and stays. Items and
-    results pass through this process, a few at a time. If a process or a machine fails, its items are repeated
-    elsewhere. Errors of the function are raised in the order of the items.
+    block; "" means this process. If this process is already connected to a cluster, that cluster is used, and keeps
+    running. Items and results pass through this process, a few at a time. If a process or a machine fails, its items
+    are repeated elsewhere. Errors of the function are raised in the order of the items.
     """
     if not address:
         yield partial(map, make())
@@ -114,7 +114,7 @@ def _started_ray(address: str) -> tuple[Any, bool]:
 
 
 def _connect(address: str) -> None:
-    """Fail at once if nothing listens at HOST:PORT, because Ray itself would try for minutes."""
+    """Connect to HOST:PORT. Fails at once if nothing listens there, because Ray itself would try for minutes."""
     import socket
 
     host, _, port = address.removeprefix("ray://").rpartition(":")

@@ -57,7 +57,7 @@ def describe_device(device: torch.device) -> dict[str, str]:
 
 
 def require_memory(what: str, size: int) -> None:
-    """Refuse work that needs more bytes than this machine has, if known, because the system would kill the process."""
+    """Refuse work that needs more memory than this machine has, if known, before the system kills the process."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else size
     if size > memory:
         raise ConfigError(
@@ -80,17 +80,17 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 
 
 def available_cores() -> int:
-    """Count the cores that this process may use. taskset or a container may allow fewer than the machine has."""
+    """Count the cores that this process may use, which taskset or a container may limit."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def runs_ahead(device: torch.device) -> bool:
-    """Return True for a CUDA GPU, which computes while the program continues, until the program reads a number."""
+    """Return True for a CUDA GPU, which computes while the program continues, until the program reads a result."""
     return device.type == "cuda"
 
 
 def staged(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return a CPU tensor; if `device` is a CUDA GPU, in memory that the GPU can copy from by itself."""
+    """Return a CPU tensor. If `device` is a CUDA GPU, it is in memory that the GPU can copy from by itself."""
     return tensor.pin_memory() if runs_ahead(device) else tensor
 
 
@@ -103,10 +103,10 @@ def move(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def set_threads(count: int) -> None:
-    """Compute with `count` threads. 0 leaves PyTorch's choice, one thread per core.
+    """Compute with `count` threads. 0 means PyTorch's choice, one thread per core.
 
-    The largest accepted count is `THREADS_PER_CORE` for each core, or `MOST_THREADS` if that is more, because the
-    system ends a process that starts too many threads.
+    The largest accepted count is `THREADS_PER_CORE` for each core, or `MOST_THREADS` if that is more. The system would
+    end a process that starts too many threads.
     """
     cores = available_cores()
     most = max(MOST_THREADS, THREADS_PER_CORE * cores)
@@ -125,8 +125,8 @@ def set_threads(count: int) -> None:
 def using_threads(count: int) -> Iterator[None]:
     """Compute with `count` threads inside the `with` block (0: PyTorch's choice), then with the previous number.
 
-    One thread is enough for products of a few rows: they are done before other threads have started, and a waiting
-    OpenMP thread keeps a core busy.
+    One thread is enough for products of a few rows, which are done before other threads have started. Waiting OpenMP
+    threads would only keep cores busy.
     """
     import torch
 
@@ -160,7 +160,7 @@ def configure_process(threads: int = 0) -> None:
 def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], Iterable[_Item]], Iterator[_Result]]]:
     """Make a `map` that works on `count` items in parallel and keeps their order. Each item gets one PyTorch thread.
 
-    Two threads that share every small product would wait for each other longer than they work.
+    If two threads shared every small product, they would spend more time waiting for each other than working.
     """
     if count == 1:
         yield map

@@ -73,8 +73,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def folder_written_whole(folder: Path) -> Iterator[Path]:
     """Yield an empty folder to fill, which becomes the new folder `folder` if the `with` block succeeds.
 
-    Until then it is `.NAME.partial` in the same place, locked against other processes. The remains of a killed process
-    are removed. Refuses, as an `OutputError`, a path that exists or cannot be written.
+    Until then its name is `.NAME.partial`, in the same place, and it is locked against other processes. The remains of
+    a killed process are removed. Refuses, as an `OutputError`, a path that exists or cannot be written.
     """
     if os.path.lexists(folder):
         raise OutputError(f"{folder} already exists; name a new folder")
@@ -92,7 +92,7 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
 
 
 def append(path: Path, text: str) -> None:
-    """Append all of `text`, or nothing, to a file that others may be reading. Refuses as `written_whole` does."""
+    """Append all of `text`, or nothing, to a file that others may be reading. Refuses what `written_whole` refuses."""
     data = memoryview(text.encode())
     with refusing_errors(path):
         _require_regular(path)
@@ -117,7 +117,7 @@ def read_whole(path: Path, count: int = -1) -> bytes:
 
 
 def open_new(path: Path) -> BinaryIO:
-    """Open an empty file for writing. Anything that was there, even a named pipe or a link, is removed."""
+    """Open an empty file for writing. Removes anything that has its name, even a named pipe or a link."""
     path.unlink(missing_ok=True)
     return path.open("wb")
 
@@ -125,7 +125,7 @@ def open_new(path: Path) -> BinaryIO:
 def refuse_to_replace(path: Path, *, what: str) -> None:
     """Raise an `OutputError` if `path` exists. `what` names the output in the message.
 
-    A device or a named pipe is written to instead of replaced, so it is never refused.
+    A device or a named pipe is never refused, because it is written to instead of replaced.
     """
     if path.exists() and not is_stream(path):
         raise OutputError(
@@ -136,8 +136,8 @@ def refuse_to_replace(path: Path, *, what: str) -> None:
 def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterable[Path | int] = ()) -> None:
     """Refuse, before any work, an output file that cannot be written or would replace another file.
 
-    The output must not be a folder, a disk or socket, a path in a folder that does not exist, or an existing file,
-    unless `overwrite` is set. It must not be one of the `inputs` (paths, or descriptors of open files) under any name.
+    The output must not be a folder, a disk or a socket, nor be in a folder that does not exist. Unless `overwrite` is
+    set, it must not exist. It must not be one of the `inputs` (paths, or descriptors of open files) under any name.
     """
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file with --output")
@@ -159,7 +159,7 @@ def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterabl
 
 
 def unused(path: str | Path) -> Path:
-    """Return the path, with a number added if something is already there."""
+    """Return the path. If something is already there, add a number to it."""
     path = Path(path)
     others = (path.with_name(f"{path.name}-{number}") for number in count(2))
     return next(name for name in chain([path], others) if not os.path.lexists(name))
@@ -177,7 +177,7 @@ def is_named_pipe(path: Path) -> bool:
 
 
 def is_same_file(one: Path | int, other: Path | int) -> bool:
-    """Return True if two paths (or descriptors) are the same regular file, following links, or one missing path."""
+    """Return True if two paths (or descriptors) are one regular file, following links, or the same missing path."""
     if isinstance(one, Path) and isinstance(other, Path) and not (one.exists() or other.exists()):
         return os.path.realpath(one) == os.path.realpath(other)
     try:
@@ -195,9 +195,9 @@ def followed(path: Path) -> Path:
 def locked(path: Path, *, what: str, wait: bool = False) -> Iterator[None]:
     """Lock `path`, a file or a folder, against other processes inside the `with` block.
 
-    The lock is on `.NAME.lock` in the same folder, and ends with the process. If another process holds it, this waits,
-    or refuses with an `OutputError` in which `what` names the path. Missing parent folders are created, and removed
-    again if they stay empty.
+    The lock is on `.NAME.lock` in the same folder, and ends with the process. If another process holds it, this waits
+    with `wait`; otherwise it raises an `OutputError`, in which `what` names the path. Missing parent folders are
+    created, and removed again if they stay empty.
     """
     path = followed(path)
     lock = path.with_name(f".{path.name}.lock")
@@ -247,7 +247,7 @@ def _is_alive(process: int) -> bool:
 
 
 def flush_to_disk(file: BinaryIO) -> None:
-    """Return once every written byte is on the disk."""
+    """Return once every written byte of a file is on the disk."""
     file.flush()
     os.fsync(file.fileno())
 

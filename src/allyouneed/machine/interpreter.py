@@ -31,9 +31,9 @@ def python_command(module: str, *arguments: str) -> list[str]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Collect no garbage inside this `with` block, and never examine the objects made in it again.
+    """Turn off garbage collection inside this `with` block, and exempt all objects made in it for good.
 
-    A program keeps what it imports and loads. Examining it takes an eighth of the time in which a server starts.
+    A program keeps what it imports and loads. Examining these objects takes an eighth of the time to start a server.
     """
     gc.disable()
     try:
@@ -44,7 +44,7 @@ def uncollected() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Let Linux kill this process when its parent has ended, even while this process is stopped, as by SIGSTOP."""
+    """Let Linux kill this process when its parent has ended, even if this process is stopped (SIGSTOP)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -58,7 +58,7 @@ def versions() -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return the command of this process, program versions, the system and its processor."""
+    """Return facts about this process: its command, program versions, the system and its processor."""
     return {
         "command": _command(),
         "versions": versions(),

@@ -1,7 +1,7 @@
-"""Hold back Ctrl-C and SIGTERM until the work in progress may be left.
+"""Hold back Ctrl-C and SIGTERM until the current work may be interrupted.
 
 A run checks between two updates whether it was asked to stop. A command that can be resumed writes its rows and the
-note about them without a stop in between.
+notes about them without a stop in between.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""Scores of translations, and how certain the scores are."""
+"""Scores of translations, and their statistical uncertainty."""
 
 from .bootstrap import (
     FEWEST,

@@ -1,7 +1,7 @@
-"""How certain scores are: bootstrap samples of the sentences (Koehn, 2004), drawn as in sacrebleu.
+"""The uncertainty of scores: bootstrap samples of the sentences (Koehn, 2004), drawn as in sacrebleu.
 
-The samples, intervals and p-values equal those of sacrebleu's `PairedTest`, whose arrays however grow with 1,000 times
-the number of sentences. Here a sample is a weight for each sentence, so any test set fits into memory.
+The samples, intervals and p-values equal those of sacrebleu's `PairedTest`. Its arrays, however, grow with 1,000 times
+the number of sentences; here a sample is a weight for each sentence, so any test set fits into memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PairedScore:
-    """The corpus scores of two models on the same `sentences` (a number), and the p-value of their difference."""
+    """The corpus scores of two models on the same sentences, and the p-value of their difference.
+
+    `sentences` is the number of sentences.
+    """
 
     name: str
     first: float
@@ -43,7 +46,7 @@ class PairedScore:
 
     @property
     def better(self) -> int | None:
-        """The significantly better model, 0 or 1; None if the difference is not significant or sentences are few."""
+        """The significantly better model, 0 or 1; None if there is no significant difference or few sentences."""
         if self.first == self.second or self.p_value >= SIGNIFICANT or self.sentences < FEWEST:
             return None
         return int((self.second > self.first) == self.higher_is_better)

@@ -105,16 +105,16 @@ def count_sentences(metric: Metric, translations: Sequence[str], references: Ref
 
 
 def can_rise(metric: Metric, references: References) -> bool:
-    """Return True if `metric` counts errors, or the references themselves score above 0.
+    """Return True if `metric` counts errors, or if even the references themselves would score above 0.
 
-    BLEU needs four words for that.
+    BLEU, for example, needs references of four words.
     """
     longest = [max(_all(some), key=lambda text: len(text.split())) for some in references]
     return not metric.higher_is_better or count_sentences(metric, longest, references).score > 0
 
 
 def looks_tokenized(references: References) -> bool:
-    """Return True if most of the full stops that end a text have a space before them."""
+    """Return True if the references seem to be tokenized: most full stops at their ends have a space before them."""
     ends = [text[-2:] for some in references for text in _all(some) if text.endswith(".")]
     return 2 * ends.count(" .") > len(ends)
 

@@ -1,4 +1,4 @@
-"""Compile the C files to one library with code for every instruction set. Only a compiler is needed.
+"""Compile the C files to one library that supports every instruction set. This needs only a compiler.
 
 This is a program of its own, so that the installation can run it before the package exists: `python build.py`.
 """
@@ -108,7 +108,7 @@ def build(
 
 
 def sources_digest() -> str:
-    """Return a digest of the C files. A library compiled from other files may expect other arguments."""
+    """Return a digest of the C files. Functions of a library with another digest may take other arguments."""
     digest = sha256()
     for file in sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")]):
         digest.update(file.read_bytes())

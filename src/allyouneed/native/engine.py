@@ -205,7 +205,7 @@ class NativeStep:
 
 
 def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memoryview[Any]]) -> None:
-    """Refuse weights that are not exactly those in the list, in float32."""
+    """Refuse weights unless they are exactly the weights in the list, in float32."""
     expected = {weight.name: weight.shape for weight in listed if weight}
     if expected.keys() != weights.keys():
         different = sorted(expected.keys() ^ weights.keys())
@@ -220,7 +220,7 @@ def require_weights(listed: Sequence[Weight | None], weights: Mapping[str, memor
 def as_structure(config: ModelConfig, precision: Precision) -> Config:
     """Write a config in the form that C expects.
 
-    Refuses int8 for layers with so many inputs that a sum of products would overflow 32 bits.
+    Refuses int8 for layers with so many inputs that a sum of their products would overflow 32 bits.
     """
     if precision == "int8" and not fits_int8(config):
         raise ConfigError(f"int8 is for inputs of at most {LARGEST_INT8_INPUT} numbers; use float32")

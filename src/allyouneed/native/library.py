@@ -39,7 +39,7 @@ DOUBLES = POINTER(c_double)
 
 
 class Buffer(Structure):
-    """Py_buffer, in which Python says where the bytes of an object are."""
+    """Py_buffer, the structure in which Python describes the memory of an object."""
 
     _fields_ = [
         ("address", c_void_p), ("owner", c_void_p), ("size", c_ssize_t), ("rest", c_void_p * 8),
@@ -118,7 +118,7 @@ def instruction_sets() -> list[str]:
 def chosen_instruction_set() -> int:
     """Return the index of the instruction set that `ALLYOUNEED_ISA` names, by default the fastest.
 
-    Refuses unknown ones.
+    Refuses an unknown name.
     """
     known = instruction_sets()
     asked = os.environ.get("ALLYOUNEED_ISA", known[0])

@@ -20,7 +20,7 @@ def paper_names() -> list[str]:
 
 
 def recipe_path(name: str | Path) -> Path:
-    """Find the TOML file with the path `name`, or the shipped recipe of that name.
+    """Find a TOML file by its path, or a shipped recipe by its name.
 
     Refuses a file that does not exist, and an unknown name; the message lists recipes with similar names.
     """

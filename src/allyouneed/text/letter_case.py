@@ -61,8 +61,7 @@ class CaseStatistics:
             require_whole(name, getattr(self, name), least=0)
 
     def is_unusual(self, text: str) -> bool:
-        """Return True if `text` is in capitals, and training sources rarely were and usually kept them in their
-        targets.
+        """Return True if `text` is in capitals, and the training sources rarely were, and most targets kept them.
 
         False if there were no sources.
         """

@@ -147,9 +147,7 @@ class Tokenizer:
         return describe_foreign_part(self.to_json())
 
     def fingerprint(self) -> str:
-        """Return 16 hexadecimal digits that differ for different vocabularies, and stay the same after saving and
-        loading.
-        """
+        """Return 16 hexadecimal digits that differ for different vocabularies, but not after saving and loading."""
         text = put_character_map(self._backend.to_str(), self._character_map)
         if isinstance(self._backend.model, models.Unigram):
             # The library may change the last decimal of a score when it reads a file.

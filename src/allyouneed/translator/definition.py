@@ -188,9 +188,7 @@ class DefinitionStep:
 
     @torch.inference_mode()
     def _apply_restrictions(self) -> None:
-        """Apply the stored restrictions: the first restriction of every row at once, then the second of every row, and
-        so on.
-        """
+        """Apply the stored restrictions: the first of every row at once, then the second of every row, …."""
         while self._restrictions:
             now: dict[int, Restriction] = {}
             later = []
