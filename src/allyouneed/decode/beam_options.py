@@ -7,7 +7,6 @@ counts tokens with the end token.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from typing import Protocol
 
 from .step import Hypothesis
@@ -72,5 +71,7 @@ class BeamOptions:
 
     def _are_worse(self, ended: Sequence[Hypothesis], count: int, total: float, length: int) -> bool:
         """Return True if `count` ended hypotheses score at least as high as `total` would at `length` tokens."""
-        worst_first = sorted(nlargest(count, (hypothesis.score for hypothesis in ended)))
-        return len(worst_first) == count and worst_first[0] >= self.score(total, length)
+        if len(ended) < count:
+            return False
+        scores = sorted(hypothesis.score for hypothesis in ended)
+        return scores[-count] >= self.score(total, length)

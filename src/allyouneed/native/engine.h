@@ -36,6 +36,12 @@ typedef struct {
     int32_t watched;        /* only for the page: a search keeps the numbers for `search_seen` */
 } Config;
 
+/* A hypothesis extended by a token, and the log-probability of both together. */
+typedef struct {
+    double total;
+    int32_t hypothesis, token;
+} Continuation;
+
 typedef struct Model Model;
 typedef struct Search Search;
 
@@ -78,9 +84,7 @@ PUBLIC int search_restrict(Search *search, int hypothesis, const int32_t *penali
                            const int32_t *banned, int banned_count, int forced);
 
 /* Find the `count` best continuations of each remaining sentence, best first; `found` gets the number for each
-   sentence. `total`, `hypothesis` and `token` must have room for `count` values per sentence. Returns the number of
-   sentences, or −1. */
-PUBLIC int search_best(Search *search, const double *totals, int count, int32_t *found, double *total,
-                       int32_t *hypothesis, int32_t *token);
+   sentence. `best` must have room for `count` continuations per sentence. Returns the number of sentences. */
+PUBLIC int search_best(const Search *search, const double *totals, int count, int32_t *found, Continuation *best);
 
 #endif

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from ctypes import CDLL, Array, byref, c_double, c_int, c_int32, c_void_p
-from itertools import islice
+from ctypes import CDLL, Array, byref, c_double, c_int, c_int32, c_void_p, create_string_buffer
+from itertools import islice, starmap
+from struct import Struct
 from typing import Any, Literal, NamedTuple
 
 from ..config import ModelConfig
@@ -16,6 +17,7 @@ from .library import POSITION_FIELDS, Config, address_of, chosen_instruction_set
 
 Precision = Literal["float32", "int8"]
 
+CONTINUATION = Struct("dii")  # as declared in engine.h
 ACTIVATIONS = ("relu", "gelu", "silu")
 LARGEST_INT8_INPUT = 2**31 // 128**2 - 1  # numbers in an input, so that the sum of products fits into 32 bits
 ERRORS = {
@@ -176,18 +178,10 @@ class NativeStep:
         rows = self._rows
         count = min(count, rows * self._vocab_size)
         found = (c_int32 * rows)()
-        total = (c_double * (rows * count))()
-        hypothesis = (c_int32 * (rows * count))()
-        token = (c_int32 * (rows * count))()
-        sentences = self._library.search_best(
-            self._search, (c_double * rows)(*totals), count, found, total, hypothesis, token
-        )
-        if sentences < 0:
-            raise MemoryError(ERRORS[1])
-        counts = found[:sentences]
-        end = sum(counts)
-        continuations = map(Continuation, total[:end], hypothesis[:end], token[:end])
-        return [list(islice(continuations, size)) for size in counts]
+        best = create_string_buffer(CONTINUATION.size * rows * count)
+        sentences = self._library.search_best(self._search, (c_double * rows)(*totals), count, found, best)
+        continuations = starmap(Continuation, CONTINUATION.iter_unpack(best))
+        return [list(islice(continuations, size)) for size in found[:sentences]]
 
     def log_probability(self, hypothesis: int, token: int) -> float:
         """Return the log-probability of a next token; see `Step.log_probability`."""

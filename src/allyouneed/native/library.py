@@ -88,7 +88,7 @@ def load_library() -> CDLL | None:
         "search_step": (c_int, [c_void_p, IDS, IDS, c_int]),
         "search_log_probabilities": (POINTER(c_float), [c_void_p, POINTER(c_int)]),
         "search_restrict": (c_int, [c_void_p, c_int, IDS, c_int, c_float, IDS, c_int, c_int]),
-        "search_best": (c_int, [c_void_p, DOUBLES, c_int, IDS, DOUBLES, IDS, IDS]),
+        "search_best": (c_int, [c_void_p, DOUBLES, c_int, IDS, c_void_p]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)

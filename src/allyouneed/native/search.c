@@ -153,11 +153,6 @@ int search_restrict(Search *search, int hypothesis, const int32_t *penalized, in
 
 /* ---- The best continuations, in a heap whose root is the worst one ---- */
 
-typedef struct {
-    double total;
-    int32_t hypothesis, token;
-} Continuation;
-
 static int is_better(const Continuation *a, const Continuation *b) {
     if (a->total != b->total) return a->total > b->total;
     if (a->hypothesis != b->hypothesis) return a->hypothesis < b->hypothesis;
@@ -215,26 +210,18 @@ static int offer(const Search *search, int hypothesis, double total, Continuatio
     }
 }
 
-int search_best(Search *search, const double *totals, int count, int32_t *found, double *total, int32_t *hypothesis,
-                int32_t *token) {
-    Continuation *heap = malloc(sizeof *heap * (count + 1));
+int search_best(const Search *search, const double *totals, int count, int32_t *found, Continuation *best) {
     const int rows = search->newest->rows;
     const int32_t *sentence_of = search->newest->sentences;
     int sentences = 0, n = 0;
-    if (!heap) return -1;
     while (n < rows) {
         const int sentence = sentence_of[n];
         int size = 0;
         for (; n < rows && sentence_of[n] == sentence; n++)
-            if (totals[n] > -INFINITY) size = offer(search, n, totals[n], heap, size, count);
-        qsort(heap, size, sizeof *heap, best_first);
-        for (int i = 0; i < size; i++, total++, hypothesis++, token++) {
-            *total = heap[i].total;
-            *hypothesis = heap[i].hypothesis;
-            *token = heap[i].token;
-        }
+            if (totals[n] > -INFINITY) size = offer(search, n, totals[n], best, size, count);
+        qsort(best, size, sizeof *best, best_first);
+        best += size;
         found[sentences++] = size;
     }
-    free(heap);
     return sentences;
 }

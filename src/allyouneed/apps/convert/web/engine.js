@@ -158,11 +158,12 @@ class Step {
     const rows = new Float64Array(this.row(totals.length - 1) + 1).fill(-Infinity);
     totals.forEach((total, n) => (rows[this.row(n)] = total));
     const room = Math.min(count, totals.length * vocabulary);
-    const [found, total] = [new Int32Array(rows.length), new Float64Array(room)];
-    const [row, token] = [new Int32Array(room), new Int32Array(room)];
-    if (this.engine.call("search_best", this.search, rows, room, found, total, row, token) < 0) requireOk(1);
-    const hypothesis = (i) => (acausal ? Math.floor(row[i] / this.written[0].length) : row[i]);
-    return times(found[0], (i) => ({ total: total[i], hypothesis: hypothesis(i), token: token[i] }));
+    const found = new Int32Array(rows.length);
+    const best = new Int32Array(4 * room); // of each continuation, a total of 64 bits, a row and a token
+    this.engine.call("search_best", this.search, rows, room, found, best);
+    const total = new Float64Array(best.buffer);
+    const hypothesis = (row) => (acausal ? Math.floor(row / this.written[0].length) : row);
+    return times(found[0], (i) => ({ total: total[2 * i], hypothesis: hypothesis(best[4 * i + 2]), token: best[4 * i + 3] }));
   }
 
   // Return the log-probabilities of all tokens, which the next step overwrites.
