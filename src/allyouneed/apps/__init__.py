@@ -1,1 +1,1 @@
-"""The apps: what people use. An app uses the core through `Bundle` and `Translator`; the core never imports an app."""
+"""The applications. They use the core through `Bundle` and `Translator`; the core never imports an application."""

@@ -1,4 +1,4 @@
-"""Check that a model is sound: each check tries a property of a correct Transformer on the model, and explains."""
+"""Check that a model is sound. Each check tries a property of every correct Transformer on the model, and explains."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -41,7 +41,7 @@ FOR_SMALL, FOR_LARGE = (LONG, SENTENCES, (4, 8)), (24, 20, (2, 6))
 
 
 def check_bundle(folder: str | Path) -> Iterator[CheckResult]:
-    """Make every check of a trained model, one after the other. Data is read if the files of its recipe still exist.
+    """Run every check on a trained model, one after the other. Reads its data if the files in its recipe still exist.
 
     Refuses a folder that is not a bundle.
     """
@@ -50,7 +50,7 @@ def check_bundle(folder: str | Path) -> Iterator[CheckResult]:
 
 
 def check_recipe(recipe: Recipe) -> Iterator[CheckResult]:
-    """Make every check that an untrained model allows, on a model with new weights."""
+    """Run every check that needs no training, on a model with new weights."""
     data = recipe.data
     size = len(set(data.alphabet)) + 3 if data.alphabet else data.vocab_size or 1_000
     torch.manual_seed(recipe.train.seed)
@@ -79,9 +79,9 @@ def _check_bundle(bundle: Bundle, folder: Path) -> Iterator[CheckResult]:
 
 
 def _check_model(model: Transformer, make_ids: Callable[..., Ids], sample: Ids | None = None) -> Iterator[CheckResult]:
-    """Make every check that needs only a model.
+    """Run every check that needs only a model.
 
-    `sample` are sentences to find dead units with; by default, random ones.
+    `sample` is a set of sentences to find dead units with; by default it is random.
     """
     weights = sum(part.weight.numel() for part in model.modules() if isinstance(part, nn.Linear))
     long, sentences, memorized = FOR_LARGE if weights > LARGE else FOR_SMALL
@@ -117,7 +117,7 @@ def _check_model(model: Transformer, make_ids: Callable[..., Ids], sample: Ids |
 
 
 def _on_one_thread(results: Iterator[CheckResult]) -> Iterator[CheckResult]:
-    """Compute the results on one thread, because more threads mostly wait in products of so few rows."""
+    """Compute the results on one thread. With so few rows, more threads would mostly wait for each other."""
     while True:
         with using_threads(1):
             result = next(results, None)

@@ -56,9 +56,9 @@ def matches_baseline(bundle: Bundle, folder: Path) -> str:
 
 @named_check("text")
 def text_round_trips(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> str:
-    """Check that text → ids → text gives the same text, for sentences of the data and for random tokens.
+    """Check that text → ids → text returns the same text, for sentences of the data and for random tokens.
 
-    A text with a part that is not in the vocabulary is skipped and counted.
+    Texts with parts outside the vocabulary are skipped and counted.
     """
     rng = torch.Generator().manual_seed(1)
     count = unknown = 0
@@ -81,7 +81,7 @@ def text_round_trips(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> str:
 
 
 def _known_ids(tokenizer: Tokenizer, text: str) -> list[int] | None:
-    """Encode a text; return None if a part of it is not in the vocabulary."""
+    """Encode a text; return None if a part of it is outside the vocabulary."""
     try:
         ids = tokenizer.encode(text)
     except InputError:

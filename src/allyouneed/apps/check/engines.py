@@ -28,7 +28,7 @@ MOST_ROWS = 256  # positions in a matrix of attention weights
 
 
 class ForkedSearch(NamedTuple):
-    """A search whose hypotheses fork at random, recorded as T steps and the results that are expected of each.
+    """A search whose hypotheses fork at random, recorded as T steps with the results expected at each step.
 
     `steps` are the arguments of `Step`. `expected` are the log-probabilities of `Transformer.forward`, (N, V) each.
     """
@@ -107,10 +107,10 @@ def _compare(engine: Engine, searches: list[ForkedSearch], name: str) -> str:
 @named_check("positions")
 @torch.inference_mode()
 def positions_differ(model: Transformer) -> str:
-    """Check that the model can distinguish all positions, and that a decoding step adds its position's vector.
+    """Check that the model can tell all positions apart, and that a decoding step adds the vector of its position.
 
-    All positions get the same random vector. If nothing is added to it, as with rotary positions, self-attention must
-    distinguish the positions: no two of the first `MOST_ROWS` may attend alike.
+    All positions get the same random vector. If no positions are added to it, as with rotary positions, self-attention
+    must tell them apart: no two of the first `MOST_ROWS` may attend alike.
     """
     length, rng = model.config.max_length, torch.Generator().manual_seed(0)
     same = torch.randn(1, 1, model.config.d_model, generator=rng).expand(1, length, -1)
@@ -202,7 +202,7 @@ def beam_search_is_exhaustive() -> str:
 
 
 class _TableStep:
-    """A model of one sentence in the form of a table: log-probabilities by position, last token and next token."""
+    """A made-up model of one sentence, as a table: log-probabilities by position, last token and next token."""
 
     def __init__(self, table: list[list[list[float]]]) -> None:
         self._table, self._rows = iter(table), list[list[float]]()

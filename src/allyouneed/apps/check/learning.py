@@ -37,8 +37,8 @@ def initial_loss_is_log_vocabulary(model: Transformer, ids: Ids) -> str:
 def memorizes_a_batch(model: Transformer, ids: Ids) -> list[CheckResult]:
     """Check that a new model can memorize a few sentences, and that greedy search then writes them.
 
-    The second result reveals shifted labels: a model trained to repeat its input token has a small loss too, but its
-    translations are wrong. `model` is trained in place.
+    The greedy search reveals shifted labels: a model trained to repeat its input token also has a small loss, but wrong
+    translations. `model` is trained in place.
     """
     memorized = outcome("memorize", _memorize, model, ids)
     if memorized.passed:

@@ -48,7 +48,7 @@ class Ids:
 
 
 class CheckError(Exception):
-    """The fault of a model or, if `passed` is None, the reason why a check could not be made."""
+    """A fault of a model or, if `passed` is None, the reason why the check could not be made."""
 
     def __init__(self, explanation: str, *, passed: bool | None = False) -> None:
         super().__init__(explanation)
@@ -64,7 +64,7 @@ def outcome(name: str, check: Callable[..., str], *inputs: Any, **settings: Any)
 
 
 def named_check(name: str) -> Callable[[Callable[Inputs, str]], Callable[Inputs, CheckResult]]:
-    """Make a decorator that turns such a function into the check `name`."""
+    """Make a decorator that turns a function, as in `outcome`, into the check `name`."""
 
     def decorate(check: Callable[Inputs, str]) -> Callable[Inputs, CheckResult]:
         return wraps(check)(partial(outcome, name, check))
@@ -107,8 +107,8 @@ def random_ids(
 def no_leak_from_the_future(model: Transformer, ids: Ids) -> str:
     """Check that a token does not affect the logits of earlier positions.
 
-    Also check that it does affect the logits of its own and all later positions. This is checked on a copy of the model
-    that attends to all tokens equally, because a very certain model can ignore a token.
+    Also check that it affects the logits of its own and all later positions. This uses a copy of the model that attends
+    to all tokens equally, because a very certain model may ignore a token.
     """
     longest = max(range(len(ids.targets)), key=lambda i: len(ids.targets[i]))
     source, target = torch.tensor([ids.sources[longest]]), torch.tensor([ids.targets[longest][:-1]])
@@ -125,7 +125,7 @@ def no_leak_from_the_future(model: Transformer, ids: Ids) -> str:
 
 
 def _changes(model: Transformer, source: Tensor, target: Tensor) -> Iterator[tuple[int, Tensor]]:
-    """For each position t from 1, yield how much the logits at all positions (T,) change with another token at t."""
+    """For each position t from 1, yield how much another token at t changes the logits of all positions, (T,)."""
     memory = model.encode(source)
     before = model.decode(target, memory)
     for t in range(1, target.size(1)):
@@ -232,7 +232,7 @@ def heads_and_units_are_alive(model: Transformer, ids: Ids) -> str:
 
 
 def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:
-    """Find, for each feed-forward network, which of its units are not zero for some token. Shape of each: (F,)."""
+    """Find, for each feed-forward network, which units are nonzero for at least one token. Shape of each: (F,)."""
     batch = ids.batch(model.config)
     fire: dict[str, Tensor] = {}
 

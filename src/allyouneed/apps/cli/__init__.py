@@ -34,7 +34,7 @@ GROUPS = {"keys": ("serve", "keys"), "suggestions": ("serve", "suggestions")}
 
 
 def make_app(words: Sequence[str] = ()) -> typer.Typer:
-    """Make the program with all commands, or only with the command that the `words` of a call run."""
+    """Make the program: with all commands, or only with the command that `words`, the words of a call, name."""
     app = typer.Typer(
         name="allyouneed",
         cls=CommandGroup,
@@ -73,9 +73,11 @@ _MISUSE: Any = typer.BadParameter.__base__  # click's UsageError, which typer do
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 success, 1 an error in the program, a failed check of `check`, or a missed
-    limit of `evaluate` or `score`, 2 invalid input or a run that cannot continue, 3 success, but texts were refused
-    (--skip-refused), 130 stopped by Ctrl-C, 143 stopped by SIGTERM, 141 the reader of the output closed it.
+    """Run the command line, and exit with a code that says how it ended.
+
+    0 success; 1 an error in the program, a failed check of `check`, or a missed limit of `evaluate` or `score`; 2
+    invalid input, or a run that cannot continue; 3 success, but texts were refused (--skip-refused); 130 stopped by
+    Ctrl-C; 143 stopped by SIGTERM; 141 the reader of the output closed it.
     """
     _let_waiting_threads_sleep()
     atexit.register(gc.freeze)  # otherwise collecting PyTorch's objects at exit takes 0.4 s
@@ -120,7 +122,7 @@ def _let_waiting_threads_sleep() -> None:
 
 
 def _leave_misused(error: Any) -> None:
-    """Exit because the parser refuses a call, and suggest the setting or the models that may have been meant."""
+    """Exit because the call cannot be parsed, and suggest the setting or the models that the user may have meant."""
     if type(error).__name__ == "NoArgsIsHelpError":
         try:
             print(error.format_message(), flush=True)
@@ -137,7 +139,7 @@ def _leave_misused(error: Any) -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    """Show a warning in one line, without the place in the code, and only once."""
+    """Show a warning in one line, without its place in the code, and only once."""
     if issubclass(category, UserWarning):
         _show_once(f"allyouneed: {message}")
     else:
@@ -146,7 +148,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
 
 @cache
 def _show_once(line: str) -> None:
-    """Print a line to standard error, only the first time. Python repeats a warning after any `catch_warnings`."""
+    """Print a line to standard error unless it was printed before. Python forgets this after `catch_warnings`."""
     print(line, file=sys.stderr)
 
 
@@ -182,7 +184,7 @@ def _models_here(words: list[str]) -> str:
 
 
 def _leave_unread() -> None:
-    """Exit like a program that SIGPIPE stops, because the reader of the output has closed it."""
+    """Exit as if stopped by SIGPIPE, because the reader of the output has closed it."""
     drop_output()
     sys.exit(141)
 

@@ -1,4 +1,4 @@
-"""`allyouneed adapt`: trains a model on with corrections of its translations."""
+"""`allyouneed adapt`: continue training a model with corrections of its translations."""
 
 from dataclasses import dataclass
 from pathlib import Path

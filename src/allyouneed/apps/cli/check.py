@@ -51,7 +51,7 @@ def check(
 
 
 def _save_baseline(bundle: Path, texts: Path) -> None:
-    """Store the translations of a file's lines, with which later checks compare."""
+    """Store the translations of a file's lines, for comparison in later checks."""
     from ...bundle import Bundle
     from ...errors import InputError
     from ...machine.files import is_same_file

@@ -1,4 +1,4 @@
-"""Input of any size, read in chunks of lines. Each line becomes a row of the output: text with tabs, or JSON."""
+"""Read input of any size in chunks of lines. Each line becomes a row of the output: text with tabs, or JSON."""
 
 import os
 import re
@@ -34,7 +34,7 @@ class Chunk:
 
 
 def is_typed_text(file: str) -> bool:
-    """Return True if an argument is a text: no file has this name, and it does not look like the name of a file."""
+    """Return True if an argument is text to translate: it does not look like a file name, and no such file exists."""
     looks_like_one = re.fullmatch(r"\S*(/\S*|\.[A-Za-z]\w{0,9})", file)
     return file != "-" and not looks_like_one and not os.path.lexists(file)
 
@@ -70,7 +70,7 @@ def read_chunks(
 
 
 def _raw_chunks(file: str, size: int, live: bool, *, endless: bool) -> Iterator[list[bytes]]:
-    """Yield lines as bytes. A line that is too long is cut off and, without `endless`, is the last."""
+    """Yield lines as bytes. A line that is too long is cut off; without `endless`, it is the last."""
     lines, rest, is_first = list[bytes](), b"", True
     with _standard_input() if file == "-" else opened(Path(file)) as stream:
         # read1 returns the bytes that are available, so that a slow writer gets answers at once.
@@ -109,7 +109,7 @@ def _decoded(line: bytes, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """The contents of a row, as set by the options of `translate`."""
+    """What a row contains, as set by the options of `translate`."""
 
     prefix: str
     alternatives: int
@@ -120,12 +120,10 @@ class RowOptions:
 
 
 def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable[[Chunk], Chunk]:
-    """Make a function that adds rows to a chunk with the translator that `load` returns.
+    """Make a function that adds rows to a chunk, using the translator that `load` returns.
 
-    The function may run in another process.
-
-    With `skip_refused`, a refused line is recorded. Otherwise the rows end before the refused line, and the chunk holds
-    the error of that line.
+    The function may run in another process. With `skip_refused`, it records refused lines. Otherwise the rows end
+    before the first refused line, whose error is stored in the chunk.
     """
     translator = load()
 

@@ -1,4 +1,4 @@
-"""The class of all commands, with a help page in groups, and the options that several commands share."""
+"""The class of all commands, whose help has groups of options, and the options that several commands share."""
 
 import inspect
 import re
@@ -41,7 +41,7 @@ class PlainValues:
 
 
 def skip_plain_conversions(parameters: Iterable[Any]) -> None:
-    """Make each parameter use `PlainValues`. A version of Typer without such a method imports no Pydantic."""
+    """Make each parameter use `PlainValues`. Does nothing if this version of Typer has no such method."""
     for parameter in parameters:
         if make_conversion := getattr(parameter, "get_runtime_param", None):
             parameter.get_runtime_param = partial(PlainValues, make_conversion)
@@ -51,7 +51,7 @@ class CommandGroup(TyperGroup):
     """The program itself, as a group of commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as Typer does, after `skip_plain_conversions`."""
+        """Parse like Typer, after `skip_plain_conversions`."""
         skip_plain_conversions(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
@@ -91,14 +91,14 @@ class Command(TyperCommand):
 
 
 def help_text(docstring: str) -> str:
-    """Return a docstring with each paragraph on one line, and its examples unchanged."""
+    """Join each paragraph of a docstring into one line, but keep its examples unchanged."""
     text, _, examples = inspect.cleandoc(docstring).partition("\nFor example:")
     text = re.sub(r"(?<=\S)\n(?=\S)", " ", text)
     return f"{text}\n\b\nFor example:{examples}" if examples else text
 
 
 class CommonOptions:
-    """The options of a call that every command has."""
+    """The options that every command has."""
 
     debug = False
 
@@ -129,7 +129,7 @@ Version = Annotated[
 
 
 def with_debug(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the option --debug to a command; only the help of the program mentions it."""
+    """Add the option --debug to a command. Only the help of the whole program lists it."""
 
     @wraps(command)
     def wrapped(debug: bool, **arguments: Any) -> None:
@@ -160,7 +160,7 @@ def with_options(kind: type[Any], parameter: str) -> Callable[[Callable[..., Non
 
 
 def refuse_options(values: object, why: str, *, besides: Collection[str] = ()) -> None:
-    """Refuse options that are set, except those in `besides`.
+    """Refuse options that are set, except the options in `besides`.
 
     `values` maps names to values, or is the object that `with_options` passes.
     """
@@ -179,7 +179,7 @@ def refuse_options(values: object, why: str, *, besides: Collection[str] = ()) -
 
 
 def _option_name(option: Any, field: str) -> str:
-    """Return the name of an option. Until Typer has seen the command, it takes the first argument for a default."""
+    """Return the name of an option. Until Typer has seen the command, it mistakes the first argument for a default."""
     first = option.default if isinstance(option.default, str) else ""
     return first if first.startswith("--") else f"--{field.replace('_', '-')}"
 
@@ -187,7 +187,7 @@ def _option_name(option: Any, field: str) -> str:
 def _with_parameters(
     wrapped: Callable[..., None], command: Callable[..., None], added: Mapping[str, tuple[Any, Any]], without: str = ""
 ) -> Callable[..., None]:
-    """Give `wrapped` the parameters of `command`, and others with the given types and defaults, for Typer to see."""
+    """Give `wrapped` the parameters of `command`, and the parameters `added` with their types and defaults."""
     before = [one for name, one in signature(command).parameters.items() if name != without]
     more = [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=one, default=value) for name, (one, value) in added.items()
@@ -223,9 +223,9 @@ def with_config_options(
     """Decorate a command with an option for every field of `config`, or only for the fields in `only`.
 
     The command gets the options that the user has set as a dict, its parameter `parameter`. `panels` groups the options
-    on the help page; the others are listed with the command's own. With the prefix `variables`, each option can also be
-    set by an environment variable, and its help shows the default. With `section`, every field can be set by
-    SECTION.KEY=VALUE among the arguments, as in a recipe.
+    on the help page; the rest are listed with the command's own options. With `variables`, each option can also be set
+    by an environment variable with that prefix, and its help shows the default. With `section`, every field can be set
+    by SECTION.KEY=VALUE among the arguments, as in a recipe.
     """
     fields_by_name = {field.name: field for field in fields(config)}
     known = {name: field for name, field in fields_by_name.items() if only is None or name in only}
@@ -292,8 +292,8 @@ SearchSettings = dict[str, Any]  # fields of `DecodeConfig` by name
 
 
 def with_search(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command that takes search settings, which it gets as its parameter `decode`.
+    """Decorate a command that takes search settings, which are passed as its parameter `decode`.
 
-    The bundle provides the settings that the user leaves out. `options` are the settings that are also options.
+    The bundle provides the settings that the user leaves out. `options` are the settings that also have an option.
     """
     return with_config_options(DecodeConfig, "decode", only=options, panels={"Search": options}, section="decode")

@@ -1,4 +1,4 @@
-"""`allyouneed curve`: how many pairs are enough, and whether more would help."""
+"""`allyouneed curve`: find out how many pairs are enough, and whether more would help."""
 
 from dataclasses import dataclass
 from pathlib import Path

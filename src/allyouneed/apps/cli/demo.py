@@ -1,4 +1,4 @@
-"""`allyouneed demo`: the date task from training to translation; `try`: a model of it that comes with the program."""
+"""`allyouneed demo`: the date task from training to translation. `try`: a model of it that comes with the program."""
 
 import webbrowser
 from contextlib import nullcontext
@@ -42,7 +42,7 @@ def demo(
 
 
 def _train(recipe: "Recipe", output: Path, *, overwrite: bool) -> "Bundle":
-    """Train in the folder. The message after an interruption names the command that continues."""
+    """Train in the folder. If training is interrupted, the message names the command that continues it."""
     from ...errors import Interrupted
     from ...machine.device import configure_process
     from ...run import replaced

@@ -77,7 +77,7 @@ def document_kind(file: str, form: str | None) -> str | None:
 
 
 def has_text_ending(name: str) -> bool:
-    """Return True if a file's ending stands for one text per line: no ending, a language, or a known ending."""
+    """Return True if a file's ending means one text per line: no ending, a language, or an ending for such files."""
     ending = Path(name).suffix.removeprefix(".")
     return ending.lower() in TEXT_ENDINGS or ending.isdecimal() or bool(find_language(ending))
 
@@ -98,7 +98,7 @@ def translate_file(
     *,
     skip_refused: bool,
 ) -> int:
-    """Translate a document into a file, and list the units to review. Returns the exit code."""
+    """Translate a document into a file, and list the units that a person should review. Returns the exit code."""
     from ..documents.document_translation import MIN_CONFIDENCE, finish_document, plan_document, translate_plan
 
     plan = plan_document(document, translator)

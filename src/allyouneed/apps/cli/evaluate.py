@@ -1,4 +1,4 @@
-"""`allyouneed evaluate`: scores of a model on a test set, or of several and the significance of their differences."""
+"""`allyouneed evaluate`: score a model on a test set, or several models with the significance of the differences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,9 +52,9 @@ class EvaluateOptions:
 def evaluate_command(options: EvaluateOptions, scoring: Scoring, decode: SearchSettings) -> None:
     """Translate a test set and score the result: BLEU, chrF2, chrF++, TER, character error rate and exact match.
 
-    Every score has a 95 % interval; two models are compared by a paired bootstrap test. With three or more, each is
-    compared with the first, and runs that differ only in train.seed are one row: mean and deviation. Without a test
-    set, evaluate uses the test pairs that the run, or every run, held out.
+    Every score has a 95 % interval. Two models are compared by a paired bootstrap test. With three or more, each is
+    compared with the first, and runs that differ only in train.seed share one row: mean and standard deviation. Without
+    a test set, evaluate uses the test pairs that the run held out, or that all runs held out.
 
     For example:
       allyouneed evaluate runs/mine
@@ -109,7 +109,7 @@ def _translate_with_all(
 
 
 def _split_arguments(bundle: str, more: Sequence[str], pairs: Path | None) -> tuple[list[str], Path | None]:
-    """Split the arguments into models and the file of pairs, if they name one."""
+    """Split the arguments into models and the file of pairs, if there is one."""
     models, files = [bundle], [pairs] if pairs else []
     for word in more:
         if all(folder.is_dir() for folder in named_folders(word)):
@@ -138,10 +138,10 @@ def read_test_set(
     pairs: Path | None,
     columns: Sequence[str],
 ) -> EvaluationSet:
-    """Read the test set that the options name; without options, the pairs that the models' runs held out.
+    """Read the test set that the options name; without options, the test pairs of the models' runs.
 
-    Each model is one bundle, or several that form an ensemble. The runs must have held out the same pairs, because one
-    run may have trained on another's test pairs. If two models are compared, the pairs are those that both held out.
+    Each model is one bundle, or several that form an ensemble. Only pairs that all runs held out are used, because a
+    run may have trained on the test pairs of another.
     """
     from ...data.readers import READERS, pair_lines, read_pairs
     from ...evaluation.held_out import NAME_A_TEST_SET, common_held_out_pairs, held_out_pairs

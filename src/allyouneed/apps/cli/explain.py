@@ -1,4 +1,4 @@
-"""`allyouneed explain`: how a model translates a sentence, as a page or as pictures."""
+"""`allyouneed explain`: show how a model translates a sentence, as a page or as pictures."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -60,11 +60,11 @@ class ExplainOptions:
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False
 
     def theory(self) -> list[str]:
-        """Return the names of the figures that need no model."""
+        """Return the names of the chosen figures that need no model."""
         return [name for name in ("positions", "schedule", "masks") if getattr(self, name)]
 
     def others(self) -> list[str]:
-        """Return the models after the first."""
+        """Return the models except the first."""
         return (self.words or [])[:-1]
 
     def text(self) -> str:
@@ -76,7 +76,7 @@ class ExplainOptions:
         return "svg" if self.theory() and self.form is Form.html else str(self.form)
 
     def destination(self) -> Path:
-        """Return the file or folder to write."""
+        """Return the path of the file or folder to write."""
         default = "explained" if self.suffix() in PICTURES else f"explained.{self.suffix()}"
         return self.output or Path("." if self.theory() else default)
 
@@ -86,8 +86,8 @@ class ExplainOptions:
 def explain_command(options: ExplainOptions, decode: SearchSettings) -> None:
     """Show how a text is translated: attention, what each head does, the search, and every tensor.
 
-    The result is one page that works offline, or a picture for each figure. With two models, the page shows where their
-    outputs part and which heads differ, and switches between them.
+    The result is one page that works offline, or a picture for each figure. With two models, the page can switch
+    between them, and shows where their outputs diverge and which heads differ.
 
     For example:
       allyouneed explain runs/dates 1845-01-05
@@ -228,12 +228,12 @@ def _save_pictures(figures: "Mapping[str, Figure]", options: ExplainOptions) -> 
 
 
 def _short_names(first: Path, second: Path) -> tuple[str, str]:
-    """Name two folders or files on a page: by their last names or, if these are equal, by their whole paths."""
+    """Choose names for two folders or files on a page: their last names or, if these are equal, their whole paths."""
     return (first.stem, second.stem) if first.stem != second.stem else (str(first), str(second))
 
 
 def _held_out(folder: Path) -> "Sequence[Pair]":
-    """Return evenly spaced test pairs of a run, by which its heads are judged; () for a bundle without a run."""
+    """Return evenly spaced test pairs of a run, to measure its heads on; () for a bundle without a run."""
     from ...evaluation.held_out import find_held_out_pairs
     from ..explain.claims import MOST_INPUTS
 

@@ -1,4 +1,4 @@
-"""`allyouneed export`, `import` and `average`: convert bundles to and from other formats, and average bundles."""
+"""`allyouneed export`, `import` and `average`: convert bundles to and from other formats, and average them."""
 
 import signal
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """The formats. Each has a file in `convert/`."""
+    """The formats. Each has a module in `convert/`."""
 
     CTRANSLATE2 = "ctranslate2"
     ONNX = "onnx"
@@ -47,11 +47,11 @@ def export(
     *,
     decode: SearchSettings,
 ) -> None:
-    """Convert a model to another program's format, and prove that it translates the same.
+    """Convert a model to another program's format, and check that it translates the same.
 
     The other program translates some of the bundle's sentences and random ones, greedily and with the bundle's beam. In
     float32 it must write the same tokens with the same log-probabilities, up to rounding. In int8 or float16 the
-    log-probabilities may differ by 0.2 nats on average, and you see how many translations are equal. If the comparison
+    log-probabilities may differ by 0.2 nats on average, and you see how many translations are equal. If the check
     fails, nothing is written; otherwise DIR/proof.json records it.
 
     For example:
@@ -89,8 +89,8 @@ def import_command(
 ) -> None:
     """Turn another program's checkpoint into a bundle, to translate with it, train it further or explain it.
 
-    The files show what kind of checkpoint it is. Nothing in them is run; what a bundle cannot express is refused with
-    the reason.
+    The kind of checkpoint is recognized by its files. None of its code is run. If a bundle cannot express something in
+    it, import refuses the checkpoint and says why.
 
     For example:
       allyouneed import opus-mt-en-it --output models/en-it
@@ -108,7 +108,7 @@ def average(
 ) -> None:
     """Average the weights of several models of the same sizes and vocabulary.
 
-    This helps for checkpoints of one run and for models trained further from the same one. Models with different
+    This helps for checkpoints of one run, and for models trained further from the same model. Models with different
     random starts have nothing in common to average: use them as an ensemble.
 
     For example:

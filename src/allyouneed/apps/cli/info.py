@@ -19,8 +19,8 @@ def info(
 ) -> None:
     """Describe a bundle: languages, sizes, parameters of each part, files, and the formats it can be exported to.
 
-    The model card, BUNDLE/README.md, follows at the end, with data, scores and license. Every file is checked against
-    its SHA-256 in BUNDLE/SHA256SUMS.
+    At the end comes the model card, BUNDLE/README.md, with data, scores and license. Every file is checked against its
+    SHA-256 in BUNDLE/SHA256SUMS.
 
     For example:
       allyouneed info runs/mine
@@ -91,7 +91,7 @@ def _engine(bundle: "Bundle") -> str:
 
 
 def _compare(checksums: "Checksums") -> str:
-    """Compare the files with SHA256SUMS after loading the bundle, which refuses every changed file except the card."""
+    """Compare the files with SHA256SUMS. Loading the bundle has already refused every changed file except the card."""
     if not checksums.present:
         return "none; a change of the files would not be noticed. Saving the bundle again adds them"
     if not checksums.matches("README.md"):

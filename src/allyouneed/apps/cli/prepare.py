@@ -1,4 +1,4 @@
-"""`allyouneed prepare`: the pairs of a run, cleaned and encoded, without training."""
+"""`allyouneed prepare`: clean and encode the pairs of a run, without training."""
 
 import sys
 from contextlib import redirect_stdout
@@ -62,7 +62,7 @@ def prepare_command(options: PrepareOptions) -> None:
     `allyouneed train` with the same recipe and the same --output (or data.cache_dir) then starts at once. Pairs that
     are already prepared are not prepared again.
 
-    You see how many pairs were read, used and dropped, with the reasons, and the vocabulary and the tokens.
+    You see how many pairs were read, used and dropped, and why, then the vocabulary and an example of its tokens.
 
     For example:
       allyouneed prepare train.en train.de --output runs/mine
@@ -117,7 +117,7 @@ def _choose_settings(recipe: "Recipe | Draft", path: Path) -> "tuple[Recipe, lis
 
 
 def _prepare(recipe: "Recipe", path: Path, ray: str) -> "tuple[RunPairs, bool]":
-    """Prepare the pairs. Returns them, with True if there was anything to do."""
+    """Prepare the pairs. Returns them, and False if they were already prepared."""
     from ...run import prepare_only
     from .progress_bar import ProgressBar
 

@@ -1,4 +1,4 @@
-"""Commands in messages, which work when copied: they begin with the program's name as this shell finds it."""
+"""Commands in messages, which work when copied, because they begin with the program's name as this shell finds it."""
 
 import os
 import shlex
@@ -37,7 +37,7 @@ def command_with_extra(*words: object) -> str:
 
 
 def mended_command(options: Sequence[str], *, without: Sequence[str] = ()) -> str:
-    """Write the running command with these options, which replace earlier ones, and without the flags in `without`."""
+    """Write the running command with these options, in place of earlier ones, and without the flags in `without`."""
     names = {word.partition("=")[0] for word in options if word.startswith("--") or "=" in word}
     names |= {"-o"} if "--output" in names else set()
     with_value = {"-o"} | {name for name, after in pairwise([*options, "--"]) if not after.startswith("--")}
@@ -69,8 +69,8 @@ def shell_name(name: str, path: str) -> str:
 def next_steps(folder: Path, bundle: "Bundle", text: str = "", *, longer: str = "") -> Iterator[str]:
     """Yield a line for each thing to do next with the model in `folder`.
 
-    `text` is a text to translate, by default the bundle's. `longer` is the command of a longer training; "" if more
-    training would not help.
+    `text` is a text to translate, by default a sample from the bundle. `longer` is the command of a longer training; ""
+    if more training would not help.
     """
     from ...evaluation.held_out import find_held_out_pairs
 

@@ -1,4 +1,4 @@
-"""Bars with the time left, and the rows of a training run. Drawn by Rich, which takes a tenth of a second to import."""
+"""Progress bars with the time left, and a row for each validation. Rich, which draws them, takes 0.1 s to import."""
 
 import math
 import time

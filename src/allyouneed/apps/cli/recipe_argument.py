@@ -39,10 +39,10 @@ def recipe_from_arguments(
     auto: bool = False,
     resumed: Path | None = None,
 ) -> "Recipe | Draft":
-    """Read the recipe to train, or a draft for a file of pairs. With `auto`, a recipe becomes a draft too.
+    """Read the recipe to train, or a draft for a file of pairs. With `auto`, a recipe also becomes a draft.
 
-    `what` is a file of pairs, a TOML file or the name of a shipped recipe. `more` are overrides, preceded by the second
-    file of two aligned ones. `resumed` is the folder of a run that may already exist.
+    `what` is a file of pairs, a TOML file or the name of a shipped recipe. `more` are overrides; the second of two
+    aligned files comes before them. `resumed` is the folder of a run that may already exist.
     """
     from ...config import Recipe
     from ...config.settings import apply_overrides
@@ -66,7 +66,7 @@ def recipe_from_arguments(
 
 
 def _read_tables(what: str, more: list[str]) -> tuple[dict[str, Any], list[str], bool]:
-    """Return the tables of a recipe or of pairs, the overrides among `more`, and True if `what` is a file of pairs."""
+    """Return three things: tables of settings, the overrides among `more`, and True if `what` is a file of pairs."""
     from ...config.settings import read_tables
     from ...recipes import recipe_names, recipe_path
 
@@ -78,7 +78,7 @@ def _read_tables(what: str, more: list[str]) -> tuple[dict[str, Any], list[str],
 
 
 def _set_data(tables: dict[str, Any], languages: str, columns: str, sheet: str, tokenizer: list[str] | None) -> None:
-    """Put the data settings of options into the tables. Data that is not a table is refused later, with the recipe."""
+    """Put the data settings of options into the tables. If [data] is not a table, the recipe is refused later."""
     from ...config.language_tags import parse_pair
 
     names = list(parse_columns(columns))
@@ -96,7 +96,7 @@ def _set_data(tables: dict[str, Any], languages: str, columns: str, sheet: str, 
 
 
 def parse_columns(text: str | None) -> tuple[str, ...]:
-    """Split the names of two columns, source and target, at a comma; () without a text. Refuses any other number."""
+    """Split the names of two columns, source and target, at a comma; () without a text. Refuses one or three names."""
     from ...errors import ConfigError
 
     names = tuple(name.strip() for name in text.split(",")) if text else ()

@@ -1,4 +1,4 @@
-"""`allyouneed report`: write the page of a training run, or of several compared."""
+"""`allyouneed report`: write a page about a training run, or a comparison of several."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,10 +41,10 @@ class ReportOptions:
 def report(options: ReportOptions) -> None:
     """Write the report of a training run, or compare several, as one page that works offline.
 
-    The page of one run has its curves, outputs, data, environment and settings; while the run goes on, the page
+    The page of one run has its curves, outputs, data, environment and settings. While the run is going on, the page
     reloads every few seconds. The page of two runs has both curves, the settings that differ, the sentences that
     changed most, and a paired bootstrap test of the scores on the validation pairs that both have translated. The page
-    of three or more has their curves and a table of scores, in which runs that differ only in train.seed are one row.
+    of three or more has their curves and a table of scores, in which runs that differ only in train.seed share one row.
 
     For example:
       allyouneed report runs/mine

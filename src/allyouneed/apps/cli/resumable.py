@@ -1,8 +1,8 @@
-"""Output that is written chunk by chunk, so that a later run can resume it.
+"""Write output chunk by chunk, so that an interrupted command can resume it.
 
-The lines of `news.de` are first written to `news.de.partial`. After each chunk, `news.de.partial.jsonl` is replaced.
-This second file has the model and its settings, the number of input lines that are translated, the number that were
-refused, a digest of these lines, and the length of the translation in bytes.
+The lines of `news.de` are first written to `news.de.partial`. After each chunk, `news.de.partial.jsonl` is replaced. It
+records the model and its settings, how many input lines are translated and how many refused, a digest of these lines,
+and the length of the translation in bytes.
 """
 
 import os
@@ -40,9 +40,9 @@ _NOTHING: dict[str, Any] = {"lines": 0, "refused": 0, "digest": "", "bytes": 0}
 
 
 class RowWriter:
-    """Writes rows for the lines of an input to a file. `notes` is the file that describes the rows, for resuming.
+    """Writes rows for the lines of an input to a file. `notes` is the file that describes these rows, for resuming.
 
-    `kept` are the notes of an earlier run, whose rows the file already has.
+    `kept` are the notes of an earlier call, whose rows the file already has.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class RowWriter:
         self._notes, self._provenance, self._kept, self._digest = notes, provenance, kept, sha256()
 
     def missing(self, chunks: Iterable[Chunk], done: Callable[[int], object]) -> Iterator[Chunk]:
-        """Yield the chunks without the lines that already have rows. `done` is called with the number of these lines.
+        """Yield the chunks without lines that already have rows. `done` is called with the number of such lines.
 
-        Refuses input whose first lines differ from those of the earlier run, and input with fewer lines.
+        Refuses input whose first lines have changed since then, and input with fewer lines.
         """
         kept = self._kept["lines"]
         for chunk in chunks:
@@ -99,12 +99,12 @@ def partial_path(output: Path) -> Path:
 
 
 def notes_path(output: Path) -> Path:
-    """Return the path of the notes that describe a partial result."""
+    """Return the path of the notes about a partial result."""
     return partial_path(output).with_suffix(".partial.jsonl")
 
 
 def check_output(output: Path | None, inputs: Sequence[Path | int], *, resume: bool, overwrite: bool) -> None:
-    """Refuse, before any work, an output that cannot be written, and an output that is an input under another name.
+    """Refuse, before any work, an output that cannot be written, or that is an input under another name.
 
     `inputs` are paths, or descriptors of open files. None as `output` is standard output.
     """
@@ -125,11 +125,11 @@ def check_output(output: Path | None, inputs: Sequence[Path | int], *, resume: b
 
 @contextmanager
 def row_writer(output: Path | None, *, provenance: Mapping[str, object], resume: bool = False) -> Iterator[RowWriter]:
-    """Open a writer of rows to standard output, to a device or pipe, or to a file that gets its name when complete.
+    """Open a writer of rows: to standard output, to a device or pipe, or to a file that gets its name when complete.
 
     With `resume`, a partial file is continued after its last chunk. Raises `OutputError` if the partial file has a
-    different `provenance`, or another process is writing it. After an error the partial file stays, so that it can be
-    resumed; a SIGINT or SIGTERM then raises `Interrupted`.
+    different `provenance`, or if another process is writing it. After an error the partial file stays, so that it can
+    be resumed; a SIGINT or SIGTERM then raises `Interrupted`.
     """
     if output is None:
         yield RowWriter(sys.stdout.buffer)

@@ -48,8 +48,8 @@ def score(options: ScoreOptions, scoring: Scoring) -> None:
     With a model, print each pair's log-probability and its mean per token, in nats; --json adds the log-probability of
     every token.
 
-    With --reference, print BLEU, chrF2, chrF++, TER, character error rate and exact match with 95 % intervals, whatever
-    program made the translations. Two --target are compared, as by `allyouneed evaluate`.
+    With --reference, print BLEU, chrF2, chrF++, TER, character error rate and exact match with 95 % intervals,
+    whichever program made the translations. Give --target twice to compare two sets, as `allyouneed evaluate` does.
 
     For example:
       allyouneed score runs/mine --source test.en --target test.de
@@ -102,7 +102,7 @@ def _refuse_beside_references(options: ScoreOptions, scoring: Scoring) -> None:
 
 
 def _aligned_lines(path: Path, count: int) -> list[str]:
-    """Read the lines of a file. Refuses a number of lines other than `count`."""
+    """Read the lines of a file. Refuses a file with more or fewer than `count`."""
     from ...errors import DataError
     from ...text.lines import read_lines
 

@@ -1,4 +1,4 @@
-"""The options of commands that score translations; print scores, check them against limits, and write them."""
+"""The options of commands that score translations; and how scores are printed, compared with limits, and written."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -108,7 +108,7 @@ class Scoring:
     def prepare(
         self, sources: Sequence[str], references: "References"
     ) -> "tuple[dict[str, Metric], Sequence[ScoreLimit]]":
-        """Make the chosen metrics, by default all; COMET if its checkpoint is named; and the limits of their scores.
+        """Make the chosen metrics, by default all; COMET, if there is a checkpoint; and the limits of the scores.
 
         Refuses a significance test if there are too few sentences for it. Warns of references that are already
         tokenized, which BLEU would tokenize again.
@@ -174,7 +174,7 @@ class Scoring:
     def _missed(
         self, system: "ScoredSet", comparison: "Mapping[str, PairedScore]", limits: Sequence[ScoreLimit]
     ) -> list[str]:
-        """Say which limits the last system misses, and the metrics in which it is worse despite `--no-worse`."""
+        """Say which limits the last system misses and, with `--no-worse`, in which metrics it is worse."""
         name = system.translated.name
         lines = [limit.missed(system.counts[limit.name].score, system.metrics[limit.name], name) for limit in limits]
         worse = [score.name for score in comparison.values() if score.better == 0]
@@ -279,7 +279,7 @@ def _as_table(systems: "Sequence[ScoredSet]", comparison: "Mapping[str, PairedSc
 
 
 def _wrong_rows(systems: "Sequence[ScoredSet]") -> Iterator[dict[str, str]]:
-    """Yield one system's wrong translations, worst first; with two systems, those that the second translates worse."""
+    """Yield the wrong translations of one system, or those that the second of two translates worse, worst first."""
     if len(systems) == 1:
         for sample in systems[0].translated.wrong():
             yield {
@@ -325,7 +325,7 @@ def _write_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def _write_translations(path: Path, systems: "Sequence[TranslatedSet]") -> None:
-    """Write one pair per line, with two systems' translations separated by tabs; as .jsonl, all details of a pair."""
+    """Write one pair per line, with the translations of two systems separated by tabs; to .jsonl, with all details."""
     from ...machine.files import to_json, write_whole
 
     if path.suffix == ".jsonl":

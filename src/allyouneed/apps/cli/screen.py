@@ -1,4 +1,4 @@
-"""Messages and progress of a command, on standard error, because standard output is for results."""
+"""Messages and progress of a command, on standard error, so that standard output has only results."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Standard error. Rich is imported only for bars and styles, because a plain line looks the same without it."""
+    """Standard error. Rich is imported only for bars and styles, because plain lines look the same without it."""
 
     @cached_property
     def rich(self) -> "Console":
@@ -27,7 +27,7 @@ class Screen:
 
     @property
     def is_terminal(self) -> bool:
-        """True if somebody may be looking at a terminal."""
+        """True if standard error is a terminal, so that somebody may be looking."""
         if os.environ.keys() & {"FORCE_COLOR", "TTY_COMPATIBLE"}:
             return self.rich.is_terminal
         return sys.stderr.isatty()
@@ -44,7 +44,7 @@ console = Screen()
 
 
 def announce_pipes(*paths: Path | None) -> None:
-    """Print a message for every named pipe, because opening it blocks until the other end is opened."""
+    """Print a message for every named pipe, because opening it waits until another program opens the other end."""
     for path in paths:
         if path is not None and is_named_pipe(path):
             console.print(f"waiting for the other end of the pipe {path}")

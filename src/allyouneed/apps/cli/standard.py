@@ -1,4 +1,4 @@
-"""The three standard streams: a shell may have closed one, a disk may be full, or a reader may have ended."""
+"""The three standard streams: a shell may have closed one of them, a disk may be full, or a reader may have ended."""
 
 import io
 import os
@@ -9,8 +9,8 @@ from contextlib import suppress
 def open_closed_streams() -> None:
     """Replace closed standard streams.
 
-    Otherwise the next opened file would get the number of the stream, and output would go into that file. Reading from
-    a closed stream or writing to it fails with EBADF; messages to a closed standard error are dropped.
+    Otherwise the next opened file would get the number of a closed stream, and output would go into that file. Reading
+    from a closed stream or writing to it then fails with EBADF; messages to a closed standard error are dropped.
     """
     streams = ((0, "stdin", "r", os.O_WRONLY), (1, "stdout", "w", os.O_RDONLY), (2, "stderr", "w", os.O_WRONLY))
     for number, name, mode, flags in streams:

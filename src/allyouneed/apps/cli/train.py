@@ -1,4 +1,4 @@
-"""`allyouneed train`: train a bundle from text pairs or a recipe; with `--serve`, watch it on a page."""
+"""`allyouneed train`: train a bundle from text pairs or a recipe; with `--serve`, show the training on a page."""
 
 import threading
 import time
@@ -118,8 +118,8 @@ class TrainOptions:
 def train(options: TrainOptions) -> None:
     """Train a model on text pairs, or as a recipe describes.
 
-    Given a file of pairs, train chooses every setting that you do not give. The reasons are in log.txt in the folder
-    of the run; --explain prints them.
+    If you give a file of pairs, train chooses every setting that you leave out. It writes the reasons to log.txt in the
+    folder of the run; --explain prints them.
 
     Shipped recipes: agreement, dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort,
     tatoeba-en-it; and every row of Table 3: base, A1, …, big (allyouneed paper).
@@ -127,8 +127,8 @@ def train(options: TrainOptions) -> None:
     With --minutes the run ends in time, however busy the machine is: it measures its speed and adapts the number of
     updates. --resume uses the rest of the time.
 
-    With --serve you can watch the run on a web page, try the best model so far, and correct its translations. After
-    the run the page goes on serving the model until Ctrl-C.
+    With --serve you can watch the run on a web page, try the best model so far, and correct its translations. After the
+    run the page keeps serving the model until Ctrl-C.
 
     Ctrl-C (or SIGTERM) saves a checkpoint and exits with code 130 (143); --resume continues from it.
 
@@ -207,7 +207,7 @@ def _read_task(options: TrainOptions) -> "tuple[Path, Recipe | Draft]":
 
 
 def _start(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: float) -> None:
-    """Follow a run that torchrun has started, preview a run, or train."""
+    """Take part in a run that torchrun has started, or preview a run, or train."""
     from ...auto import preliminary_recipe
     from ...machine.device import configure_process
     from ...run import is_follower
@@ -222,7 +222,7 @@ def _start(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: f
 
 
 def _run(recipe: "Recipe | Draft", path: Path, options: TrainOptions, begun: float) -> None:
-    """Train, with a page if --serve asks for one; then say how good the model is and what to do next."""
+    """Train, with a page if --serve is set. At the end, say how good the model is and what to do next."""
     from ...run import Stopwatch
     from ..reports.advice import longer_options, look_ahead
     from ..reports.record import RunRecord
@@ -252,7 +252,7 @@ def _fit(
     stopwatch: "Stopwatch",
     page: "TrainingPage | None",
 ) -> "Bundle":
-    """Train in the folder `path`. A run that replaces another is trained in a folder next to it."""
+    """Train in the folder `path`. A run that replaces an earlier run is trained in a folder next to it."""
     from ...auto import preliminary_recipe
     from ...machine.files import named_folders
     from ...run import replaced, source_paths, was_restarted
@@ -320,7 +320,7 @@ def _follow(recipe: "Recipe | Draft", path: Path) -> None:
 
 
 def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> str:
-    """Score a finished run on its test pairs, if it has any. Returns the reason if this fails."""
+    """Score a finished run on its test pairs, if it has any. If this fails, return the reason."""
     from ...config import Recipe
     from ...errors import AllYouNeedError
     from ...evaluation.held_out import find_held_out_pairs
@@ -359,7 +359,7 @@ def run_page(run: Path) -> Iterator["TrainingPage"]:
 
 
 def keep_serving(page: "TrainingPage", run: Path, longer: str, verdict: "Verdict") -> None:
-    """Tell the page how its run has ended and what to do next. Returns at a signal, or when the server ends.
+    """Tell the page how its run has ended and what to do next, and wait for a signal or the end of the server.
 
     `longer` is the command for a longer training.
     """
@@ -383,5 +383,5 @@ def keep_serving(page: "TrainingPage", run: Path, longer: str, verdict: "Verdict
 
 
 def _corrections(run: Path) -> Path:
-    """Return a file next to the folder of the run, because another run may replace the folder."""
+    """Return a file next to the folder of the run, so that it survives if another run replaces the folder."""
     return run.with_name(f"{run.name}-corrections.jsonl")

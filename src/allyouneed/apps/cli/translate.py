@@ -159,7 +159,7 @@ def _find_source(file: str, form: str | None) -> Source:
 def _find_kind(
     source: Source, options: TranslateOptions, about: documents.DocumentSettings, decode: SearchSettings
 ) -> str | None:
-    """Find the format of a document, or None for lines. Refuses the options that apply only to the other."""
+    """Find the format of a document; None for lines of text. Refuses options that apply only to the other kind."""
     kind = documents.document_kind(source.file, about.form)
     if kind is None:
         refuse_options(about, "this is text, one sentence per line (see --format)", besides=["--format"])
@@ -272,9 +272,9 @@ def _translate_lines(
 def _provenance(
     translator: "Translator", terms: Glossary | None, row_options: RowOptions, bundle: str
 ) -> dict[str, object]:
-    """Return everything that the rows depend on besides the input.
+    """Return everything on which the rows depend, except the input.
 
-    When an output is resumed, all of this must be equal.
+    To resume an output, all of this must be equal.
     """
     from ...bundle import model_files
     from ...machine.checksums import files_digest
@@ -301,7 +301,7 @@ def _read_source(source: Source, translator: "Translator", options: TranslateOpt
 
 
 def _progress(source: Source) -> AbstractContextManager[Callable[[int], None]]:
-    """Show how many lines are done, or that a terminal waits for the next line; show nothing for a text."""
+    """Show how many lines are done; at a terminal, show that it waits for a line; for a single text, show nothing."""
     if source.text is not None:
         return nullcontext(_ignore)
     if source.file == "-" and sys.stdin.isatty():
@@ -315,7 +315,7 @@ def _ignore(_: int) -> None: ...
 def _write_rows(
     chunks: Iterable[Chunk], out: RowWriter, source: Source, output: Path | None, done: Callable[[int], None]
 ) -> None:
-    """Write the rows of each chunk as soon as it is translated, and say which lines are left out."""
+    """Write the rows of each chunk as soon as it is translated, and name the lines that were refused."""
     for chunk in chunks:
         out.write(chunk)
         for number, reason in sorted(chunk.refused.items()):
@@ -327,7 +327,7 @@ def _write_rows(
 
 
 def locate_error(error: "DataError | InputError", name: str, partial: Path | None) -> "DataError | InputError":
-    """Add to an error the number of its line, if any, and the file with the translations of earlier lines."""
+    """Add the line number, if any, and the file with the translations of earlier lines, to an error."""
     from ...errors import DataError
 
     so_far = f" (the lines before are in {partial}; correct the line, then --resume)" if partial else ""
@@ -337,7 +337,7 @@ def locate_error(error: "DataError | InputError", name: str, partial: Path | Non
 
 
 def _streamed(chunks: Iterable[Chunk], translator: "Translator", file: BinaryIO, skip_refused: bool) -> Iterator[Chunk]:
-    """Write the pieces of the translations as they come, end each line, and yield the chunks."""
+    """Write translations piece by piece, with a line end after each, and yield their chunks."""
     from ...errors import InputError
 
     for chunk in chunks:
