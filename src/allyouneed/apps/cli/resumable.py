@@ -177,7 +177,7 @@ def _interruptible(partial: Path) -> Iterator[None]:
 
 
 def _read_notes(partial: Path, notes: Path, provenance: Mapping[str, object]) -> dict[str, Any]:
-    """Read the notes of an earlier run on a partial file. Refuses a different provenance."""
+    """Read the notes about a partial file of an earlier call. Refuses notes with a different provenance."""
     try:
         kept: dict[str, Any] = {name: parse_json(read_whole(notes))[name] for name in (*_NOTHING, "provenance")}
         before = dict(kept["provenance"])

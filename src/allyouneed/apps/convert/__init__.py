@@ -1,1 +1,1 @@
-"""Conversions of bundles to and from other programs' formats, one file each. Refuses what a format cannot express."""
+"""Conversions of bundles to and from other programs' formats, one per file. Refuses what a format cannot express."""

@@ -1,4 +1,4 @@
-"""Read files of checkpoints, which may come from strangers: nothing in them is run, and sizes are checked first."""
+"""Read files of checkpoints, which may come from strangers: no code in them is run, and sizes are checked first."""
 
 import io
 import math
@@ -68,7 +68,7 @@ def read_lines_of_text(path: Path) -> list[str]:
 
 
 def choose_file(folder: Path, pattern: str, *preferred: str) -> Path:
-    """Choose the first of the preferred files that a folder has, or the only file that matches the pattern."""
+    """Choose the first of the preferred files that a folder has, or else the only file that matches the pattern."""
     paths = sorted(folder.glob(pattern))
     named = [folder / name for name in preferred if folder / name in paths]
     if not named and len(paths) != 1:
@@ -108,8 +108,8 @@ def stored_bytes(tensors: Iterable[Tensor]) -> int:
 def read_pickle_safely(path: Path) -> Any:
     """Read a file that PyTorch saved: tensors, plain values and tables of these, on the CPU.
 
-    Only the names of such types are accepted in its pickle, which is checked before it is read with `weights_only`.
-    Refuses everything else.
+    The pickle may name only these types; this is checked before it is read with `weights_only`. Refuses everything
+    else.
     """
     with refused(CheckpointError, f"{path} cannot be read", Exception):  # a damaged pickle may raise any exception
         read_whole(path, 0)  # refuses a pipe and a device
@@ -121,7 +121,7 @@ def read_pickle_safely(path: Path) -> Any:
 
 
 def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return a tensor in float32. Refuses another shape first, because a tensor may claim more than its file holds."""
+    """Return a tensor in float32. First refuses a wrong shape, because a tensor may claim more than its file holds."""
     if tuple(tensor.shape) != shape:
         raise CheckpointError(f"{name} must have shape {shape}; got {tuple(tensor.shape)}")
     if not tensor.is_floating_point():
@@ -158,7 +158,7 @@ def _refuse_unsafe_pickle(path: Path) -> None:
 
 
 def _refuse_growth(path: Path, content: bytes) -> None:
-    """Refuse a pickle with many or deeply nested parts. A part that is used again counts again.
+    """Refuse a pickle with many or deeply nested parts. A part that is used twice counts twice.
 
     A list that contains another list twice, 40 levels deep, takes little memory, but an eternity to compare or print.
     """

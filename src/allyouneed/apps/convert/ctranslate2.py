@@ -1,9 +1,9 @@
 """Convert a bundle to CTranslate2, an inference engine in C++ (OpenNMT; github.com/OpenNMT/CTranslate2).
 
 CTranslate2's `TransformerSpec` is our model with three differences: queries, keys and values of self-attention are one
-matrix, keys and values of cross-attention are one, and every norm belongs to its sublayer. One epsilon holds for all
-norms, including query-key norm, as in our model. The exported folder also has our `tokenizer.json`. CTranslate2 takes
-tokens without `<sos>` and `<eos>`, which it adds itself.
+matrix, keys and values of cross-attention are one matrix, and every norm belongs to its sublayer. As in our model, all
+norms, including query-key norm, have the same epsilon. The exported folder also has our `tokenizer.json`. CTranslate2
+takes tokens without `<sos>` and `<eos>`, which it adds itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BANNED_LOGIT = -6e4  # the projection's bias for tokens that no search may write
 
 
 def write_ctranslate2(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
-    """Write `bundle` for `ctranslate2.Translator(folder)`, with our tokenizer."""
+    """Write `bundle` as a folder for `ctranslate2.Translator(folder)`, with our tokenizer."""
     spec = _spec(bundle)
     spec.optimize(quantization=None if precision == "float32" else precision)
     spec.save(str(folder))

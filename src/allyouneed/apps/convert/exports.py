@@ -1,7 +1,7 @@
-"""Export a bundle: write it in another program's format, prove the copy, and keep or remove it.
+"""Export a bundle: write it in another program's format, compare the copy with the model, and keep or remove it.
 
-To prove a copy, the other program translates, and its translations and probabilities are compared with ours. Programs
-add the same numbers in different orders, so probabilities differ by rounding. If two continuations are almost equal,
+For the comparison, the other program translates, and its translations and probabilities must equal ours. Programs add
+the same numbers in different orders, so probabilities differ by rounding. If two continuations are almost equal,
 programs may choose differently: such a translation counts as a tie if our model gives both the same score within `TIE`.
 A web page contains the engine of a CPU, so it is also compared with that engine in its own precision, bit by bit.
 """
@@ -43,8 +43,8 @@ CLOSE = 0.2  # nats, on average, if weights are rounded to int8 or float16
 class ExportFormat:
     """A format, written by `write_FORMAT(bundle, folder, precision)` in its module of this folder.
 
-    The extra with the name of the format installs its libraries. The default precision is the first one or, with
-    `as_on_cpu`, the precision with which a CPU translates.
+    The extra with the name of the format installs its libraries. The default precision is the first in the list or,
+    with `as_on_cpu`, the precision with which a CPU translates.
     """
 
     program: str  # runs the export
@@ -54,7 +54,7 @@ class ExportFormat:
     as_on_cpu: bool = False
 
     def choose_precision(self, config: ModelConfig) -> ExportPrecision:
-        """Choose the precision for a model of this size if the user asks for none."""
+        """Choose the precision for a model of this size, if the user has not chosen any."""
         return pick_precision(config) if self.as_on_cpu else self.precisions[0]
 
 
@@ -70,7 +70,7 @@ class ConvertedModel(Protocol):
     """An exported model in its program. Ids include `<sos>` and `<eos>` unless stated otherwise."""
 
     def translate(self, source: list[int], *, beam: int, max_length: int) -> list[int]:
-        """Return the ids of the translation, at most `max_length`, without `<sos>` and `<eos>`. No length penalty."""
+        """Return the ids of the translation, at most `max_length`, without `<sos>` and `<eos>`: no length penalty."""
         ...
 
     def log_probabilities(self, source: list[int], target: list[int]) -> list[float]:
@@ -80,13 +80,13 @@ class ConvertedModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """How the translations of an exported model compare with those of the original.
+    """How the translations of an exported model compare with the original model's.
 
     Of `sentences` sentences, `identical` were translated with the same tokens for every beam of `beams`, and in `ties`
-    the other program chose another hypothesis with the same score. `precision` is that of the exported weights. Among
+    the other program chose another hypothesis with the same score. `precision` is that of the exported weights. Over
     `tokens` tokens, `max_difference` is the largest difference of a log-probability, in nats, and `mean_difference` the
-    mean. `unexpressed_settings` are settings of the bundle's search that the export cannot keep; the proof does not use
-    them.
+    mean. `unexpressed_settings` are settings of the bundle's search that the export cannot keep; the comparison does
+    not use them.
     """
 
     sentences: int
@@ -101,7 +101,7 @@ class Proof:
 
     @property
     def close(self) -> bool:
-        """True if an export with rounded weights is good enough: the mean difference is at most `CLOSE`."""
+        """True if an export with rounded weights is close enough: its mean difference is at most `CLOSE`."""
         return self.mean_difference <= CLOSE
 
     @property
@@ -119,12 +119,12 @@ def export_bundle(
     sentences: int = 50,
     decode: Mapping[str, object] | None = None,
 ) -> Proof:
-    """Write a bundle, or the bundle in a folder, to a new folder in the format `to`, and prove the export.
+    """Write a bundle, or the bundle in a folder, to a new folder in the format `to`, and check the export.
 
-    The proof translates the bundle's probes and `sentences` random sentences. Settings in `decode` replace the
-    bundle's; only a web page has a search that they affect. The folder appears when the export is proven, completely or
-    not at all. Refuses a model that the format cannot express, a model that reads fewer than 3 tokens, and a folder
-    that exists.
+    The check compares translations of the bundle's probes and of `sentences` random sentences. Settings in `decode`
+    replace the bundle's; only a web page contains a search that uses them. The folder appears once the check has
+    passed, completely or not at all. Refuses a model that the format cannot express, a model that reads fewer than 3
+    tokens, and a folder that exists.
     """
     name = "BUNDLE" if isinstance(bundle, Bundle) else bundle
     bundle = bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)
@@ -170,7 +170,7 @@ def export_bundle(
 
 
 def _with_settings(bundle: Bundle, decode: Mapping[str, object], to: str) -> Bundle:
-    """Change settings of the bundle's search. Refuses them for a format without a search."""
+    """Change settings of the bundle's search. Refuses any settings for a format without a search."""
     if decode and to != "html":
         raise ConfigError(f"only html has a search; the caller of an export to {to} sets decode.{next(iter(decode))}")
     return replace(bundle, decode=bundle.decode.with_changes(decode))
@@ -224,7 +224,7 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -
 def require_same_bits(
     bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], precision: NativePrecision
 ) -> None:
-    """Refuse an export whose log-probabilities of greedy translations differ from the engine in C by a single bit."""
+    """Refuse an export whose log-probabilities in greedy search differ from the engine in C by a single bit."""
     engine = NativeEngine(bundle.config, weight_buffers(bundle.model), precision)
     tokenizer, banned = bundle.target_tokenizer, banned_ids(bundle)
     limit = min(PROOF_LENGTH, bundle.config.max_length)

@@ -1,4 +1,4 @@
-"""Turn a model of another program into ours: the names and the order of its weights, and its settings.
+"""Turn a model of another program into ours: rename and reorder its weights, and translate its settings.
 
 Other programs order the axes of the residual stream with all sines first, then all cosines. Ours alternate.
 """
@@ -35,7 +35,7 @@ Setting = TypeVar("Setting")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightFormat:
-    """How a program stores weights of a model like ours; every matrix has the shape (outputs, inputs)."""
+    """How a program stores the weights of a model like ours. Every matrix has the shape (outputs, inputs)."""
 
     program: str
     names: Mapping[str, str]  # a part of our names → its name there
@@ -64,7 +64,7 @@ def sines_first(d_model: int) -> Tensor:
 
 
 class StoredWeights:
-    """The tensors of a checkpoint, by the names of their program, and which of them were used.
+    """The tensors of a checkpoint, by the names of their program, with a record of which have been read.
 
     `unscaled` are the tables, by our names, that the program does not multiply by √d_model.
     """
@@ -105,7 +105,7 @@ class StoredWeights:
         return weight / math.sqrt(config.d_model) if name in self._unscaled else weight
 
     def refuse_the_rest(self, config: ModelConfig) -> None:
-        """Refuse a foreign model with another table of positions, or with tensors that have no place in our model."""
+        """Refuse a model with other positions than ours, or with tensors that have no place in our model."""
         for name in self._format.sinusoids:
             if name in self:
                 table = self.read(name, (self._length(name), config.d_model))[: config.max_length]
@@ -133,7 +133,7 @@ class StoredWeights:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint:
-    """The result of an importer: the parts of a bundle, and where the weights of its model are."""
+    """What an importer returns: the parts of a bundle, and the stored weights of its model."""
 
     stored: StoredWeights
     config: ModelConfig  # `read_checkpoint` adds the sizes of the vocabulary
@@ -146,8 +146,8 @@ class Checkpoint:
 def build_imported_model(stored: StoredWeights, config: ModelConfig) -> Transformer:
     """Build the model with these weights. All tensors are read and compared before memory for the model is allocated.
 
-    A projection bias that is zero is dropped. Refuses a table of positions of more than a GiB, whose size no weight of
-    the checkpoint limits.
+    A projection bias that is zero is dropped. Refuses a table of positions of more than a GiB, because no weight of the
+    checkpoint limits its size.
     """
     if config.max_length * config.d_model > MOST_POSITIONS:
         raise CheckpointError(
@@ -170,7 +170,7 @@ def build_imported_model(stored: StoredWeights, config: ModelConfig) -> Transfor
 
 
 def require_settings(settings: Mapping[str, object], expected: Mapping[str, tuple[object, ...]]) -> None:
-    """Refuse a setting whose value our model cannot express. A missing setting has the first expected value."""
+    """Refuse a setting whose value our model cannot express. A missing setting counts as the first expected value."""
     for name, values in expected.items():
         if settings.get(name, values[0]) not in values:
             known = " or ".join(map(repr, values))
@@ -178,7 +178,7 @@ def require_settings(settings: Mapping[str, object], expected: Mapping[str, tupl
 
 
 def require_equal(name: str, encoder: Setting, decoder: Setting) -> Setting:
-    """Return the value that a setting has in both stacks. Refuses different values."""
+    """Return the value that a setting has in both encoder and decoder. Refuses different values."""
     if encoder != decoder:
         raise CheckpointError(f"encoder and decoder must have the same {name}; got {encoder!r:.20} and {decoder!r:.20}")
     return encoder

@@ -3,9 +3,9 @@
 The model is the engine of `native/`, compiled to WebAssembly, so a page translates exactly as a CPU does in the same
 precision. In `web/`, `engine.js` calls the engine, and `search.js` has greedy and beam search. `tokenizer.js` is the
 vocabulary, with the normalizers of `characters.js` and the models of `subwords.js`. `sentences.js`, `spans.js`,
-`capitals.js` and `constraints.js` handle texts by the rules of `page_rules.py`. `translator.js` combines them and
-explains their use in the exported page (`page.*`) or any other page. The check after a conversion runs the JavaScript
-of the written file in V8, and compares its translations with the model's.
+`capitals.js` and `constraints.js` handle texts by the rules of `page_rules.py`. `translator.js` combines them, and
+explains how to use them in the exported page (`page.*`) or any other page. After a conversion, the JavaScript of the
+written file runs in V8, and its translations are compared with the model's.
 """
 
 import json
@@ -100,7 +100,7 @@ class HTMLFolder:
         return cast(list[float], gains)
 
     def _compare(self, expression: str) -> Any:
-        """Evaluate an expression with the search of the proof, whatever the bundle's settings are."""
+        """Evaluate an expression with the search of the comparison, whatever the bundle's own settings are."""
         self._engine.eval(
             "Object.assign(translator.config.decode, { alpha: 0, renormalize_logits: true, ...NO_RULES })"
         )
@@ -127,7 +127,7 @@ def _title(bundle: Bundle) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WebModel:
-    """The arguments of `new Translator(bundle, weights)` in JavaScript: JSON, and base64."""
+    """The arguments of `new Translator(bundle, weights)` in JavaScript: JSON and base64."""
 
     bundle: str
     weights: str

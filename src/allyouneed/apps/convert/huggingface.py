@@ -1,8 +1,8 @@
 """Convert a bundle to and from Hugging Face transformers: a folder for `MarianMTModel.from_pretrained` and `generate`.
 
 `MarianMTModel` is our model except for the order of the residual stream's axes: its position encoding has all sines,
-then all cosines, while ours alternates. A single permutation converts one order to the other. Applying the permutation
-to every weight that reads or writes the residual stream makes the two models exactly equal.
+then all cosines, while ours alternates. A single permutation converts one order to the other. If it is applied to every
+weight that reads or writes the residual stream, the two models are exactly equal.
 """
 
 import json
@@ -202,7 +202,7 @@ def _generation_config(bundle: Bundle) -> Any:
 
 
 def _card(bundle: Bundle) -> str:
-    """Write the bundle's card for the hub: its purpose in the metadata, and how to load this folder."""
+    """Write the bundle's card for the hub: the task in the metadata, and how to load this folder."""
     metadata, text = split_card(bundle.card)
     metadata += "".join(line for line in HUB_METADATA if line.partition(":")[0] + ":" not in metadata)
     kept = [line for line in text.strip().split("\n") if line.strip() not in CARD_USAGE]

@@ -20,7 +20,7 @@ LANGUAGES_OF_CARD = re.compile(r"^language:\s*\n((?:\s*- *['\"]?[A-Za-z-]{2,12}[
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of checkpoint, which `read_KIND(folder)` in its module of this folder returns as a `Checkpoint`."""
+    """A kind of checkpoint. `read_KIND(folder)`, in its module of this folder, returns it as a `Checkpoint`."""
 
     program: str
     looks_like: str  # describes the files that identify a folder of this kind

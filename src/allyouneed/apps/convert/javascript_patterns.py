@@ -24,9 +24,9 @@ _KEPT = frozenset(r"^$\.*+?()[]{}|/-")  # characters that JavaScript allows afte
 def to_javascript(pattern: str) -> str:
     """Translate a Python pattern to JavaScript, for a regular expression with the flag `u`.
 
-    JavaScript has no possessive quantifiers. A lookahead is never entered again once it has matched, so a lookahead
-    that captures its match, followed by a reference to the capture, has the same effect. Greedy quantifiers would take
-    quadratic time.
+    JavaScript has no possessive quantifiers, and greedy quantifiers would take quadratic time. A lookahead is never
+    entered again once it has matched. So a possessive quantifier becomes a lookahead that captures its match, followed
+    by a reference to the capture.
     """
     parts: list[str] = []  # so far; a quantifier repeats the last part
     groups: list[int] = []  # where the open groups began

@@ -96,7 +96,7 @@ class ONNXDecoderStep(nn.Module):
 
 
 def write_onnx(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
-    """Write both graphs and the tokenizer."""
+    """Write the graphs of encoder and decoder, and the tokenizer."""
     _write_graphs(bundle, folder)
     save_tokenizers(bundle, folder)
 
@@ -148,7 +148,7 @@ class ONNXStep(ArrayStep):
 
 
 def _write_graphs(bundle: Bundle, folder: Path) -> None:
-    """Trace both parts with a few sentences. The numbers of sentences and the lengths stay variable in the graphs."""
+    """Trace encoder and decoder with a few sentences. In the graphs, numbers of sentences and lengths stay variable."""
     from torch.export import Dim
 
     model, config = bundle.model, bundle.config

@@ -1,8 +1,7 @@
 """The rules by which the page cuts, copies and checks texts: patterns and numbers of `text/` and `translator/`.
 
 A Python library decides where sentences end, and its list of abbreviations cannot be read directly. So this file asks
-the library about every word in question: the words in the library's own file, the vocabulary's words, and single
-letters.
+the library about every relevant word: the words in the library's own file, the vocabulary's words, and single letters.
 """
 
 import re
@@ -167,13 +166,13 @@ def _exceptions(words: Iterable[str], sign: str, language: str) -> list[str]:
 
 
 def _parts_at_slash(exceptions: Mapping[str, int], bit: int, language: str) -> bool:
-    """Return True if a word before a full stop begins after a slash, as in English."""
+    """Return True if a word before a full stop only counts from its last slash on, as in English."""
     word = next((word for word, bits in exceptions.items() if bits >> bit & 1), "")
     return bool(word) and _count(language, f"xyzzy/{word} Abcde") == 1
 
 
 def _before(words: Iterable[str], beginning: str, sentences: int, language: str) -> list[str]:
-    """Return the capitalized words that, after `beginning`, give a text of this many sentences."""
+    """Return the capitalized words after which, if `beginning` precedes them, a text has this many sentences."""
     return [word for word in words if word.istitle() and _count(language, f"{beginning}{word} abc") == sentences]
 
 
@@ -183,13 +182,13 @@ def _count(language: str, text: str) -> int:
 
 
 def _end_signs(language: str) -> str:
-    """List the signs that end a sentence, alone or several in a row."""
+    """List the signs that end a sentence, by themselves or several in a row."""
     signs = (chr(code) for code in range(0x11FFF) if unicodedata.category(chr(code)) == "Po")
     return "".join(sign for sign in signs if _count(language, f"Xyzzyx{sign} Abcde") == 2)
 
 
 def _goes_on(language: str) -> str:
-    """Return a pattern for text after a sign that shows that the sentence has not ended.
+    """Return a pattern for text after a sign which shows that the sentence continues.
 
     In all languages this is a small letter directly after the sign. In some languages a blank may precede the letter.
     """

@@ -18,7 +18,7 @@ from ...text.tokenizer import Tokenizer
 def save_tokenizer(tokenizer: Tokenizer, normalization: Normalization, path: Path) -> None:
     """Write a tokenizer that normalizes before it splits.
 
-    With given merges, the tokenizer may produce ids above that of `<unk>`. The model reads these as `<unk>`.
+    A tokenizer with given merges may produce ids above that of `<unk>`. The model reads these as `<unk>`.
     """
     table = json.loads(tokenizer.backend_json())
     table["normalizer"] = normalizer(normalization, table["normalizer"])

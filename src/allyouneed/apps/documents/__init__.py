@@ -1,4 +1,4 @@
-"""Documents: read files with markup, or with translations next to their sources, as units to translate; write them."""
+"""Documents: read files with markup, or with translations next to their sources; translate their units; write them."""
 
 from dataclasses import replace
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""A column of a table as units, for all kinds of table files: which column to translate, and where translations go."""
+"""The column of a table to translate, and the column for the translations, in all kinds of table files."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Columns(NamedTuple):
 
 
 class ColumnCell(NamedTuple):
-    """A cell to translate: its text, its present translation, its place, and reasons to review its translation."""
+    """A cell to translate: its text, its present translation, its place, and the reasons to review its translation."""
 
     source: str
     existing: str
@@ -62,9 +62,9 @@ def find_columns(rows: Sequence[Sequence[str]], options: DocumentOptions, *, let
 def column_document(
     cells: Sequence[ColumnCell], write: Callable[[Sequence[str | None]], bytes], *, numbers: bool
 ) -> Document:
-    """Make a document with a unit for each cell that has words. A cell that has a translation is kept.
+    """Make a document with a unit for each cell that contains words. A cell that already has a translation is kept.
 
-    `write` makes the file, given a text for each cell, or None if the cell stays as it is.
+    `write` makes the file, given a text for each cell, or None for a cell that stays as it is.
     """
     strings = [StringUnit(cell.source, numbers=numbers) for cell in cells]
     units = [

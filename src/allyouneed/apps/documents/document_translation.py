@@ -1,4 +1,4 @@
-"""Translate a document: the sentences of all units together; then place the tags on the translations."""
+"""Translate a document: all sentences of its units together; then place the tags on the translations."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -24,7 +24,7 @@ MOST_TAGS = 500  # in a unit; placing tags takes time in proportion to the squar
 
 
 class TextTranslator(Protocol):
-    """The part of a `Translator` that a document needs."""
+    """The methods of a `Translator` that a document needs."""
 
     def translations(
         self,
@@ -48,7 +48,7 @@ class ReviewItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentTranslation:
-    """The bytes of a translated document, and the number of units with each result.
+    """The bytes of a translated document, and how many of its units were translated, kept or refused.
 
     `kept` units already had a translation or needed none. `refused` units could not be translated and are unchanged.
     """
@@ -62,7 +62,7 @@ class DocumentTranslation:
 
 
 class DocumentPlan(NamedTuple):
-    """The sentences of a document to translate, none twice; those of units with tags also need alignments.
+    """The sentences of a document to translate, each listed once. Those in units with tags also need alignments.
 
     `sentences` are the sentences of each unit, as positions in its text; () for a unit that is kept. `tags` are the
     target-language tags that units begin with; the model reads the tag before each sentence of the unit.
@@ -78,7 +78,7 @@ class DocumentPlan(NamedTuple):
     checks_codes: bool = True
 
     def texts(self) -> Iterator[list[str]]:
-        """Yield the sentences of each unit, as the model reads them."""
+        """Yield each sentence of each unit, in the form that the model reads."""
         for unit, spans, tag in zip(self.document.units, self.sentences, self.tags, strict=True):
             yield [with_tag(unit.text[start:end], tag) for start, end in spans]
 
@@ -93,8 +93,8 @@ def translate_document(
     """Translate the units that have no translation yet.
 
     Each sentence and each line of a unit is translated by itself. Line breaks are kept, and so are blanks between
-    sentences if the target language uses them. Sentences are cut by the rules of the translator's source language, if
-    it names one. A unit is marked for review if the confidence of its least sure sentence is below `min_confidence`.
+    sentences if the target language uses them. Sentences end by the rules of the translator's source language, if it
+    names one. A unit is marked for review if the confidence of its least sure sentence is below `min_confidence`.
     Refuses a sentence that the model cannot read; with `skip_refused`, its unit stays untranslated.
     """
     plan = plan_document(document, translator)
@@ -239,7 +239,7 @@ def _has_too_many_tags(unit: TranslationUnit) -> bool:
 
 
 def _opaque_spans(unit: TranslationUnit) -> list[CharSpan]:
-    """Find the parts that are read but not translated, such as code."""
+    """Find the parts of a unit that the model reads but that are not translated, such as code."""
     ends = {mark.tag: mark.at for mark in unit.marks if mark.kind == "close"}
     return [(mark.at, ends[mark.tag]) for mark in unit.marks if mark.tag in unit.opaque and mark.kind == "open"]
 
@@ -294,7 +294,7 @@ def unit_translation(
 
 
 def _marks_by_sentence(marks: Sequence[Mark], spans: Sequence[CharSpan]) -> list[tuple[list[Mark], list[Mark]]]:
-    """List the marks before each sentence and in it; last, the marks after the final sentence.
+    """List the marks before and in each sentence and, last, the marks after the final sentence.
 
     A mark that closes at the end of a sentence belongs to that sentence. A mark that opens there does not, and neither
     does a break or a note after it.
@@ -333,7 +333,7 @@ def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> t
 
 
 def _word_links(part: Translation, sentence: str) -> list[WordLink]:
-    """Return the alignment of a sentence, with words numbered as in the document's texts."""
+    """Return the links of a sentence's alignment, with words counted as in the document's texts."""
     # Words of a target-language tag that only the model reads.
     before = len(part.source.split()) - len(sentence.split())
     return [(i - before, j) for i, j in _links_as_read(part) if i >= before]
@@ -352,10 +352,10 @@ def _links_as_read(part: Translation) -> list[WordLink]:
 
 
 def _copied_words(words: Sequence[str], target_words: Sequence[str]) -> list[WordLink]:
-    """Find names, numbers and placeholders that occur once in the source, and their copies in the translation.
+    """Link names, numbers and placeholders that occur once in the source to their copies in the translation.
 
-    Such copies are linked, whatever the model attended to. Words in small letters are not linked, because an equal word
-    in the other language may mean something else.
+    The attention of the model does not matter here. Words in small letters are not linked, because an equal word in the
+    other language may mean something else.
     """
     cores, target_cores = ([word.strip(_SIGNS_AROUND) for word in some] for some in (words, target_words))
     counts = Counter(cores)

@@ -1,7 +1,7 @@
 """Word documents (.docx): the text of paragraphs, including those in tables, headers, footers, notes and text boxes.
 
-Runs with the same format are joined, because Word splits them for reasons that a reader cannot see. The most frequent
-format in a paragraph is its base format; every other format becomes a tag. Parts without translated text stay
+Word splits text into runs, also for reasons that a reader cannot see; runs with the same format are joined. The most
+frequent format in a paragraph is its base format; every other format becomes a tag. Parts without translated text stay
 unchanged.
 """
 
@@ -46,7 +46,7 @@ class RunFormat(NamedTuple):
 
 
 class Wrapper(NamedTuple):
-    """An element around runs, and the element inside it that contains them."""
+    """An element around runs, and the descendant of it that contains them."""
 
     element: Element
     content: Element
@@ -70,7 +70,7 @@ class OpenField:
     depth: int = 0
 
     def taken(self) -> Elements:
-        """Take out the elements, because reading the field has ended."""
+        """Return the elements and forget them, because the field has been read."""
         elements, self.elements, self.depth = self.elements, [], 0
         return elements
 
@@ -108,7 +108,7 @@ def _label(part: str) -> str:
 
 
 def _name_language(root: Element, options: DocumentOptions) -> bool:
-    """Change language marks to the target language, in the group of scripts that Word uses for it."""
+    """Change language marks to the target language, in the group of scripts to which Word assigns it."""
     namespace, languages_read = _namespace(root), _own_languages(root, options)
     script = office_script(options.target_language)
     marks = [
@@ -124,10 +124,10 @@ def _name_language(root: Element, options: DocumentOptions) -> bool:
 
 
 def _own_languages(root: Element, options: DocumentOptions) -> set[str]:
-    """Return the languages whose texts are translated: the options' languages, and the language of most runs.
+    """Return the languages whose texts are translated: those of the options, and the language of most runs.
 
-    Programs mark words by the keyboard they are typed with, so a mark with one of these two says little. Without a
-    source language all texts are translated.
+    Programs mark words by the keyboard with which they were typed, so a mark with one of these languages says little.
+    If the source language is unknown, all texts are translated.
     """
     if not options.source_language:
         return set()
@@ -200,7 +200,7 @@ def _foreign_language(item: Piece, languages_read: set[str]) -> str:
 
 
 def _marked(item: Piece, languages_read: set[str]) -> Iterator[Piece]:
-    """Turn the text of a run into a point if it is marked as a language outside `languages_read`."""
+    """Replace the text of a run with a point (untranslated content) if its language is not in `languages_read`."""
     mark = _language_mark(item)
     if mark is None or not _foreign_language(item, languages_read):
         yield item
@@ -249,7 +249,7 @@ def _read_format(element: Element | None, namespace: str) -> RunFormat:
 
 
 def _most_frequent(items: Sequence[Piece]) -> RunFormat | None:
-    """Return the format with the most characters."""
+    """Return the format of most characters."""
     sizes, forms = Counter[str](), dict[str, RunFormat]()
     for item in items:
         if item.kind == "text":
@@ -282,7 +282,7 @@ def _formatted(items: Sequence[Piece], base: RunFormat | None) -> Iterator[Piece
 
 
 def _build(paragraph: OfficeParagraph, pieces: Sequence[Piece], options: DocumentOptions) -> None:
-    """Replace the content of a paragraph, and turn it into the direction of the target language."""
+    """Replace the content of a paragraph, and set its direction to that of the target language."""
     element, namespace = paragraph.element, _namespace(paragraph.element)
     parts = [element]
     formats: list[RunFormat | None] = [paragraph.base]
@@ -313,7 +313,7 @@ def _build(paragraph: OfficeParagraph, pieces: Sequence[Piece], options: Documen
 
 
 def _turn(element: Element, namespace: str, direction: str) -> None:
-    """Turn a paragraph into a direction. Runs only lose theirs: with a new one, Word changes their fonts and sizes."""
+    """Set the direction of a paragraph. Runs only lose theirs, because Word changes the fonts of turned runs."""
     if not direction:
         return
     for mark in list(element.iter(f"{{{namespace}}}bidi", f"{{{namespace}}}rtl")):
@@ -332,7 +332,7 @@ def _turn(element: Element, namespace: str, direction: str) -> None:
 
 
 def _clear(element: Element, namespace: str) -> None:
-    """Remove everything but the properties."""
+    """Remove all children except the properties."""
     for child in list(element):
         if not _name(child, namespace).endswith("Pr"):
             element.remove(child)

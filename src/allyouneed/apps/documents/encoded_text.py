@@ -1,6 +1,6 @@
-"""Text formats as bytes: keep the encoding and the byte order mark, and edit the text by position.
+"""Text files as bytes: keep the encoding and the byte order mark, and edit the text by position.
 
-An edit may be inside another one, such as an attribute inside a rewritten text.
+An edit may be inside another edit, such as an attribute inside a rewritten text.
 """
 
 import codecs
@@ -29,7 +29,7 @@ class Slice(NamedTuple):
 
 
 def edited(page: str, span: Slice, edits: Sequence[Edit]) -> str:
-    """Apply the edits inside a part of a page. `edits` must be in order.
+    """Return a part of a page with these edits, which must be in order.
 
     An edit inside another is skipped, because the outer edit's content already includes it.
     """
@@ -65,7 +65,7 @@ class EncodedText(NamedTuple):
     byte_order_mark: bytes
 
     def replaced(self, edits: Iterable[Edit]) -> bytes:
-        """Write the file with these edits and all other characters unchanged. Refuses text that the encoding lacks."""
+        """Write the file with these edits. Refuses text that the encoding cannot express."""
         whole = edited(self.text, Slice(0, len(self.text)), sorted(edits))
         try:
             return self.byte_order_mark + whole.encode(self.encoding)

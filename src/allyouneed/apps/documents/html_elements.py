@@ -37,9 +37,9 @@ _ROOTS = frozenset(["html", "body"])
 
 
 class PageElements(NamedTuple):
-    """For each start tag, the token after which its element ends; for each token, its language mark.
+    """For each start tag, the token with which its element ends; for each token, the language that it is marked as.
 
-    A token whose only mark is that of the whole page, `root`, has none.
+    A token is not listed if its only mark is `root`, the mark of the whole page.
     """
 
     ends: Sequence[int]
@@ -88,7 +88,7 @@ def find_elements(page: str, tokens: Sequence[Token]) -> PageElements:
 
 
 def _ended(opened: Sequence[tuple[int, str, str]], name: str) -> int | None:
-    """Return the index of the innermost open element that a start tag ends; None if it ends none."""
+    """Return the index of the innermost open element that a start tag with this name ends; None if there is none."""
     for number in islice(range(len(opened) - 1, -1, -1), _DEPTH):
         inner = opened[number][1]
         if name in _IMPLIED_ENDS.get(inner, ()):
@@ -106,10 +106,10 @@ def _language(page: str, token: Token) -> str | None:
 
 
 def own_languages(tokens: Sequence[Token], elements: PageElements, source: str, target: str) -> set[str]:
-    """Return the languages of a page: `source` and that of its root; without these, that of most characters.
+    """Return the languages of a page: `source` and that of its root; without these, the language of most characters.
 
-    A root that names the target language is ignored if the source language is different, because nobody has corrected
-    it yet.
+    A root that names the target language is ignored if the source language is different: it is a mistake that nobody
+    has corrected yet.
     """
     languages_read = {primary_language(language) for language in (source, *elements.root)} - {""}
     if primary_language(source) not in ("", primary_language(target)):

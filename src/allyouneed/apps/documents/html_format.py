@@ -1,7 +1,7 @@
 """HTML pages: translate the text of paragraphs, headings, cells and so on, and some attributes.
 
-Everything else stays unchanged, byte for byte: the page is not parsed into a tree and written again, but translations
-replace characters of the page.
+Everything else stays unchanged, byte for byte, because translations replace characters of the page; the page is not
+parsed into a tree and written again.
 """
 
 import codecs
@@ -162,9 +162,9 @@ def encode_page(page: str, encoding: str) -> bytes:
 def _read(
     page: str, options: DocumentOptions
 ) -> tuple[list[list[Piece]], list[Attribute], list[tuple[Attribute, str]]]:
-    """Read the pieces of a page and of each reading, attributes to translate, and new values of language attributes.
+    """Read the texts of a page as pieces, its attributes to translate, and new values for its language attributes.
 
-    A reading (`<rt>`) is a text of its own, and a point in the text around it.
+    A reading (`<rt>`) is a text of its own, and a point (untranslated content) in the text around it.
     """
     pieces: list[Piece] = []
     readings: list[list[Piece]] = []
@@ -228,7 +228,7 @@ def _direction(language: str) -> str:
 
 
 def _added_direction(page: str, target: str) -> Iterator[Edit]:
-    """Add a direction to a page that has none, if it is now written from right to left."""
+    """Set the direction of a page that names none, if its translation is written from right to left."""
     root = re.search(r"<html(?=[\s>])", page, re.IGNORECASE)
     if root and is_right_to_left(target):
         token = next(html_tokens(page[root.start() :]))
@@ -237,9 +237,9 @@ def _added_direction(page: str, target: str) -> Iterator[Edit]:
 
 
 def _without_structure(pieces: list[Piece]) -> list[Piece]:
-    """Replace elements that HTML does not know by boundaries, unless they touch text.
+    """Replace elements unknown to HTML with boundaries between units, unless they touch text.
 
-    An empty element in a sentence, such as an icon, becomes a point, and so does the mark of a note.
+    An empty element in a sentence, such as an icon, becomes a point (untranslated content), and so does a note's mark.
     """
     partners = tag_partners(pieces)
     in_sentences = beside_text(pieces, partners)
@@ -289,7 +289,7 @@ def _tag_piece(page: str, token: Token, rules: TagRules) -> Piece:
 
 
 def _is_kept(token: Token, values: Mapping[str, Attribute], rules: TagRules) -> bool:
-    """Return True if the content of an element is not translated."""
+    """Return True if the content of an element must not be translated."""
     if token.kind == "end" or token.name in VOID:
         return False
     return token.name in KEPT_INLINE | KEPT_BLOCKS | rules.ignored or _says_no(values)

@@ -36,10 +36,10 @@ class Attribute(NamedTuple):
 
 
 def html_tokens(page: str, *, is_xml: bool = False, is_xhtml: bool = False) -> Iterator[Token]:
-    """Yield the tokens of a page, which together are the whole page. An unclosed tag or comment is "raw" to the end.
+    """Yield the tokens of a page; together they are the whole page. An unclosed tag or comment is "raw" to the end.
 
-    With `is_xml`, the content of every element consists of tags and text, whatever the element's name. With `is_xhtml`,
-    a start tag that ends in "/>" has no content.
+    With `is_xml`, the content of every element consists of tags and text, whatever its name. With `is_xhtml`, an
+    element whose start tag ends in "/>" has no content.
     """
     without_tags = frozenset[str]() if is_xml else _RAW_TEXT | _RAW_WITH_ENTITIES
     at = text_start = 0
@@ -63,7 +63,7 @@ def html_tokens(page: str, *, is_xml: bool = False, is_xhtml: bool = False) -> I
 
 
 def tag_attributes(page: str, token: Token) -> dict[str, Attribute]:
-    """Read the attributes of a start tag that have a value, by lower-case name; of repeated names, the first."""
+    """Read the attributes of a start tag that have a value, by lower-case name. Of equal names, the first counts."""
     attributes: dict[str, Attribute] = {}
     for match in _ATTRIBUTES.finditer(page, token.start + 1 + len(token.name), token.end - 1):
         value = match[2]
@@ -80,7 +80,7 @@ def is_empty_tag(page: str, token: Token) -> bool:
 
 
 def _token_at(page: str, at: int) -> Token | None:
-    """Return the token that begins with the "<" at a position; None if the "<" is a character of the text."""
+    """Return the token that begins with the "<" at a position; None if this "<" is plain text."""
     following = page[at + 1 : at + 2]
     if following.isascii() and following.isalpha():
         match = _START_TAG.match(page, at)

@@ -2,8 +2,8 @@
 
 Words are separated by blanks, as in an alignment. Here they are cut further into atoms, so that no mark is inside an
 atom: the signs around a word are separate ("(" and "):" of "(word):"), and a word that also occurs in the translation
-is cut wherever the source has a mark. A tag goes around the longest run of atoms that come from its content. Such runs
-cannot cross, so the tags of the translation are nested as in the source.
+is cut wherever the source has a mark. A tag is put around the longest run of atoms that come from its content. Such
+runs cannot cross, so the tags of the translation are nested as in the source.
 """
 
 import re
@@ -58,8 +58,8 @@ def place_marks(
     """Place the marks of `source` on its translation `target`: each tag once, nested as in the source.
 
     `links` aligns the words of both texts; without links, words at the same relative position correspond. If `target`
-    equals `source` and each word is linked to itself, the result is the source's marks. The content of `opaque` tags
-    will not be shown, so these tags only get words that come from their own content.
+    equals `source` and each word is linked to itself, the marks do not move. The content of `opaque` tags will not be
+    shown, so these tags only get words that come from their own content.
     """
     if not marks:
         return ()
@@ -150,7 +150,7 @@ class _Placement:
         return self.source[part.start : part.end] == self.target[target_part.start : target_part.end]
 
     def _part_links(self, parts: Sequence[Atom], target_parts: Sequence[Atom]) -> Iterator[tuple[Atom, Atom]]:
-        """Link the parts of two words: one to one if there are equally many; otherwise equal signs, or else all."""
+        """Link the parts of two words: one to one if the numbers are equal; otherwise equal signs, or else all."""
         if len(parts) == len(target_parts):
             yield from zip(parts, target_parts, strict=True)
         elif parts and parts[0].role == "core":
@@ -161,7 +161,7 @@ class _Placement:
                 yield from ((part, other) for other in islice((one for one in rest if self._is_same(part, one)), 1))
 
     def _link_leftover_signs(self, sources: list[set[int]]) -> None:
-        """Link signs whose words are linked elsewhere to equal signs, such as a full stop after another last word."""
+        """Link signs to equal signs if their words have other links: the final full stop, after another last word."""
         linked = {a for some in sources for a in some}
         free = defaultdict(list)
         for a, atom in reversed(list(enumerate(self.atoms))):
@@ -192,7 +192,7 @@ class _Placement:
                 yield Mark(end, one.node.tag, "close")
 
     def _runs(self, nodes: Sequence[TagNode], first: int, last: int) -> list[tuple[int, int] | None]:
-        """Find for each tag a longest run of translation atoms that come from it, between `first` and `last`."""
+        """Find, for each tag, a longest run of translation atoms from `first` to `last` that come from its content."""
         labels = [self._label(nodes, b) for b in range(first, last)]
         labelled = set(labels)
         for order, node in enumerate(nodes):
@@ -218,7 +218,7 @@ class _Placement:
         return runs
 
     def _label(self, nodes: Sequence[TagNode], b: int) -> int:
-        """Return the index of the tag that has most of an atom's sources, or `_OUTSIDE`, or `_UNLINKED`."""
+        """Return the index of the tag from which most of an atom's sources come, or `_OUTSIDE`, or `_UNLINKED`."""
         if not self.sources[b]:
             return _UNLINKED
         sizes = Counter[int]()
@@ -243,7 +243,7 @@ class _Placement:
         return Placed(start, end, order, node, boundary, boundary)
 
     def _boundary(self, at: int, first: int, last: int) -> int:
-        """Choose the atom before which a point best separates the words from before it and from after it."""
+        """Choose the atom before which a point belongs, so that few words move from one side of it to the other."""
         before = (sum(1 if self.atoms[a].end <= at else -1 for a in some) for some in self.sources[first:last])
         scores = list(accumulate(before, initial=0))
         highest = max(scores)
@@ -252,7 +252,7 @@ class _Placement:
         return first + (best[0] if touches_left else best[-1])
 
     def _character(self, at: int, boundary: int) -> int:
-        """Choose the character of the translation for a point: as far from the neighbouring atoms as in the source."""
+        """Choose the position of a point in the translation: as far from the atoms next to it as in the source."""
         left = self.target_atoms[boundary - 1].end if boundary > 0 else 0
         right = self.target_atoms[boundary].start if boundary < len(self.target_atoms) else len(self.target)
         next_atom = bisect_left(self.starts, at)

@@ -1,7 +1,7 @@
 """Read strings with codes in them, such as `Click <b>here</b>`, as text with marks, and write them back.
 
-Codes are not text, and every code comes back: tags, references to blanks (`&nbsp;`), and line breaks written with a
-backslash. Other HTML references (`&amp;`) are read as characters, and written in the way the string writes them.
+A code is not text, and a translation keeps every code: tags, references to blanks (`&nbsp;`), and line breaks written
+with a backslash. Other HTML references (`&amp;`) are read as characters, and written in the way the string writes them.
 """
 
 import re
@@ -44,8 +44,8 @@ def is_text(character: str) -> bool:
 class CharacterReferences:
     """The character references in the parts of one string.
 
-    A string with references is HTML, so markup signs that are new in its translation are also written as references.
-    With `is_markup` every string is HTML.
+    A string with references is HTML, so its translation also writes new markup signs as references. With `is_markup`,
+    any string is HTML.
     """
 
     def __init__(self, *, is_markup: bool = False) -> None:
@@ -53,7 +53,7 @@ class CharacterReferences:
         self._read: list[tuple[str, str]] = []  # (characters, how the string writes them), in order
 
     def read(self, text: str) -> str:
-        """Read a part of the string, replacing references with the characters they stand for; other text stays."""
+        """Read a part of the string, and replace references with their characters."""
         position, read = 0, len(self._read)
         for match in _REFERENCE.finditer(text):
             character = referenced_character(match.group())
@@ -69,9 +69,9 @@ class CharacterReferences:
         return frozenset(character for character, written in self._read if character != written)
 
     def writer(self) -> Callable[[str], str]:
-        """Make a function that writes the parts of a translation, in order.
+        """Return a function that writes the parts of a translation, in order.
 
-        The first `&` of the translation is written like the first `&` of the string, and so on. An additional `&` is
+        The first `&` of the translation is written like the first `&` of the string, and so on. Any additional `&` is
         written as a reference if the string does so elsewhere.
         """
         signs = self.signs
@@ -107,9 +107,9 @@ End = tuple[int, str]  # the number of a tag, and the kind of its mark
 def with_blanks(
     text: str, marks: Sequence[Mark], breaks: Collection[End]
 ) -> tuple[str, tuple[Mark, ...], dict[End, str]]:
-    """Add a blank after each mark of `breaks` that has none next to it.
+    """Add a blank after each mark of `breaks` that has no blank next to it.
 
-    Returns text, marks, and the marks with a blank.
+    Returns the text, its marks, and the marks with a blank.
     """
     moved: list[Mark] = []
     blanks: dict[int, End] = {}  # if several marks share a place, the first one gets the blank
@@ -123,9 +123,9 @@ def with_blanks(
 
 
 def without_blanks(text: str, marks: Sequence[Mark], blanks: Mapping[End, str]) -> tuple[str, list[Mark]]:
-    """Remove the blanks and line ends of these marks from the text or its translation.
+    """Remove the blanks or line ends next to these marks, from the text or its translation.
 
-    Each mark removes the blank or line end next to it.
+    Each mark removes one of them.
     """
     cut = set[int]()
     for mark in marks:
@@ -144,7 +144,7 @@ _ESCAPED_BREAK = re.compile(r"(?:\\r)?\\n")
 
 
 class Ruby(NamedTuple):
-    """The reading of a word: the tags before it, its text, and the tags after it."""
+    """The reading of a word (`<rt>`): the tags before it, its text, and the tags after it."""
 
     before: str
     text: str
@@ -154,7 +154,7 @@ class Ruby(NamedTuple):
 def read_codes(string: str, references: CharacterReferences, breaks: str = "") -> Iterator[Piece]:
     """Yield the texts of a string, with references read as characters, and its codes, in order.
 
-    The source of a code is its written form, or a `Ruby`. `breaks` is a pattern of additional codes that break a line.
+    The source of a code is its written form, or a `Ruby`. `breaks` is a pattern of additional codes for line breaks.
     """
     end = 0
     for span in iter_spans(string, ("tags", "placeholders")):
@@ -196,9 +196,9 @@ def _texts(string: str, references: CharacterReferences, breaks: str) -> Iterato
 class MarkedText:
     """A text without its codes, the marks in their places, and the written form of each code by kind of mark.
 
-    `blanks` are the marks where the text has a blank in place of a line break, or a line end because another text
-    begins there (`find_text_ends`). `readings` are texts of their own. With `is_doubtful`, two words may have been read
-    as one. `write` writes the texts of a translation, one after another, each once.
+    `blanks` are the marks at which the text has a blank in place of a line break, or a line end because another text
+    begins there (`find_text_ends`). `readings` are separate texts. With `is_doubtful`, two words may have been read as
+    one word. `write` writes the texts of a translation, one after another, each once.
     """
 
     text: str
@@ -218,7 +218,7 @@ class MarkedText:
         return TranslationUnit(text=text, marks=self.marks, key=key, reasons=reasons, signs=self.references.signs)
 
     def rewritten(self, translation: UnitTranslation) -> "MarkedText":
-        """Return a copy that writes the translation instead of the source."""
+        """Return a copy with the translation in place of the source."""
         lines = translation.text.split("\n")
         count = self.text.count("\n") + 1 if self.readings else len(lines)
         text = "\n".join(lines[:count])
@@ -236,7 +236,7 @@ class MarkedText:
         return new.written(new.text, new.marks)
 
     def parts(self, text: str, marks: Sequence[Mark]) -> Iterator[str | Mark]:
-        """Yield a part of the text, without the blanks that stand for codes: written texts, and marks."""
+        """Yield a part of the text as written texts and marks, without the blanks that replace codes."""
         for part in interleave(*without_blanks(text, marks, self.blanks)):
             yield self.write(part) if isinstance(part, str) else part
 
@@ -257,7 +257,7 @@ def marked_text(
     references: CharacterReferences,
     partners: Callable[[Sequence[Piece]], Mapping[int, int]] = tag_partners,
 ) -> MarkedText:
-    """Join texts and codes into a marked text. `partners` pairs codes that close each other, by index."""
+    """Join texts and codes into a marked text. `partners` pairs the indices of codes that close each other."""
     pieces = list(pieces)
     numbers = [index for index, piece in enumerate(pieces) if piece.kind != "text"]  # indices of the codes
     partner = partners([pieces[index] for index in numbers])

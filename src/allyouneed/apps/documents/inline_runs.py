@@ -1,4 +1,4 @@
-"""Group pieces into runs, which become units, and make the pieces of their translations."""
+"""Group the pieces of a paragraph into runs, which become units, and make the pieces of their translations."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -76,9 +76,9 @@ def inline_runs(
 ) -> Iterator[InlineRun]:
     """Find the runs of text between boundaries, without tags around a whole run.
 
-    A run must have a letter, or a digit if `numbers` is set. A boundary is also where a text ends by `find_text_ends`,
-    and at a tag without its partner between the same boundaries. With `collapse`, blanks in a row count as one, as in
-    HTML. A range that crosses no tag and no boundary becomes a tag.
+    A run must contain a letter, or a digit if `numbers` is set. There is also a boundary wherever a text ends by
+    `find_text_ends`, and at a tag without its partner between the same boundaries. With `collapse`, blanks in a row
+    count as one, as in HTML. A range that crosses no tag and no boundary becomes a tag.
     """
     breaks, cuts, doubts = find_text_ends(pieces, tag_partners(pieces))
     lines = [piece._replace(kind="boundary") if index in breaks else piece for index, piece in enumerate(pieces)]
@@ -113,7 +113,7 @@ def translated_pieces(
 
 
 def _with_boundaries(pieces: Sequence[Piece], cuts: Collection[int]) -> list[Piece]:
-    """Add a boundary at each of `cuts`, and at each tag whose partner is missing or beyond a boundary."""
+    """Add a boundary at each of `cuts`, and at each tag whose partner is missing or on the other side of a boundary."""
     partners = tag_partners(pieces)
     is_tag = [piece.kind in ("open", "close") for piece in pieces]
     boundaries: list[int] = []  # the number of boundaries before each piece
@@ -132,7 +132,7 @@ def _with_boundaries(pieces: Sequence[Piece], cuts: Collection[int]) -> list[Pie
 
 
 def _with_ranges(pieces: list[Piece], cuts: Collection[int]) -> list[Piece]:
-    """Turn the ends of ranges into tags, if they are nested in the tags and in each other."""
+    """Turn the ends of ranges into tags, if the ranges are nested in the tags and in each other."""
     opened: list[int] = []  # tags and starts of ranges
     starts: dict[str, int] = {}
     crossed = set[int]()
@@ -187,7 +187,7 @@ def _short_runs(partners: Mapping[int, int], counts: Sequence[int], start: int, 
 
 
 def _trimmed(pieces: Sequence[Piece], partners: Mapping[int, int], first: int, last: int) -> range:
-    """Return the pieces from the first to the last that is read, without tags that enclose all of them."""
+    """Return the pieces from the first to the last with text, without tags that enclose all of them."""
     texts = [i for i in range(first, last) if pieces[i].text.strip()]
     if not texts:
         return range(0)
@@ -243,9 +243,9 @@ def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str, r
 
 
 def _with_blank(pieces: Sequence[Piece], index: int) -> tuple[Piece, ...]:
-    """Return the piece at `index`, followed by a blank if it is a line break right before code.
+    """Return the piece at `index`. If it is a line break right before code, a blank follows.
 
-    The code is a point, so there is no text after the break that could have the blank.
+    The code is a point (untranslated content), so no text after the break could begin with the blank.
     """
     piece = pieces[index]
     if piece.stands_for != "break":

@@ -1,4 +1,4 @@
-"""JSON and JSON Lines: string values are units. Python's json module checks the file; positions are found here.
+"""JSON and JSON Lines: string values are units. Python's json module checks the file, and this file finds positions.
 
 Only strings that change are rewritten, in the way the document writes strings. Everything else (order, indentation,
 numbers, repeated keys) keeps its bytes.
@@ -22,7 +22,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL
 
 
 class JsonPart(NamedTuple):
-    """A part of a file that is valid JSON, and its start. `where` names the part, if there are several."""
+    """A part of a file that is valid JSON, and its position. `where` names the part, if there are several."""
 
     text: str
     start: int = 0
@@ -30,7 +30,7 @@ class JsonPart(NamedTuple):
 
 
 class JsonString(NamedTuple):
-    """A string value: the keys and indices that lead to it, and its characters with their quotes."""
+    """A string value: the keys and indices that lead to it, and its characters with the quotes around them."""
 
     path: tuple[str, ...]
     start: int
@@ -140,7 +140,7 @@ def _write_string(text: str, previous: str, document: str) -> str:
 
 @lru_cache(64)
 def _is_escaped(written: str, escape: str, bare: str) -> bool | None:
-    """Return True if a string or a document escapes a sign, False if it writes the sign bare, None if there is none."""
+    """Return True if a string or document escapes a sign, False if it has the bare sign, None if it has neither."""
     written = written.replace("\\\\", "")  # escaped backslashes
     if re.search(bare, written):
         return False

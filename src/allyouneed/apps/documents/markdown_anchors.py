@@ -1,6 +1,6 @@
 """Links to headings in the same Markdown document, whose anchors are made of the words of the headings.
 
-Programs make anchors in different ways. A document uses the way in which most of its links lead to a heading.
+Programs make anchors in different ways. The way by which most links of a document lead to a heading is used for it.
 """
 
 import re
@@ -83,7 +83,7 @@ def moved_anchors(
 
 
 class _Way(NamedTuple):
-    """How a program makes an anchor from a heading, and the separator before the number of a repeated anchor."""
+    """A way to make an anchor from a heading, and the separator before the number of a repeated anchor."""
 
     name: Callable[[str], str]
     mark: str

@@ -32,7 +32,7 @@ _UNREADABLE = "its markup could not be found again in the document"
 
 @dataclass(slots=True)
 class InlineBlock:
-    """The content of a paragraph, heading, cell or title; at greater `depth`, of an image or note inside another.
+    """The content of a paragraph, heading, cell or title or, at greater `depth`, of an image or note inside it.
 
     `positions` are the positions of its lines in the page; empty if they are unknown. `closing` is an edit of the text
     around the content, applied if the content changes. Elements are translated if their language is in
@@ -69,7 +69,7 @@ class InlineBlock:
             pass
 
     def located(self, start: int, end: int) -> Slice:
-        """Return where a part of the content is in the page."""
+        """Return the position in the page of a part of the content."""
 
         def position(at: int) -> int:
             line = bisect_right(self.starts, at) - 1
@@ -106,7 +106,7 @@ class InlineBlock:
         return inline_runs(self.pieces or [], collapse=True, numbers=numbers)
 
     def left_out(self, *, numbers: bool = False) -> Iterator[LeftOutText]:
-        """Yield the text as left out, if positions are unknown."""
+        """Yield the whole text as left out, if its positions are unknown."""
         text = "".join(token.content for token in self.tokens if token.type == "text")
         if self.pieces is None and is_translatable(text, numbers=numbers):
             yield LeftOutText(f"line {self.line}", text, _UNREADABLE)
@@ -132,7 +132,7 @@ class InlineBlock:
         return None
 
     def _parts(self, run: InlineRun, translation: UnitTranslation, kept: Set[str]) -> list[str | Source]:
-        """Cut a translation into parts to write: parts of the content, and texts, whose signs in `kept` stay bare."""
+        """Cut a translation into parts to write: parts of the content, and texts. Signs in `kept` are not escaped."""
         parts: list[str | Source] = []
         opened: list[int] = []
         for piece in run.translated(translation):
@@ -156,12 +156,12 @@ class InlineBlock:
         return "".join(part if isinstance(part, str) else part.read(self.content) for part in parts)
 
     def _named(self, closing: Source) -> Edit:
-        """Write the end of a link with an explicit name after its text, because the text used to name the link."""
+        """Rewrite the end of a link that was named by its text, which has changed: `]` becomes `][name]`."""
         closed = re.sub(r"^\](?:\[\])?", lambda _: f"][{closing.label}]", closing.read(self.content))
         return Edit(closing.start, closing.end, closed)
 
     def _named_around(self, run: InlineRun) -> Iterator[Edit]:
-        """Do the same for the link that contains the run."""
+        """Rewrite the end of the link that contains the run, as `_named` does."""
         pieces = self.pieces or []
         if any(piece.source.label for piece in pieces):
             for close, opening in tag_partners(pieces).items():
@@ -177,7 +177,7 @@ class InlineBlock:
         return Edit(*self.located(edit.start, edit.end), edit.content)
 
     def _has_markup(self, content: str) -> bool:
-        """Return True if a content has the same markup as this one, and a paragraph is still a paragraph."""
+        """Return True if a new content has the same markup, and a paragraph is still a paragraph."""
         tokens = self._parsed(content)
         if [token.type for token in tokens] != _PARAGRAPH:
             if self.kind == "paragraph" and [token.type for token in self._parsed(self.content)] == _PARAGRAPH:
@@ -194,7 +194,7 @@ class InlineBlock:
 
 
 def content_span(run: InlineRun) -> Slice:
-    """Return where a run is in the content of its block."""
+    """Return the position of a run in the content of its block."""
     return Slice(run.pieces[0].source.start, run.pieces[-1].source.end)
 
 

@@ -1,6 +1,6 @@
-"""The inline content of a Markdown paragraph as pieces with positions, which markdown-it does not report.
+"""The inline content of a Markdown paragraph as pieces with their positions, which markdown-it does not report.
 
-The rules of the parser record where each token ends. A token begins where the previous one ended.
+The rules of the parser record where each token ends. A token begins where the previous one ends.
 """
 
 import re
@@ -123,7 +123,7 @@ _TITLE = re.compile(
 def without_markers(text: str) -> str:
     """Replace marker lines with HTML, and drop front matter. Line ends in `text` must be single characters.
 
-    All lines with text keep their length. Admonitions and tabs begin in the form that `admon_plugin` reads.
+    All lines with text keep their length. Admonitions and tabs get the syntax that `admon_plugin` reads.
     """
     text = FRONT_MATTER.sub(lambda match: "\n" * match[0].count("\n"), text)
     text = _INDENTED.sub(r"\1!!! -", text)
@@ -132,13 +132,13 @@ def without_markers(text: str) -> str:
 
 
 def _html(match: re.Match[str]) -> str:
-    """Write HTML with as many characters as the match, but at least three."""
+    """Write HTML with as many characters as the match has, but at least three."""
     length = len(match[2])
     return f"{match[1]}<?{'x' * (length - 4)}{'?' if length > 3 else ''}>"
 
 
 def marker_title(line: str) -> Slice | None:
-    """Return where the title of a marker line is, which is text to translate; None if there is no title."""
+    """Return the position of the title in a marker line, which is text to translate; None if it has no title."""
     match = _TITLE.fullmatch(line)
     return Slice(*match.span(match.lastgroup)) if match and match.lastgroup else None
 
@@ -151,13 +151,13 @@ InlineRule = Callable[[StateInline, bool], bool]
 
 
 class LostPosition(Exception):  # noqa: N818  no failure of the program: the paragraph is left as it is
-    """Raised if the source of a token is not where it should be."""
+    """Raised if a token is not where it should be in the source."""
 
 
 class Source(NamedTuple):
     """The characters from `start` to `end` of a content.
 
-    The end of a link named by its text has this name as `label`.
+    If these are the end of a link that is named by its text, `label` is that name.
     """
 
     start: int
@@ -165,14 +165,14 @@ class Source(NamedTuple):
     label: str = ""
 
     def read(self, content: str) -> str:
-        """Return the characters."""
+        """Return these characters."""
         return content[self.start : self.end]
 
 
 def make_parser() -> MarkdownIt:
     """Make a parser of CommonMark with tables, strikethrough, definitions, notes, admonitions, attributes and JSX.
 
-    Escapes and entities are separate tokens, and each token that is not text records where it ends.
+    Escapes and entities are separate tokens, and each token except text records where it ends.
     """
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
     parser.use(admon_plugin).use(deflist_plugin).use(
@@ -248,7 +248,7 @@ def token_sources(content: str, tokens: Sequence[Token]) -> Iterator[tuple[Token
 def inline_pieces(
     content: str, sources: Sequence[tuple[Token, Source]], languages_read: Collection[str] = ()
 ) -> list[Piece]:
-    """Return the pieces of `content`, whose `source` is a `Source`.
+    """Return the pieces of `content`. The `source` of each piece is a `Source`.
 
     Elements outside `languages_read` stay unchanged.
     """
@@ -271,7 +271,7 @@ def inline_pieces(
 
 
 def _without_kept(content: str, pieces: list[Piece], languages_read: Collection[str]) -> list[Piece]:
-    """Replace each ruby reading, mark of a note, and text in another language with a point."""
+    """Replace ruby readings, marks of notes, and text in other languages with points (untranslated content)."""
     result: list[Piece] = []
     partners = tag_partners(pieces)
     notes = find_notes(pieces, partners)

@@ -1,8 +1,8 @@
 """Markdown: translate the text of paragraphs, headings, list items and table cells.
 
-All else stays unchanged, character by character: front matter except `lang` and `dir`, code, HTML blocks, marker lines,
-addresses and titles of links, and reference definitions. Links to headings of the page follow translated headings. A
-translated paragraph is one line, except for hard breaks.
+Everything else stays unchanged, character by character: front matter except `lang` and `dir`, code, HTML blocks, marker
+lines, addresses and titles of links, and reference definitions. Links to headings of the page follow translated
+headings. A translated paragraph is one line, except for hard breaks.
 """
 
 import re
@@ -161,6 +161,6 @@ def _kind(opening: Token | None) -> BlockKind:
 
 
 def _column(line: str, content: str) -> int:
-    """Return where the content of a line begins, after indents, markers and quotation signs; -1 if it is not there."""
+    """Return where the content begins in a line, after indents, markers and quotation signs; -1 if it is not there."""
     at = len(line.rstrip(" \t")) - len(content.rstrip(" \t"))
     return at if at >= 0 and line.startswith(content, at) else line.rfind(content)  # signs may also follow a heading

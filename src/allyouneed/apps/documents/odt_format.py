@@ -72,9 +72,9 @@ def _content(element: Element) -> str:
 
 
 def _foreign_styles(root: Element, options: DocumentOptions) -> dict[str, str]:
-    """Find the styles of words in a language other than source and target, with that language.
+    """Map the styles of words in languages other than source and target to these languages.
 
-    There are none if the source language is unknown.
+    The result is empty if the source language is unknown.
     """
     languages_read = {primary_language(one) for one in (options.source_language, options.target_language)}
     return {
@@ -113,7 +113,7 @@ def _name_language(root: Element, options: DocumentOptions) -> bool:
 
 
 def _turn(root: Element, options: DocumentOptions) -> bool:
-    """Turn the writing direction of styles, and of paragraphs by default, into the target language's."""
+    """Set the writing direction of styles, and of paragraphs by default, to that of the target language."""
     direction = turned_direction(options.source_language, options.target_language)
     if not direction:
         return False
@@ -130,7 +130,7 @@ def _turn(root: Element, options: DocumentOptions) -> bool:
 def _unseen_styles(root: Element) -> set[str]:
     """Find the automatic styles that only record an editing session.
 
-    LibreOffice cuts texts into spans of these styles.
+    LibreOffice cuts texts into spans with such styles.
     """
     return {
         str(style.get(f"{_STYLE}name"))

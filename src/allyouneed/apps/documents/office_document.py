@@ -1,4 +1,4 @@
-"""Documents that consist of XML parts in a zip archive, of Word or OpenDocument: their paragraphs."""
+"""Documents that consist of XML parts in a zip archive, by Word or OpenDocument: their paragraphs."""
 
 import io
 from collections.abc import Callable, Iterable, Sequence
@@ -16,9 +16,9 @@ _COMPLEX = frozenset(["bn", "bo", "gu", "hi", "km", "kn", "lo", "ml", "mr", "my"
 
 
 class OfficeParagraph(NamedTuple):
-    """A paragraph, its content as pieces, and whatever else its format needs to write it.
+    """A paragraph, its content as pieces, and everything else that its format needs to write it.
 
-    `foreign` maps texts that stay unchanged, because they are marked as another language, to that language.
+    `foreign` maps texts that are marked as another language, and so stay unchanged, to that language.
     """
 
     element: Element

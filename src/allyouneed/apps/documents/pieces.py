@@ -1,6 +1,7 @@
 """The content of a paragraph as pieces: text, tags and points; and the blanks next to points.
 
-Each format converts its own markup to and from pieces. All code in between works for every format.
+A point is a place without translated content, such as a line break, an image or code. Each format converts its own
+markup to and from pieces. All code in between works for every format.
 """
 
 import re
@@ -26,8 +27,8 @@ class Piece(NamedTuple):
 
     A "point" has no translated content. It may stand for a "word" (code in a sentence), a "blank" or a line "break";
     then it is separate from its neighbours even without a blank, and the model reads its `text`, if any, in its place.
-    A unit ends at a "boundary". An "open" and a "close" with the same `name` belong together. The two ends of a range
-    that may cross tags, such as a bookmark, are points with the same `range`.
+    A unit ends at a "boundary". An "open" and a "close" with the same `name` belong together. A range that may cross
+    tags, such as a bookmark, has two ends, which are points with the same `range`.
     """
 
     kind: Literal["text", "open", "close", "point", "boundary"]
@@ -51,13 +52,13 @@ class Spacing(NamedTuple):
 
 
 def opaque_point(content: str, source: object) -> Piece:
-    """Make a point for content in a sentence that stays unchanged. A model reads the content only if it is short."""
+    """Make a point for content in a sentence that stays unchanged. The model reads the content only if it is short."""
     text = " ".join(content.split())
     return Piece("point", text if len(text) <= MAX_SHOWN else "", source=source, stands_for="word")
 
 
 def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
-    """Pair the indices of opens and closes that belong together, in both directions."""
+    """Pair the indices of opens and closes that belong together. The result has both directions."""
     partners: dict[int, int] = {}
     opened: list[int] = []
     count: dict[str, int] = {}
@@ -76,7 +77,7 @@ def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
 
 
 def find_notes(pieces: Sequence[Piece], partners: Mapping[int, int]) -> dict[int, int]:
-    """Find opens and closes of raised elements without a letter, such as marks of notes and powers."""
+    """Find the opens and closes of raised elements without a letter, such as marks of notes, and powers."""
     notes: dict[int, int] = {}
     opened: int | None = None
     for index, piece in enumerate(pieces):
@@ -91,7 +92,7 @@ def find_notes(pieces: Sequence[Piece], partners: Mapping[int, int]) -> dict[int
 
 
 def beside_text(pieces: Sequence[Piece], partners: Mapping[int, int]) -> set[int]:
-    """Find the opens and closes that are next to text that is not blank, inside their parent element and boundaries."""
+    """Find the opens and closes next to text that is not blank, inside the same parent element and boundaries."""
     elements, boundaries = [-1], 0
     around: list[tuple[int, int]] = []
     with_text = set[tuple[int, int]]()
@@ -113,7 +114,7 @@ def is_translatable(text: str, *, numbers: bool = False) -> bool:
 
 
 def read_spacing(parts: Sequence[Piece], index: int) -> Spacing:
-    """Return the characters next to a point. A neighbouring point counts as the text that the model reads for it."""
+    """Return the characters next to a point. If another point is next to it, its text for the model counts."""
     before, after = _beside(parts, index)
     one = parts[before].text[-1:] if before >= 0 else ""
     other = parts[after].text[:1] if after < len(parts) else ""
@@ -121,9 +122,10 @@ def read_spacing(parts: Sequence[Piece], index: int) -> Spacing:
 
 
 def part_words(parts: list[Piece]) -> None:
-    """Replace points that are not read, and all blanks around them, with one blank or none.
+    """Replace points that the model does not read, and all blanks around them, with one blank or none.
 
-    Points in a row, with only tags and blanks in between, count as one point: a blank or break if any of them is.
+    Points in a row, with only tags and blanks in between, count as one point, which is a blank or break if any of them
+    is.
     """
     for is_read, group in groupby(range(len(parts)), key=lambda index: _is_read(parts[index])):
         inside = list(group)
@@ -148,7 +150,7 @@ def _is_read(part: Piece) -> bool:
 
 
 def _is_apart(stands_for: Collection[StandsFor], spacing: Spacing) -> bool:
-    """Return True if the text has a blank in place of points."""
+    """Return True if the text has a blank in the place of points."""
     is_blank = "break" in stands_for or "blank" in stands_for
     if is_blank or _SIGN_AFTER.match(spacing.after):
         return is_blank
@@ -156,7 +158,7 @@ def _is_apart(stands_for: Collection[StandsFor], spacing: Spacing) -> bool:
 
 
 def restore_blanks(parts: list[Piece], index: int, source: Spacing) -> None:
-    """Give a point in a translation the blanks that it had in the source, or that it needs there.
+    """Give a point in a translation the blanks that it had in the source, or that it needs in the translation.
 
     A text, which may be empty, must follow each point that stands for something, and each close.
     """
@@ -176,13 +178,13 @@ def restore_blanks(parts: list[Piece], index: int, source: Spacing) -> None:
 
 
 def _add_blank(parts: list[Piece], text: int, end: int, blank: bool) -> None:
-    """Add a blank to a text, or to the text after the last tag that closes before `end`, outside that tag."""
+    """Add a blank to a text or, if tags close before `end`, to the text after the last of them."""
     at = max((index + 1 for index in range(text, end) if parts[index].kind == "close"), default=text)
     parts[at] = parts[at]._replace(text=parts[at].text + " " * blank)
 
 
 def glue_letters(parts: list[Piece], index: int) -> tuple[str, str]:
-    """Move the letters that touch a point into its text. Returns the letters before and after it."""
+    """Move the letters that touch a point into its text. Returns the letters before it and after it."""
     left, right = _neighbours(parts, index)
     prefix = first_letters(parts[left].text[::-1])[::-1] if left is not None else ""
     suffix = first_letters(parts[right].text) if right is not None else ""
@@ -200,7 +202,7 @@ def first_letters(text: str) -> str:
 
 
 def _needs_blank(source: str, here: str, sign: re.Pattern[str]) -> bool:
-    """Return True if a blank must separate a word from the new neighbouring character `here`.
+    """Return True if a word needs a blank between it and its new neighbouring character, `here`.
 
     In the source, the word's neighbour was `source`. `sign` matches signs that may touch a word.
     """
@@ -212,7 +214,7 @@ def _needs_blank(source: str, here: str, sign: re.Pattern[str]) -> bool:
 def _neighbours(parts: Sequence[Piece], index: int) -> tuple[int | None, int | None]:
     """Return the indices of the texts before and after a point.
 
-    An index is None at a boundary, or at another point that stands for something.
+    An index is None if a boundary, or another point that stands for something, comes first.
     """
     before, after = _beside(parts, index)
     return (
@@ -224,7 +226,7 @@ def _neighbours(parts: Sequence[Piece], index: int) -> tuple[int | None, int | N
 def _beside(parts: Sequence[Piece], index: int) -> tuple[int, int]:
     """Return the indices of the pieces before and after a point, skipping tags and points that stand for nothing.
 
-    Such points are comments and bookmarks. At the ends the indices are -1 and the number of pieces.
+    Comments and bookmarks, for example, stand for nothing. At the ends the indices are -1 and the number of pieces.
     """
     before, after = index - 1, index + 1
     while before >= 0 and _is_passed(parts[before]):

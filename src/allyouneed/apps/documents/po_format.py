@@ -1,7 +1,7 @@
 """gettext catalogues (.po, .pot): `po_catalogue` reads the messages, and this file finds where translations belong.
 
-Only the `msgstr` of messages that get a translation, and the flags of messages to review, are rewritten. All else keeps
-its bytes: comments, order and wrapping of lines, and translated, fuzzy and obsolete messages.
+It rewrites only the `msgstr` of messages that get a translation, and the flags of messages to review. Everything else
+keeps its bytes: comments, order and wrapping of lines, and translated, fuzzy and obsolete messages.
 """
 
 import gettext
@@ -44,13 +44,13 @@ _NUMBERS = range(201)  # every CLDR rule for whole numbers repeats after 100
 
 
 class PluralForms(NamedTuple):
-    """How many plural forms a language has, and which form each number takes."""
+    """How many plural forms a language has, and which form is used for each number."""
 
     nplurals: int
     form: Callable[[int], int]
 
     def numbers(self, form: int) -> list[int]:
-        """Return the numbers up to 200 that take a form."""
+        """Return the numbers up to 200 for which a form is used."""
         return [n for n in _NUMBERS if self.form(n) == form]
 
 
@@ -83,8 +83,9 @@ _WIDTH = 79  # characters in a line, at which gettext wraps
 class MessageLines:
     """The place of a message: its characters in the catalogue, and the line of its `msgid`.
 
-    New flags go before `start`. `flags` is its existing line of flags, and `strings` are all its `msgstr` lines, each
-    with its line end. `has_id` is True if its `msgid` is not empty, and `has_context` if it has a `msgctxt`.
+    New flags are inserted before `start`. `flags` is its existing line of flags, and `strings` are all its `msgstr`
+    lines, each with its line end. `has_id` is True if its `msgid` is not empty, and `has_context` if it has a
+    `msgctxt`.
     """
 
     start: int = -1
@@ -137,7 +138,7 @@ class LineStyle(NamedTuple):
 
     @classmethod
     def detect(cls, text: str) -> "LineStyle":
-        """Detect whether lines are wrapped (no string with blanks over 80 characters) and broken after line feeds."""
+        """Detect the style: wrapped, if no string with blanks exceeds 80 characters; broken after line feeds or not."""
         lines = [line.group().strip() for line in _LINE.finditer(text) if line.group().rstrip().endswith('"')]
         wrapped = not any(len(line) > _WIDTH + 1 and " " in line[10:_WIDTH] for line in lines)
         return cls(wrapped, not any(re.search(r'(?<!\\)\\n[^"]', line) for line in lines))
@@ -188,10 +189,10 @@ _MOVABLE = re.compile(r"%\(|%<|%\{|%L?\d+(?:\$|:|\Z|[^\w.])|\{\s*\w|[$#@]\{|\$\w
 
 
 class MessageFormat(NamedTuple):
-    """How the strings of a message are read, according to its flags.
+    """How the strings of a message are to be read, according to its flags.
 
     `has_arguments` is True if a flag such as "c-format" names a format. With `quotes`, an apostrophe is written twice,
-    and a single one begins text that is not an argument, as in Java's MessageFormat.
+    and a single apostrophe begins text that is not an argument, as in Java's MessageFormat.
     """
 
     has_arguments: bool
@@ -204,7 +205,7 @@ class MessageFormat(NamedTuple):
         return cls(bool(named), "java-format" in named)
 
     def read(self, string: str) -> str:
-        """Return a message as the model reads it. Apostrophes that quote something stay unchanged."""
+        """Return a message as the model should read it. Apostrophes that quote something stay unchanged."""
         return string.replace("''", "'") if self._is_doubled(string) else string
 
     def write(self, translation: str, message: str) -> str:
@@ -212,7 +213,7 @@ class MessageFormat(NamedTuple):
         return translation.replace("'", "''") if self._is_doubled(message) else translation
 
     def differs(self, translation: str, message: str) -> bool:
-        """Return True if the placeholders of a translation might differ from those of its message."""
+        """Return True if the placeholders of a translation may differ from the placeholders of its message."""
         if not self.has_arguments:
             return False
         parts, others = (_DIRECTIVE.findall(string) for string in (message, translation))
@@ -226,7 +227,7 @@ class MessageFormat(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """A translation of a message: its plural form (if there are several), its source, and its present translation."""
+    """One form of a message (if it has plural forms): its number, its source, and its present translation."""
 
     number: int | None
     message: str
@@ -318,9 +319,9 @@ def _forms(entry: polib.POEntry, plurals: PluralForms | None) -> Iterator[_Form]
 
 
 def _is_singular(form: int, entry: polib.POEntry, plurals: PluralForms | None) -> bool:
-    """Return True if a form is for 1.
+    """Return True if a form is used for the number 1.
 
-    If the form also covers other numbers (21), the singular must contain the number.
+    If it is also used for other numbers (21), the singular must contain the number.
     """
     if plurals is None:
         return form == 0
@@ -338,7 +339,7 @@ def _replacements(
     style: LineStyle,
     newline: str,
 ) -> Iterator[Edit]:
-    """Edit the lines of a message. There are no edits if some form has no translation and gets none."""
+    """Edit the lines of a message. Makes no edits if some form has no translation and does not get one."""
     strings = [form.text(new) for form, new in zip(message.forms, translations, strict=True)]
     if None in strings or all(form.existing for form in message.forms):
         return
@@ -360,7 +361,7 @@ def _replacements(
 
 
 def _complete_header(text: str, header: MessageLines, language: str, style: LineStyle, newline: str) -> Iterator[Edit]:
-    """Add the fields to the header that a template leaves open."""
+    """Fill in the fields of the header that a template leaves open."""
     fields = read_string(text[slice(*header.strings)])
     complete = fields.replace("charset=CHARSET", "charset=UTF-8").replace("Encoding: ENCODING\n", "Encoding: 8bit\n")
     if language and not re.search(r"^Language:[ \t]*\w", complete, re.MULTILINE):

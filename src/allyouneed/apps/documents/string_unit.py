@@ -1,9 +1,9 @@
 """Plain text: strings of a document (messages, cells) and text files (.txt).
 
 A string is one unit, whose lines are its passages; in a text file every passage is a unit. Passages are lines, and
-paragraphs of text that was wrapped at a width. Everything around a passage stays unchanged: line ends, blank lines,
-indents, marks of lists and quotations, tabs, and the blanks between columns. HTML tags that begin a line (`<p>`,
-`<li>`) are also outside passages, unless the text was wrapped.
+paragraphs that were wrapped at a width. Everything around a passage stays unchanged: line ends, blank lines, indents,
+marks of lists and quotations, tabs, and the blanks between columns. HTML tags that begin a line (`<p>`, `<li>`) are
+also outside passages, unless the text was wrapped.
 """
 
 import re
@@ -28,11 +28,11 @@ _NARROWEST = 40  # characters; lines of poems, addresses and tables are shorter 
 
 
 class Passage(NamedTuple):
-    """A part that is translated at once: the characters from `start` to `end` of a text.
+    """A part that is translated as a whole: the characters from `start` to `end` of a text.
 
     If `width` is set, the passage consists of lines wrapped at this width: `text` has the lines joined by blanks, and
-    lines after the first begin with `indent`. `first` is the number of characters of the mark or indent before the
-    first line. `newline` is the line end.
+    lines after the first begin with `indent`. `first` is the length of the mark or indent before the first line.
+    `newline` is the line end.
     """
 
     start: int
@@ -44,7 +44,7 @@ class Passage(NamedTuple):
     newline: str = "\n"
 
     def laid_out(self, translation: str) -> str:
-        """Lay out the translation in lines like those of the original."""
+        """Wrap the translation in lines like those of the original."""
         if not self.width:
             return translation
         return self.newline.join(_wrap(translation, self.width, " " * self.first, self.indent))[self.first :]
@@ -53,7 +53,7 @@ class Passage(NamedTuple):
 def find_passages(text: str, *, numbers: bool = False) -> Iterator[Passage]:
     """Find the passages of a text, in order.
 
-    A line without a letter, and without a digit if `numbers` is set, has none.
+    A line without a letter is not in a passage; with `numbers`, a digit is enough.
     """
     for paragraph in _paragraphs(list(_LINE.finditer(text))):
         wrapped = _wrapped_passage(paragraph)
@@ -77,7 +77,7 @@ def _paragraphs(lines: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
 
 
 def _wrapped_passage(lines: list[re.Match[str]]) -> Passage | None:
-    """Join lines into a passage if wrapping the words gives the same lines, and a sentence crosses a line end."""
+    """Join lines into a passage if wrapping gives the same lines, and a sentence crosses a line end."""
     if len(lines) < 2:
         return None
     prefix, indent = _prefix(_MARKED, lines[0]), _prefix(_INDENT, lines[1])
@@ -137,7 +137,7 @@ _HAS_TEXTS = re.compile(r"\{[^{}]+(?:,|->)[^{}]*\{")  # {n, plural, one {# file}
 class StringUnit:
     """A string without its inline tags, indents and other text around its passages. `text` has a line for each passage.
 
-    The string is one unit, so that required spans (placeholders) are looked for in the whole translation.
+    The whole string is one unit, so that required spans (placeholders) may move from one line to another.
     """
 
     def __init__(self, string: str, *, numbers: bool = False) -> None:
@@ -158,7 +158,7 @@ class StringUnit:
     def translated(self, translation: UnitTranslation) -> str:
         """Write the string with translated passages.
 
-        Extra lines are joined to the last passage; missing ones are empty.
+        Extra lines are joined to the last passage. A passage without a line becomes empty.
         """
         if not translation.changes(self.unit("")):
             return self.string
@@ -182,7 +182,7 @@ def has_words(text: str, *, numbers: bool = False) -> bool:
 
 
 def is_same_in_all_languages(text: str) -> bool:
-    """Return True if a text has no letter outside placeholders without words: a number, `%d: %s`."""
+    """Return True if a text has no letter outside wordless placeholders, such as a number, or `%d: %s`."""
     return not has_words(text) and not any(_HAS_TEXTS.match(span.text) for span in iter_spans(text, ("placeholders",)))
 
 

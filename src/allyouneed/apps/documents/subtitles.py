@@ -6,9 +6,9 @@ continues: the first cue ends with a comma, or without punctuation and the next 
 that the next cue repeats, as in captions that roll up, is read once.
 
 Everything around the words stays: numbers, times, settings, dashes, names in capitals, notes, and tags around a line.
-Times inside a line belong to words of the source, so a translation does not contain them. A translation is broken at
-the blanks where its parts come closest to the proportions of the source's parts. A line that is longer than `MAX_LINE`,
-and than every line of the file, is broken into lines of similar length.
+Times inside a line belong to words of the source, so a translation drops them. A translation is broken at the blanks
+where its parts come closest to the proportions of the source's parts. A line that is longer than `MAX_LINE`, and longer
+than every line of the file, is broken into lines of similar length.
 """
 
 import math
@@ -54,7 +54,7 @@ _Span = tuple[int, int]
 
 
 class Words(NamedTuple):
-    """The characters from `start` to `end` of the file, all in one line. With `is_new`, another speaker begins."""
+    """The characters from `start` to `end` of the file, all in one line. `is_new` means that another speaker begins."""
 
     start: int
     end: int
@@ -62,10 +62,10 @@ class Words(NamedTuple):
 
 
 class CueLine(NamedTuple):
-    """The words of a line in cue number `cue`, which begins at `time`, and the places where they are shown again.
+    """The words of a line in cue number `cue`, which begins at `time`, and the places where the line is repeated.
 
-    `voice` is the tag of the voice or colour in which the words begin, and `last_voice` that in which they end. Cues
-    without new words are not counted.
+    `voice` is the tag of the voice or colour at the beginning of the words, and `last_voice` the tag at their end. Cues
+    without new words are not numbered.
     """
 
     cue: int
@@ -79,7 +79,7 @@ class CueLine(NamedTuple):
 
 
 def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the time of each cue, and its characters: from the end of its line of times to the next such line."""
+    """Yield the time of each cue, and the start and end of its characters: up to the next line of times."""
     timings = list(_TIMING.finditer(text))
     for number, timing in enumerate(timings, start=1):
         end = timings[number].start() if number < len(timings) else len(text)
@@ -91,10 +91,8 @@ def subtitle_document(
 ) -> Document:
     """Make a document whose units are the sentences in cues.
 
-    A cue is its time, and the start and the end of its text in the file.
-
-    With `is_markup`, "<" and "&" begin markup. `language` is an edit that names the target language in a translated
-    file.
+    Each cue is its time, and the start and the end of its text in the file. With `is_markup`, "<" and "&" begin markup.
+    `language` is an edit that names the target language in a translated file.
     """
     text = encoded.text
     sentences = [_Sentence(text, group, is_markup) for group in _joined(text, list(_cue_lines(text, cues)))]
@@ -150,7 +148,7 @@ def _voice_at(voices: Sequence[tuple[int, str]], at: int) -> str:
 
 
 def _line_words(line: re.Match[str]) -> Iterator[Words]:
-    """Yield the words of a line: of each voice in it, and of a label before them unless it is in capitals."""
+    """Yield the words of each voice in a line. A label before them is included unless it is in capitals."""
     starts = [line.start(), *(match.end() for match in _NEXT_VOICE.finditer(line.string, line.start(), line.end()))]
     for start, end in pairwise([*starts, line.end()]):
         words = _words(line.string, start, end)
@@ -171,7 +169,7 @@ def _is_label(name: str) -> bool:
 
 
 def _words(text: str, line_start: int, line_end: int) -> Words | None:
-    """Return a line's characters without surrounding dashes, blanks, notes and tags, and whether there was a dash."""
+    """Return a line's characters without the dashes, blanks, notes and tags around it, and whether it had a dash."""
     start = end = -1
     has_dash = False
     for token in _TOKEN.finditer(text, line_start, line_end):
@@ -220,7 +218,7 @@ def _marked(text: str, is_markup: bool = False) -> MarkedText:
 
 
 def _without_times(words: str) -> str:
-    """Remove the times at which words are shown, and the tags around words that appear later."""
+    """Remove the times at which words appear, and the tags around words that appear later."""
     plain, count = _TIMES.subn("", words)
     return _PLAIN_TAG.sub("", plain) if count else words
 
@@ -239,7 +237,7 @@ class _Sentence:
         self.unit = self.marked.unit(lines[0].time)
 
     def replacements(self, translation: UnitTranslation, limit: int) -> Iterator[Edit]:
-        """Yield the new text of each line; nothing if the translation equals the text."""
+        """Yield the new text of each line. Yields nothing if the translation equals the text."""
         if not translation.changes(self.unit):
             return
         new = self.marked.rewritten(translation)
@@ -273,7 +271,7 @@ class _Sentence:
 
 
 def _line_edits(line: CueLine, start: int, content: str, again: str = "") -> Iterator[Edit]:
-    """Replace a line from a given character on, and also, without tags or as `again`, where it is repeated."""
+    """Replace a line from a given character on. Where it is repeated, do the same, without tags or with `again`."""
     yield Edit(start, line.end, content)
     yield from (Edit(one.start, one.end, again or re.sub(_CODE, "", content)) for one in line.repeats)
 

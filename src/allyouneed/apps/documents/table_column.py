@@ -1,7 +1,7 @@
 """A column of a table in a text file (.csv, .tsv), translated in place or into another column.
 
-Python's csv module does not report where a cell is, so a pattern finds the cells here (RFC 4180). All bytes outside
-translated cells stay.
+Python's csv module does not report the position of a cell, so a pattern finds the cells here (RFC 4180). All bytes
+outside translated cells stay.
 """
 
 import re
@@ -19,7 +19,7 @@ _Row = list[_Cell]
 
 
 class TableStyle(NamedTuple):
-    """The separator of cells, whether cells may be in quotation marks, and where the first row starts."""
+    """How a table is written: the separator of cells, whether cells may have quotation marks, and where rows start."""
 
     delimiter: str
     quoted: bool
@@ -53,7 +53,7 @@ class TableStyle(NamedTuple):
         return cell[1:-1].replace('""', '"') if self.quoted and cell.startswith('"') else cell
 
     def write(self, text: str, previous: str) -> str:
-        """Write a text as a cell, in quotation marks if it needs them or the previous text had them."""
+        """Write a text as a cell, in quotation marks if it needs them or if the previous text had them."""
         if not self.quoted:
             return re.sub(r"[\t\r\n]+", " ", text)
         needs_marks = previous.startswith('"') or text.startswith('"') or re.search(rf"[{self.delimiter}\r\n]", text)
@@ -63,9 +63,9 @@ class TableStyle(NamedTuple):
 def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOptions) -> Document:
     """Make a document whose units are the cells of `options.column`. A row with text in `options.into` is kept.
 
-    A column is given by a name in one of the first rows. In a table without names, it is given by number or letter. A
-    new column becomes the last one; then a row with more cells than the headings is refused, and its line named. A
-    blank line stays unchanged, and so does a row that is too short to have the column.
+    A column is given by a name in one of the first rows or, in a table without names, by number or letter. A new column
+    becomes the last one; in that case a row with more cells than the headings is refused, and its line named. A blank
+    line stays unchanged, and so does a row that is too short to have the column.
     """
     text = encoded.text
     rows = list(style.rows(text))

@@ -1,7 +1,7 @@
 """Where a text ends inside a paragraph: at a line break, or between tags without a blank in between.
 
-`<a>Home</a><a>The files</a>` and `<strong>Note</strong>The file is open.` are two texts each, which a page shows
-separately. `<b>un</b>do` and `H<sub>2</sub>O` are words.
+In `<a>Home</a><a>The files</a>` and `<strong>Note</strong>The file is open.` there are two texts, which a page shows
+separately. `<b>un</b>do` and `H<sub>2</sub>O` are single words.
 """
 
 import re
@@ -26,7 +26,7 @@ _LOCAL_NAME = re.compile(r"(?:\{.*\}|<|tag )?([^\s>]*)")
 
 
 class TextEnds(NamedTuple):
-    """Where texts end: at breaks and before other pieces; and where it is unclear if one ends or a word continues."""
+    """Where texts end: at breaks, and before other pieces. Also where it is unclear whether a word continues."""
 
     breaks: frozenset[int]
     cuts: frozenset[int]
@@ -52,7 +52,7 @@ def find_text_ends(pieces: Sequence[Piece], partners: Mapping[int, int]) -> Text
 
 
 def _between(pieces: Sequence[Piece], borders: Collection[int]) -> Iterator[list[int]]:
-    """Yield the indices of the pieces that are read, between each two borders."""
+    """Yield, for each stretch between two borders, the indices of the pieces that the model reads."""
     words: list[int] = []
     for index, piece in enumerate(pieces):
         if index in borders:
@@ -121,7 +121,7 @@ def _begins_anew(left: str, right: str) -> bool:
 
 
 def _may_be_apart(left: str, right: str) -> bool:
-    """Return True if it is impossible to know whether two words are one, such as Java<b>Script</b>."""
+    """Return True if nobody can know whether two parts are one word, such as Java<b>Script</b>."""
     is_long = len(first_letters(left[::-1])) >= _LEAST and len(first_letters(right)) >= _LEAST
     return is_long and _begins_anew(left, right)
 

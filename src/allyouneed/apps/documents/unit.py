@@ -38,7 +38,7 @@ NO_RULES = TagRules()
 
 
 class Mark(NamedTuple):
-    """The place where an inline tag opens or closes, or of a tag without content (a point: a line break, an image).
+    """The place in a text where an inline tag opens or closes, or of a tag without content (a point, such as an image).
 
     The mark comes before character number `at` of the text. `tag` is the number of the tag in its unit; each tag has
     one "open" and one "close", or one "point".
@@ -93,14 +93,14 @@ class TranslationUnit:
 
 @dataclass(frozen=True, slots=True)
 class UnitTranslation:
-    """The translation of a unit, with the unit's tags. `reasons` are phrases that say why a person should review it."""
+    """The translation of a unit, with the unit's tags. `reasons` are phrases: why a person should review it."""
 
     text: str
     marks: Marks = ()
     reasons: tuple[str, ...] = ()
 
     def changes(self, unit: TranslationUnit) -> bool:
-        """Return True if the translation differs from the text of the unit itself."""
+        """Return True if the translation differs from the unit's own text."""
         return (self.text, self.marks) != (unit.text, unit.marks)
 
 
@@ -112,8 +112,8 @@ class DocumentOptions:
     `column` is the column of a table to translate, and `into` the column for the translations, by default the same; a
     column is a name or a number. In a JSON document, only strings whose path matches one of `keys` (`menu.*.title`) are
     translated; without `keys`, all are. `tags` are rules for HTML's tags. With `numbers`, texts without letters are
-    also translated, such as dates in digits. Text that a document marks as a language other than `source_language`, or
-    than its own, is not translated.
+    also translated, such as dates in digits. Text is not translated if the document marks it as a language other than
+    `source_language` and the document's own language.
     """
 
     target_language: str = ""
@@ -138,10 +138,10 @@ class LeftOutText(NamedTuple):
 class Document:
     """The units of a file, and the function `write` that makes the file with a translation for each unit, in order.
 
-    None leaves a unit unchanged; with None for all units, the file keeps its bytes. `problem` says why the file cannot
-    hold a translation of the unit with this index, or ""; `write` leaves such a unit unchanged. `left_out` are texts
-    that cannot be translated at all, for the summary. With `copies_numbers` the format does not have the option
-    `numbers`. `target_language` is that of the options.
+    A translation of None leaves a unit unchanged; with None for all units, the file keeps its bytes. `problem` says why
+    the file cannot hold a translation of the unit with this index, or ""; `write` leaves such a unit unchanged.
+    `left_out` are texts that cannot be translated at all, for the summary. With `copies_numbers` the format does not
+    have the option `numbers`. `target_language` is the language in the options.
     """
 
     units: tuple[TranslationUnit, ...]
@@ -156,7 +156,7 @@ Reader = Callable[[bytes, DocumentOptions], Document]
 
 
 def nesting_problem(text: str, marks: Sequence[Mark]) -> str:
-    """Describe a problem with the marks of a text: order, nesting, or a tag that does not occur once; "" if none."""
+    """Describe a fault in the marks of a text: wrong order or nesting, or a tag not used exactly once; "" if none."""
     open_tags: list[int] = []
     seen: set[int] = set()
     previous = 0

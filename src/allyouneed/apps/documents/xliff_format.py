@@ -60,7 +60,7 @@ def local_name(element: Element) -> str:
 
 
 def add_empty_copy(parent: Element, element: Element) -> Element:
-    """Add a last child to `parent` with the name and attributes of `element`."""
+    """Append a child to `parent`, with the name and attributes of `element`."""
     copy = etree.SubElement(parent, element.tag)
     for name, value in element.items():
         copy.set(name, value)
@@ -126,7 +126,7 @@ def _is_foreign(element: Element, source_language: str = "") -> bool:
 
 
 def _pairs(codes: Sequence[Piece]) -> Iterator[tuple[int, int]]:
-    """Pair the codes that close each other, in both directions.
+    """Pair the codes that close each other. The result has both directions.
 
     Codes that cross an element, or lack an end, get no pair.
     """
@@ -179,7 +179,7 @@ class XliffSegment:
 
     @property
     def existing(self) -> str | None:
-        """The translation that is kept; None if there is none, or only a copy of the source that is marked as new."""
+        """The translation to keep; None if there is none, or only a copy of the source that is marked as new."""
         target, state = self._target(), self._state()
         text = "" if target is None else read_inline(target).text
         if self.holder.get("approved") == "yes" or state in _DONE:
@@ -234,7 +234,7 @@ class XliffSegment:
 
 
 def find_segments(root: Element, source_language: str = "") -> Iterator[XliffSegment]:
-    """Find the segments that may be translated: the nearest `translate` attribute around them is not "no".
+    """Find the segments to translate. The nearest `translate` attribute on or around a segment must not be "no".
 
     Segments whose source is marked as a language other than the file's, or than `source_language`, are left out.
     """

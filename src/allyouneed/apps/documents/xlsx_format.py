@@ -1,7 +1,7 @@
 """Spreadsheets (.xlsx): a column is translated in place or into another column, as in a text table.
 
-Only translated cells are written, as texts inside the sheet. Formulas, formats, widths, other sheets and all else stay.
-A new cell has the format of the cell that it translates.
+Only translated cells are written, as texts inside the sheet. Everything else stays: formulas, formats, widths and other
+sheets. A new cell has the format of the cell that it translates.
 """
 
 import io
@@ -89,7 +89,7 @@ def read_xlsx_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _choose_columns(sheets: Sequence[_Sheet], options: DocumentOptions) -> Iterator[tuple[_Sheet, Columns]]:
-    """Yield the sheets with a column of this name, or else the first sheet, with a column by number or letter."""
+    """Yield the sheets that have a column of this name, or else the first sheet, with a column by number or letter."""
     named = [sheet for sheet in sheets if options.column and any(options.column in row for row in sheet.head())]
     for sheet in named or sheets[:1]:
         yield sheet, find_columns(sheet.head(), options, letters=True)
@@ -123,7 +123,7 @@ def _copied(sheet: _Sheet) -> _Sheet:
 
 
 def _with_rows(name: str, part: str, root: Element, strings: Sequence[_String]) -> _Sheet:
-    """Read a sheet. Rows and cells that do not say where they are get their places written in."""
+    """Read a sheet. If rows or cells do not state their positions, write these into them."""
     rows: list[tuple[Element, dict[int, Element]]] = []
     number = 0
     for row in root.iterfind("{*}sheetData/{*}row"):

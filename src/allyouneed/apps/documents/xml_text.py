@@ -1,7 +1,7 @@
 """Text with XML tags of any vocabulary, as programs send it: a sentence with markup, or a whole document.
 
-The text need not be a single element or well-formed: a tag without its partner ends a unit. Translations replace
-characters of the text, and nothing else is rewritten.
+The text need not be a single element or well-formed: a tag without its partner ends a unit. Only translations replace
+characters of the text; nothing else is rewritten.
 """
 
 import re
