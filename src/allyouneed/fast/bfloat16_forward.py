@@ -39,7 +39,8 @@ def bfloat16_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tens
         return projected_loss(model, batch, config)
     batch = batch.duplicated() if config.r_drop else batch
     hidden_states = through_model(model, batch.source, batch.target_in, autocast_dtype(config.precision, model))
-    return loss_of_hidden_states(model, hidden_states, batch, config)
+    pad_id = model.config.effective_target_pad_id
+    return loss_of_hidden_states(model, hidden_states, batch.target_out, config, pad_id=pad_id)
 
 
 def is_supported(model: Transformer) -> bool:

@@ -24,18 +24,21 @@ def projected_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Ten
     batch = (batch.duplicated() if config.r_drop else batch).to(next(model.parameters()).device)
     with autocast(model, config), using_attention(model, fused_attention):
         hidden_states = model.hidden_states(batch.source, batch.target_in)
-    return loss_of_hidden_states(model, hidden_states, batch, config)
+    pad_id = model.config.effective_target_pad_id
+    return loss_of_hidden_states(model, hidden_states, batch.target_out, config, pad_id=pad_id)
 
 
-def loss_of_hidden_states(model: Transformer, hidden_states: Tensor, batch: Batch, config: TrainConfig) -> Tensor:
-    """Compute the mean loss of the tokens to predict from the hidden states before the projection: (B, T, D) → ()."""
+def loss_of_hidden_states(
+    model: Transformer, hidden_states: Tensor, target: Tensor, config: TrainConfig, *, pad_id: int | None
+) -> Tensor:
+    """Compute the mean loss of the tokens to predict from the hidden states before the projection: (…, D) → ()."""
     return fused_linear_cross_entropy(
         hidden_states.float(),
         model.projection.table,
-        batch.target_out,
+        target,
         bias=model.projection.bias,
         smoothing=config.label_smoothing,
-        pad_id=model.config.effective_target_pad_id,
+        pad_id=pad_id,
         r_drop=config.r_drop,
         dtype=autocast_dtype(config.precision, model),
     )
@@ -47,7 +50,7 @@ def fused_linear_cross_entropy(
     target: Tensor,
     *,
     smoothing: float,
-    pad_id: int,
+    pad_id: int | None,
     bias: Tensor | None = None,
     r_drop: float = 0.0,
     dtype: torch.dtype = torch.float32,
@@ -57,32 +60,18 @@ def fused_linear_cross_entropy(
     With `r_drop`, the second half of the batch repeats the first, and `r_drop` / 2 times the `symmetric_kl` of the two
     halves is added to the loss.
 
-    Shapes: hidden_states (B, T, D), table (V, D), bias (V,), target (B, T) → (). Products are computed in `dtype`, sums
-    and exponentials in float32.
+    Shapes: hidden_states (B, T, D), table (V, D), bias (V,), target (B, T) → (). Without padding, `pad_id` is None, and
+    hidden_states are (N, D) and target (N,). Products are computed in `dtype`, sums and exponentials in float32.
     """
-    is_token = target != pad_id
-    return packed_linear_cross_entropy(
-        hidden_states[is_token], table, target[is_token], smoothing=smoothing, bias=bias, r_drop=r_drop, dtype=dtype
-    )
-
-
-def packed_linear_cross_entropy(
-    rows: Tensor,
-    table: Tensor,
-    right: Tensor,
-    *,
-    smoothing: float,
-    bias: Tensor | None = None,
-    r_drop: float = 0.0,
-    dtype: torch.dtype = torch.float32,
-) -> Tensor:
-    """Compute `fused_linear_cross_entropy` for tokens without padding: rows (N, D), right (N,) → ()."""
+    if pad_id is not None:
+        is_token = target != pad_id
+        hidden_states, target = hidden_states[is_token], target[is_token]
     if bias is not None:  # as the weight of another input, which is 1 in every row
-        rows = F.pad(rows, (0, 1), value=1.0)
+        hidden_states = F.pad(hidden_states, (0, 1), value=1.0)
         table = torch.cat((table, bias[:, None]), 1)
     if r_drop:  # the two predictions of a token become neighbouring rows
-        rows, right = (torch.stack(both.chunk(2), 1).flatten(0, 1) for both in (rows, right))
-    return _FusedLinearCrossEntropy.apply(rows, table, right, smoothing, r_drop, dtype)  # type: ignore[no-any-return, no-untyped-call]
+        hidden_states, target = (torch.stack(rows.chunk(2), 1).flatten(0, 1) for rows in (hidden_states, target))
+    return _FusedLinearCrossEntropy.apply(hidden_states, table, target, smoothing, r_drop, dtype)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _FusedLinearCrossEntropy(torch.autograd.Function):

@@ -12,30 +12,24 @@ from torch import Tensor
 
 from ..config import TrainConfig
 from ..data.batch import Batch
+from ..machine.device import move
 from ..nn import Embedding, Transformer
-from ..train.gradients import autocast, autocast_dtype
+from ..train.gradients import autocast
 from .attention import using_attention
-from .loss import packed_linear_cross_entropy
+from .loss import loss_of_hidden_states
 from .packed_attention import PackedMask, packed_attention
 from .packed_batch import PackedAhead, PackedBatch, pack_batch
 
 
 def packed_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
     """Compute the loss of `train.gradients.batch_loss`, without padding."""
+    device = next(model.parameters()).device
     if not isinstance(batch, PackedAhead):
-        batch = PackedAhead(batch, pack_batch(batch, model.config, twice=config.r_drop > 0))
-    packed = batch.packed.to(next(model.parameters()).device)
+        batch = PackedAhead(batch.source, batch.target, pack_batch(batch, model.config, twice=config.r_drop > 0))
+    packed = batch.packed.each(lambda numbers: move(numbers, device))
     with autocast(model, config), using_attention(model, packed_attention):
         hidden_states = packed_hidden_states(model, packed)
-    return packed_linear_cross_entropy(
-        hidden_states.float(),
-        model.projection.table,
-        packed.target_out,
-        bias=model.projection.bias,
-        smoothing=config.label_smoothing,
-        r_drop=config.r_drop,
-        dtype=autocast_dtype(config.precision, model),
-    )
+    return loss_of_hidden_states(model, hidden_states, packed.target_out, config, pad_id=None)
 
 
 def packed_hidden_states(model: Transformer, batch: PackedBatch) -> Tensor:

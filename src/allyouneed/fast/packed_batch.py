@@ -1,6 +1,6 @@
 """Batches without padding, in which the tokens of all sentences follow one another."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,7 +9,6 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..data.batch import Batch
-from ..machine.device import move
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.position import refuse_long
 from .prefetch import prefetch
@@ -31,13 +30,9 @@ class PackedSentences(NamedTuple):
         """The position of each token in its sentence, counted from 0: (N,)."""
         return self.cells % self.longest
 
-    def to(self, device: torch.device) -> "PackedSentences":
-        """Copy to another device. The program does not wait for a CUDA GPU to copy pinned memory."""
-        return self._replace(offsets=move(self.offsets, device), cells=move(self.cells, device))
-
-    def pin_memory(self) -> "PackedSentences":
-        """Copy to memory that a GPU can copy from by itself."""
-        return self._replace(offsets=self.offsets.pin_memory(), cells=self.cells.pin_memory())
+    def each(self, copy: Callable[[Tensor], Tensor]) -> "PackedSentences":
+        """Replace every tensor by what `copy` makes of it."""
+        return self._replace(offsets=copy(self.offsets), cells=copy(self.cells))
 
     def pad(self, x: Tensor) -> Tensor:
         """Arrange the tokens as a padded batch, with zeros as padding: (1, H, N, K) → (B, H, longest, K)."""
@@ -50,8 +45,7 @@ class PackedSentences(NamedTuple):
         return x.transpose(0, 1).flatten(1, 2).index_select(1, self.cells)[None]
 
 
-@dataclass(frozen=True, slots=True)
-class PackedBatch:
+class PackedBatch(NamedTuple):
     """The tokens of a batch, one sentence after another, without padding.
 
     Shapes, for N source and M target tokens: source (N,), target_in and target_out (M,).
@@ -63,27 +57,20 @@ class PackedBatch:
     target_out: Tensor
     target_sentences: PackedSentences
 
-    def to(self, device: torch.device) -> "PackedBatch":
-        """Copy the batch to another device. The program does not wait for a CUDA GPU to copy pinned memory."""
-        source, target_in, target_out = (move(ids, device) for ids in (self.source, self.target_in, self.target_out))
+    def each(self, copy: Callable[[Tensor], Tensor]) -> "PackedBatch":
+        """Replace every tensor by what `copy` makes of it, such as a copy on another device."""
         return PackedBatch(
-            source, self.source_sentences.to(device), target_in, target_out, self.target_sentences.to(device)
-        )
-
-    def pin_memory(self) -> "PackedBatch":
-        """Copy the batch to memory that a GPU can copy from by itself."""
-        source, target_in, target_out = (ids.pin_memory() for ids in (self.source, self.target_in, self.target_out))
-        return PackedBatch(
-            source, self.source_sentences.pin_memory(), target_in, target_out, self.target_sentences.pin_memory()
+            copy(self.source),
+            self.source_sentences.each(copy),
+            copy(self.target_in),
+            copy(self.target_out),
+            self.target_sentences.each(copy),
         )
 
 
+@dataclass(frozen=True)
 class PackedAhead(Batch):
     """A batch that also holds its pairs without padding. If it was made with `twice`, it holds them twice."""
-
-    def __init__(self, batch: Batch, packed: PackedBatch) -> None:
-        super().__init__(batch.source, batch.target)
-        object.__setattr__(self, "packed", packed)
 
     packed: PackedBatch
 
@@ -93,9 +80,14 @@ def packed_ahead(batches: Iterator[Batch], config: ModelConfig, *, twice: bool =
 
     A thread prepares them ahead of time, in pinned memory, from which a GPU can copy by itself.
     """
-    pin = torch.cuda.is_available()
-    packed = ((batch, pack_batch(batch, config, twice=twice)) for batch in batches)
-    return prefetch(PackedAhead(batch, tokens.pin_memory() if pin else tokens) for batch, tokens in packed)
+
+    def packed(batch: Batch) -> PackedAhead:
+        tokens = pack_batch(batch, config, twice=twice)
+        if torch.cuda.is_available():
+            tokens = tokens.each(Tensor.pin_memory)
+        return PackedAhead(batch.source, batch.target, tokens)
+
+    return prefetch(map(packed, batches))
 
 
 def pack_batch(batch: Batch, config: ModelConfig, *, twice: bool = False) -> PackedBatch:

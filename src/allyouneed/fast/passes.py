@@ -125,7 +125,8 @@ def _find_loss_difference(config: TrainConfig) -> str:
     target[:, 8:] = model.config.pad_id
     batch = Batch(target, target)
     both = batch.duplicated() if config.r_drop else batch
-    loss = loss_of_hidden_states(model, model.hidden_states(both.source, both.target_in), both, config)
+    hidden_states = model.hidden_states(both.source, both.target_in)
+    loss = loss_of_hidden_states(model, hidden_states, both.target_out, config, pad_id=model.config.pad_id)
     right = batch_loss(model, batch, config)
     return "" if torch.isclose(loss, right, rtol=1e-4) else f"the fused loss is {loss:.4f} where train/ has {right:.4f}"
 
