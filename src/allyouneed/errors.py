@@ -106,8 +106,12 @@ class MissingExtraError(AllYouNeedError, ImportError):
 
 def install_command(extra: str) -> str:
     """Return the command that installs an extra for this Python. It keeps the installed package, even a checkout."""
-    python = shlex.quote(sys.executable or "python")
-    return f"{python} -m pip install 'allyouneed[{extra}]'"
+    return pip_install(f"'allyouneed[{extra}]'")
+
+
+def pip_install(package: str) -> str:
+    """Return the command that installs a package, as a shell quotes its name, for this Python."""
+    return f"{shlex.quote(sys.executable or 'python')} -m pip install {package}"
 
 
 class Overloaded(AllYouNeedError):  # noqa: N818  a state of the server rather than a mistake

@@ -71,19 +71,19 @@ def test_tables_of_every_kind(tmp_path: Path, name: str, content: str, columns: 
     ("name", "content", "line", "reason"),
     [
         ("a.tsv", "a\tb\na b\nc\td\n", 2, "has 1 column, not 2"),
-        ("a.tsv", b"a\tb\na\xff\tb\nc\td\n", 2, "is not UTF-8: byte 0xff at position 2 of the line"),
+        ("a.tsv", b"a\tb\na\xff\tb\nc\td\n", 2, "is not UTF-8: byte 0xff at position 2 "),
         ("a.csv", "a,b\na,b,c\nc,d\n", 2, "has 3 columns, not 2"),
         ("a.csv", 'a,b\n"a"x,b\nc,d\n', 2, "is not CSV: ',' expected after '\"'"),
         ("a.csv", b"a,b\n\xff,b\nc,d\n", 2, "is not UTF-8"),
-        ("a.csv", 'a,b\n"a,b\nc,d\n', 2, "is not CSV: a quotation mark that is not closed within 16 lines"),
+        ("a.csv", 'a,b\n"a,b\nc,d\n', 2, "is not CSV: .* 16 lines"),
         ("a.csv", 'a,b\na,b,"c\n"\nc,d\n', 2, "has 3 columns, not 2"),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a",\n{"a":"c","b":"d"}\n', 2, "is not JSON: "),
-        ("a.jsonl", '{"a":"a","b":"b"}\n' + "[" * 100_000 + '\n{"a":"c","b":"d"}\n', 2, "is nested too deeply"),
-        ("a.jsonl", '{"a":"a","b":"b"}\n["a","b"]\n{"a":"c","b":"d"}\n', 2, "is no object but \\['a', 'b'\\]"),
+        ("a.jsonl", '{"a":"a","b":"b"}\n' + "[" * 100_000 + '\n{"a":"c","b":"d"}\n', 2, "too deeply"),
+        ("a.jsonl", '{"a":"a","b":"b"}\n["a","b"]\n{"a":"c","b":"d"}\n', 2, " \\['a', 'b'\\]"),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a","b":null}\n{"a":"c","b":"d"}\n', 2, 'has None under "b"'),
-        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a"}\n{"a":"c","b":"d"}\n', 2, 'has no "b"; a string is needed'),
-        ("a.jsonl", '{"a":"a","b":"b"}\n{"b":"a","c":"b"}\n{"b":"d","a":"c"}\n', 2, 'has no "a"; a string is needed'),
-        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"\\ud800","b":"b"}\n{"a":"c","b":"d"}\n', 2, "has half a character"),
+        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a"}\n{"a":"c","b":"d"}\n', 2, 'has no "b"'),
+        ("a.jsonl", '{"a":"a","b":"b"}\n{"b":"a","c":"b"}\n{"b":"d","a":"c"}\n', 2, 'has no "a"'),
+        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"\\ud800","b":"b"}\n{"a":"c","b":"d"}\n', 2, "half a "),
     ],
 )
 def test_a_malformed_line_is_told_by_line_and_reason(
@@ -125,7 +125,7 @@ def test_a_third_known_name_leaves_open_which_two_are_meant(tmp_path: Path) -> N
     """`source` may also say where a pair comes from."""
     (fault,) = rows(tmp_path / "a.jsonl", '{"src":"Hallo","tgt":"Hello","source":"web"}\n')
     assert isinstance(fault, Fault)
-    assert "has the keys src, tgt, source; name two of them as columns, such as src,tgt" in fault.reason
+    assert re.search(" src, tgt, source; .* src,tgt$", fault.reason)
 
 
 def test_a_cell_of_csv_may_be_as_long_as_a_line(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_columns_that_are_not_named_are_all_listed(tmp_path: Path) -> None:
     polars.DataFrame({"key": ["a.b"], "text": ["a dog"], "source": ["web"]}).write_parquet(tmp_path / "a.parquet")
     (fault,) = open_pairs("a.parquet", folder=str(tmp_path))
     assert isinstance(fault, Fault)
-    assert fault.reason.startswith("has the keys key, text, source; name two of them as columns, such as text,source")
+    assert re.search(" key, text, source; .* text,source", fault.reason)
 
 
 def test_a_star_or_a_bracket_in_a_name_stands_for_itself(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_the_first_sheet_or_a_named_one(tmp_path: Path, ending: str, write: Call
     path = str(write(tmp_path / f"a{ending}", SHEETS))
     assert list(open_pairs(path)) == [Pair("a dog", "un cane"), Pair("7", "sette\nvolte")]
     assert list(open_pairs(path, sheet="Words & more")) == [Pair("cat", "gatto")]
-    assert '"English" is the source and "Italian" the target' in describe_columns(path)
+    assert re.search('"English" .*source .*"Italian" .*target', describe_columns(path))
 
 
 def test_a_spreadsheet_of_old(tmp_path: Path) -> None:
@@ -318,6 +318,15 @@ def test_a_sheet_that_is_not_there_is_refused_with_one_that_is(tmp_path: Path) -
     with pytest.raises(DataError, match=r'a\.xlsx .*"Word".*Words & more') as refused:
         list(open_pairs(str(path), sheet="Word"))
     assert refused.value.options == ("--sheet", "Words & more")
+
+
+def test_a_spreadsheet_without_its_library_names_it_and_not_a_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allyouneed.data.spreadsheet.is_installed", lambda library: library != "python_calamine")
+    path = write_xlsx(tmp_path / "a.xlsx", SHEETS)
+    with pytest.raises(DataError, match=r"a\.xlsx .* pip install python-calamine$"):
+        next(iter(open_pairs(str(path))))
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.xls", "a.ods"])

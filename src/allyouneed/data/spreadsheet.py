@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from ..errors import DataError
+from ..errors import DataError, pip_install
 from ..machine.files import parse_json
-from ..machine.interpreter import python_command
+from ..machine.interpreter import is_installed, python_command
 from .headings import NumberedCells
 
 _REMEDY = "save it again as .xlsx, or as .csv"
@@ -25,6 +25,8 @@ def spreadsheet_rows(path: Path, sheet: str = "") -> Iterator[NumberedCells]:
     Refuses a file that is not a spreadsheet, is protected by a password, or takes more memory or time than its size
     allows, and a sheet that does not exist.
     """
+    if not is_installed("python_calamine"):  # the process would only end without a row
+        raise DataError(f"{path} needs python-calamine, which is not installed: {pip_install('python-calamine')}")
     process = subprocess.Popen(
         python_command(f"{__package__}.spreadsheet_process", str(path), sheet),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

@@ -1,5 +1,6 @@
 """`allyouneed evaluate`: score a model on a test set, or several models with the significance of the differences."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from .command import (
     with_options,
     with_search,
 )
+from .program import command_without
 from .recipe_argument import parse_columns
 from .scores import Scoring
 from .screen import announce_pipes, console, progress
@@ -66,10 +68,7 @@ def evaluate_command(options: EvaluateOptions, scoring: Scoring, decode: SearchS
     models, pairs = _split_arguments(options.bundle, options.more or [], options.pairs)
     if chosen and not pairs:
         raise ConfigError(f"--columns names two columns of --pairs; got {options.columns!r} without --pairs")
-    if scoring.no_worse and len(models) != 2:
-        raise ConfigError(f"--no-worse compares two models; got {len(models)}")
-    if scoring.wrong and len(models) > 2:
-        raise ConfigError(f"--wrong lists the translations of one or two models; got {len(models)}")
+    _refuse_number_of(models, scoring)
     source, target, output = options.source, options.target, options.output
     if output:
         inputs = filter(None, (source, target, pairs))
@@ -106,6 +105,17 @@ def _translate_with_all(
         except InputError as error:
             raise InputError(f"{test.name}, line {error.line}: {error}") from error
     return translated
+
+
+def _refuse_number_of(models: Sequence[str], scoring: Scoring) -> None:
+    """Refuse a number of models that an option does not take; propose the first with the last that differs from it."""
+    if scoring.no_worse and len(models) == 1:
+        raise ConfigError(f"--no-worse compares two models; got 1: {command_without(['--no-worse'])}")
+    if len(models) > 2 and (scoring.no_worse or scoring.wrong):
+        rule = "--no-worse compares two" if scoring.no_worse else "--wrong lists the translations of one or two"
+        last = next((model for model in reversed(models) if model != models[0]), models[0])
+        surplus = Counter(models) - Counter((models[0], last))
+        raise ConfigError(f"{rule} models; got {len(models)}: {command_without(surplus.elements())}")
 
 
 def _split_arguments(bundle: str, more: Sequence[str], pairs: Path | None) -> tuple[list[str], Path | None]:

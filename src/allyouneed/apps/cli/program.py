@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +51,15 @@ def mended_command(options: Sequence[str], *, without: Sequence[str] = ()) -> st
         else:
             kept.append(word)
     return shell_command(*kept, *options)
+
+
+def command_without(words: Iterable[str]) -> str:
+    """Write the running command without the last occurrence of each of these words."""
+    kept = sys.argv[:0:-1]
+    for word in words:
+        if word in kept:
+            kept.remove(word)
+    return shell_command(*kept[::-1])
 
 
 def _program() -> str:

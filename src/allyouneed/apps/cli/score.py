@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .command import DeviceOption, refuse_options, with_options
+from .program import command_without
 from .scores import Scoring
 
 if TYPE_CHECKING:
@@ -97,8 +98,11 @@ def _refuse_beside_references(options: ScoreOptions, scoring: Scoring) -> None:
         raise ConfigError(
             f"--reference scores without a model; leave out {options.bundle} (evaluate translates and scores)"
         )
-    if len(options.target) > 2 or (scoring.no_worse and len(options.target) == 1):
-        raise ConfigError(f"--reference scores one --target, or compares two; got {len(options.target)}")
+    if len(options.target) > 2:
+        error = ConfigError(f"--reference scores one --target, or compares two; got {len(options.target)}")
+        raise error.mended_by("--target", str(options.target[0]), "--target", str(options.target[-1]))
+    if scoring.no_worse and len(options.target) == 1:
+        raise ConfigError(f"--no-worse compares two --target; got 1: {command_without(['--no-worse'])}")
 
 
 def _aligned_lines(path: Path, count: int) -> list[str]:
