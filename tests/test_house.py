@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import allyouneed
+from texts import strings_in
 
 HOUSE = Path(allyouneed.__file__).parent
 
@@ -269,6 +270,77 @@ def test_a_match_pins_a_value_and_not_a_sentence() -> None:
 )
 def test_a_sentence_in_a_match_is_seen(test: str) -> None:
     assert len(wordy_matches(test)) == 1
+
+
+def phrases(text: str) -> set[str]:
+    """Return every three words of prose that follow each other in a text or in a pattern."""
+    words = [word.strip(",.;:!?()[]^$*+|") for word in re.sub(r"\\(\W)", r"\1", text).split()]
+    triples = zip(words, words[1:], words[2:], strict=False)
+    return {" ".join(triple) for triple in triples if all(word == "a" or prose(word) for word in triple)}
+
+
+def phrases_of_messages() -> set[str]:
+    """Return the phrases of every string of the house but its docstrings."""
+    found = set[str]()
+    for file in FILES:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        found |= set().union(*map(phrases, strings_in(tree, skipped=docstrings)))
+    return found
+
+
+SEARCHES = {
+    "count", "endswith", "findall", "fullmatch", "index", "match", "partition", "removeprefix", "removesuffix",
+    "rpartition", "search", "startswith",
+}  # fmt: skip
+
+
+def compared(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield what a test asserts, compares or searches for."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assert(test=condition):
+                yield condition
+            case ast.Compare(left=left, comparators=others):
+                yield from (left, *others)
+            case ast.Call(func=ast.Attribute(attr=name), args=patterns) if name in SEARCHES:
+                yield from patterns
+
+
+def quotations(source: str, messages: set[str]) -> list[str]:
+    """Return the phrases of messages that a test expects, in place or as a parameter."""
+    tree = ast.parse(source)
+    expected = [*compared(tree)]
+    for test in ast.walk(tree):
+        if isinstance(test, ast.FunctionDef):
+            names = {node.id for node in compared(test) if isinstance(node, ast.Name)}
+            expected += [value for name, value in parametrized(test) if name in names]
+    return sorted(set().union(*(phrases(text) for node in expected for text in strings_in(node))) & messages)
+
+
+def test_a_test_quotes_at_most_two_words_of_a_message() -> None:
+    """What a message must say is a value: a number, a name, a path, an option. Its sentences can be reworded."""
+    messages = phrases_of_messages()
+    assert len(messages) > 5_000
+    files = {path.name: path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("*.py")}
+    quoted = {name: quotations(source, messages) for name, source in files.items()}
+    assert {name: found for name, found in quoted.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "assert 'the moon is full' in str(error)",
+        "assert answer.json() == {'error': f'{path}: the moon is full'}",
+        "assert any(line.startswith('the moon is ') for line in lines)",
+        "(line,) = [line for line in lines if 'the moon is' in line]",
+        "assert re.search(r'1 \\(the moon is full\\)', line)",
+        "@pytest.mark.parametrize(('a', 'why'), [(1, 'the moon is')])\ndef test(a, why):\n    assert why in refusal(a)",
+    ],
+)
+def test_a_quotation_of_a_message_is_seen(test: str) -> None:
+    assert quotations(test, phrases("the moon is")) == ["the moon is"]
+    assert quotations("assert 'moon is' in str(error)\nwrite('the moon is full')", phrases("the moon is")) == []
 
 
 def test_every_test_file_has_its_file_in_the_house() -> None:

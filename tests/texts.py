@@ -1,7 +1,7 @@
 """What the program and its docs say: pages, docstrings, messages and help, with the commands that there are."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +27,21 @@ def options_of(command: Any) -> set[str]:
     return {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"--help", "-h"}
 
 
-def strings(file: Path) -> Iterator[str]:
-    """Yield the strings of a program, with X for inserted values."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+def strings_in(tree: ast.AST, skipped: Set[int] = frozenset()) -> Iterator[str]:
+    """Yield the strings of a program, with X for inserted values; without nodes whose `id` is in `skipped`."""
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner | skipped:
             yield node.value
 
 
 def texts() -> Iterator[tuple[str, str]]:
     for file in HOUSE.rglob("*.py"):
-        yield from ((str(file.relative_to(HOUSE)), text) for text in strings(file))
+        yield from (
+            (str(file.relative_to(HOUSE)), text) for text in strings_in(ast.parse(file.read_text(encoding="utf-8")))
+        )
     for file in (*HOUSE.rglob("*.toml"), *HOUSE.rglob("*.js"), *HOUSE.rglob("*.html")):
         yield str(file.relative_to(HOUSE)), file.read_text(encoding="utf-8")
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages_of_the_docs()):

@@ -1,6 +1,5 @@
 """A vocabulary that loses text and a model that changed are found."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from allyouneed.data.pairs import Pair
 from allyouneed.errors import BundleError, InputError
 from allyouneed.text.backends import bpe_backend, word_backend
 from allyouneed.text.tokenizer import Tokenizer
+from messages import numbers_in
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_what_a_vocabulary_does_not_have_is_counted_and_no_fault() -> None:
     letters = Tokenizer.characters("abc")
     result = text_round_trips([(words, ["the dog jumps", "jumps"]), (letters, ["abc", "abcd"])])
     assert result.passed, result.explanation
-    assert re.search(r"; \d+ have a part that the vocabulary does not have$", result.explanation)
+    assert numbers_in(result.explanation)[-1] >= 1
 
 
 def test_a_vocabulary_that_has_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pyte
     monkeypatch.setattr(Tokenizer, "decode", forgetful)
     result = text_round_trips([(bundle.source_tokenizer, ["abcj"])])
     assert not result.passed
-    assert "'abcj' is 'abc' after encoding and decoding" in result.explanation
+    assert "'abcj' is 'abc'" in result.explanation
 
 
 def test_a_model_that_changed_is_found(bundle: Bundle, tmp_path: Path) -> None:
@@ -124,5 +124,5 @@ def test_the_test_of_a_task_counts() -> None:
 @pytest.mark.parametrize("where", ["nowhere.tsv", "hf://somebody/something"])
 def test_data_that_is_not_at_hand_is_not_looked_for(where: str) -> None:
     train, held_out = load_pairs(Recipe.from_tables({"data": {"train": where}}))
-    assert no_overlap(train, held_out).explanation == "the data is not here"
+    assert no_overlap(train, held_out).passed is None
     assert load_pairs(None) == ([], [])

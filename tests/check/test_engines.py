@@ -73,14 +73,14 @@ def test_positions_that_begin_anew_at_16_are_found(long: Transformer, monkeypatc
     monkeypatch.setattr(position, "_cut", wrapped)
     outcome = engines.positions_differ(long)
     assert not outcome.passed
-    assert "positions 0 and 16 of the source" in outcome.explanation
+    assert "positions 0 and 16" in outcome.explanation
 
 
 def test_positions_that_a_decoding_step_starts_anew_are_found(
     long: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(position, "_cut", lambda encoding, start, length: encoding[:length])
-    assert "a decoding step adds a wrong position vector" in engines.positions_differ(long).explanation
+    assert "decoding step" in engines.positions_differ(long).explanation
 
 
 @pytest.mark.parametrize("sizes", [{}, {"query_key_norm": True}, {"max_length": 2_000}], ids=str)
@@ -90,11 +90,11 @@ def test_positions_that_only_attention_knows_must_differ_there(
     model = build_model(replace(SMALL, positions="rotary", **sizes)).eval()
     assert engines.positions_differ(model).passed
     monkeypatch.setattr(rotary, "rotate", lambda x, start=0: x)
-    assert "positions 0 and 1 of the source" in engines.positions_differ(model).explanation
+    assert "positions 0 and 1 " in engines.positions_differ(model).explanation
     monkeypatch.setattr(
         rotary, "rotate", lambda x, start=0: rotate(x[..., :7, :], start=start)[..., torch.arange(x.size(-2)) % 7, :]
     )
-    assert "positions 0 and 7 of the source" in engines.positions_differ(model).explanation
+    assert "positions 0 and 7 " in engines.positions_differ(model).explanation
 
 
 def test_a_source_that_is_reversed_beyond_20_words_is_found(

@@ -51,7 +51,7 @@ def test_gradients_that_reach_nothing_are_found(new: Transformer, ids: Ids) -> N
     new.decoder.norm = Deaf()
     memorized, labels = memorizes_a_batch(new, ids)
     assert memorized.passed is False
-    assert "gradients do not reach" in memorized.explanation
+    assert "gradients" in memorized.explanation
     assert labels.passed is None
 
 

@@ -69,10 +69,10 @@ def test_the_sentences_have_different_lengths_and_their_signs(model: Transformer
 @pytest.mark.parametrize(
     ("mask", "words"),
     [
-        (lambda length: torch.ones(length, length).tril(1).bool(), "sees the future"),
-        (lambda length: torch.ones(length, length).tril(-1).bool(), "sees the future"),  # the first spreads evenly
-        (lambda length: torch.ones(length, length).bool(), "sees the future"),
-        (lambda length: torch.eye(length).bool(), "does not see its past"),
+        (lambda length: torch.ones(length, length).tril(1).bool(), "future"),
+        (lambda length: torch.ones(length, length).tril(-1).bool(), "future"),  # the first spreads evenly
+        (lambda length: torch.ones(length, length).bool(), "future"),
+        (lambda length: torch.eye(length).bool(), "past"),
     ],
     ids=["one too far", "one too short", "none", "itself alone"],
 )
@@ -89,7 +89,7 @@ def test_ignored_padding_is_found(model: Transformer, ids: Ids, monkeypatch: pyt
     monkeypatch.setattr(transformer, "padding_mask", lambda x, pad_id: torch.ones_like(x).bool()[:, None, None])
     outcome = verdict(checks.padding_changes_nothing, model, ids)
     assert not outcome.passed
-    assert "padding after the source" in outcome.explanation
+    assert "padding" in outcome.explanation
 
 
 def test_another_pad_id_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:

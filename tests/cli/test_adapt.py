@@ -48,7 +48,7 @@ def test_what_cannot_be_learned_is_refused_in_one_line(base: Path, tmp_path: Pat
     corrections.write_text("")
     assert "is empty" in refusal("adapt", base, corrections)
     corrections.write_text("1845-01-05\tJanuary 5\n")
-    assert "not a folder" in refusal("adapt", tmp_path / "gone", corrections)
+    assert f"{tmp_path / 'gone'} " in refusal("adapt", tmp_path / "gone", corrections)
     assert "an adaptation" in refusal("adapt", base, corrections, "--output", base)
     assert "unknown key" in refusal("adapt", base, corrections, "-o", tmp_path / "new", "train.step=4")
     assert "two columns" in refusal("adapt", base, corrections, "--columns", "en")

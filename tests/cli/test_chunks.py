@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ import pytest
 from allyouneed.apps.cli.chunks import is_typed_text, read_chunks
 from allyouneed.errors import DataError
 from allyouneed.text.lines import LONGEST_LINE, TOO_LONG
+from messages import numbers_in
 from shell import ENVIRONMENT, refusal, run_here
 
 
@@ -32,9 +34,7 @@ def test_what_is_not_utf8_is_told_by_line(tmp_path: Path) -> None:
     *whole, last = read_chunks(str(tmp_path / "text"), size=2)
     assert [(part.lines, part.error) for part in whole] == 2 * [(["a", "a"], None)]
     assert last.lines == ["a"]
-    assert str(last.error).endswith(
-        "line 6 is not UTF-8: byte 0xff at position 1 of the line; convert the file to UTF-8 first"
-    )
+    assert re.search("line 6 .*UTF-8.* 0xff .*position 1 ", str(last.error))
 
 
 def test_utf_16_without_a_mark_is_refused(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_line_too_long_to_hold_is_refused_or_left_out(live: bool) -> None:
         mock.patch.object(sys, "stdin", endless),
     ):
         (part,) = read_chunks("-", size=2, live=live)
-    assert "standard input, line 1 is longer than 1,048,576 bytes" in str(part.error)
+    assert numbers_in(str(part.error))[:2] == [1, 2**20]
 
 
 @pytest.mark.parametrize("line", [b"X", b"\xff", b"a" * 30])
@@ -68,7 +68,7 @@ def test_the_lines_before_a_refused_line_are_printed(saved: Path, tmp_path: Path
     assert b"line 4" in result.stderr
     assert result.stdout == run_here("translate", saved, stdin=b"abc\n\nde\n").stdout
     kept = run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out")
-    assert b"out.partial; correct the line, then --resume)" in kept.stderr
+    assert re.search(rb"out\.partial; .*--resume\)", kept.stderr)
     assert (tmp_path / "out.partial").read_bytes() == result.stdout
 
 
@@ -130,7 +130,7 @@ def test_a_stream_shows_what_greedy_search_finds(saved: Path) -> None:
     )
     assert "line 2: 'X'" in run_here("translate", saved, "--stream", stdin=b"a\nX\n").stderr.decode()
     message = refusal("translate", saved, "--stream", "--json", "--beam", "3", stdin=b"a\n")
-    assert "--stream shows one greedy translation as it is written; leave out --json, --beam" in message
+    assert re.search("--stream .*--json, --beam", message)
 
 
 def test_alternatives_stand_side_by_side(saved: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_refused_line_can_be_left_out(saved: Path, tmp_path: Path) -> None:
     messages = plain.stderr.decode()
     assert "in, line 2, left out: 'X' at position 1" in messages
     assert "in, line 4, left out: is not UTF-8: byte 0xff at position 1" in messages
-    assert messages.endswith("2 lines were refused and left empty\n")
+    assert numbers_in(messages.splitlines()[-1]) == [2]
     rows = run_here("translate", saved, tmp_path / "in", "--skip-refused", "--json", "--output", tmp_path / "out")
     assert rows.returncode == 3
     errors = [json.loads(line).get("error", "")[:12] for line in (tmp_path / "out").read_text().splitlines()]
@@ -205,7 +205,7 @@ def test_named_pipes_are_read_and_written(saved: Path, tmp_path: Path) -> None:
         result = run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out")
         assert result.returncode == 0, result.stderr.decode()
         assert read.result().count(b"\n") == 2
-    assert b"waiting for the other end of the pipe" in result.stderr
+    assert b"waiting for" in result.stderr
     assert (tmp_path / "out").is_fifo()
     assert "a device" in refusal("translate", saved, "--output", tmp_path / "out", "--resume")
 

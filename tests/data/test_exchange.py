@@ -90,7 +90,8 @@ def test_of_entities_the_named_characters_of_html_are_read(tmp_path: Path) -> No
     path = memory(tmp_path / "a.tmx", *units, before='<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n')
     first, second, third = read_tmx(path)
     assert (first, third) == (Pair("Café & bar", "Caffè"), Pair("c", "d"))
-    assert second == Fault(7, "has the entity &tmx;, which is not expanded; write what it stands for")
+    assert isinstance(second, Fault)
+    assert (second.line, "&tmx;" in second.reason) == (7, True)
     defined = '<!DOCTYPE tmx SYSTEM "tmx14.dtd" [<!ENTITY eacute "bomb">]>\n'
     (fault,) = read_tmx(memory(tmp_path / "a.tmx", unit(en="Caf&eacute;", it="b"), before=defined))
     assert isinstance(fault, Fault)
@@ -209,7 +210,8 @@ def test_what_is_no_xml_is_refused_by_line_and_an_entity_is_a_fault(tmp_path: Pa
     (tmp_path / "secret").write_text("secret")
     defined = f'<!DOCTYPE xliff [<!ENTITY s SYSTEM "file://{tmp_path}/secret">]>\n{OLD}'
     fault, pair = read_xliff(written(tmp_path / "a.xlf", defined, old("a", "&s;"), old("b", "B")))
-    assert fault == Fault(3, "has the entity &s;, which is not expanded; write what it stands for")
+    assert isinstance(fault, Fault)
+    assert (fault.line, "&s;" in fault.reason) == (3, True)
     assert pair == Pair("b", "B")
 
 

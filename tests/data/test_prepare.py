@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from allyouneed.data.prepare import prepare
 from allyouneed.data.prepared import PreparedData
 from allyouneed.errors import ConfigError, DataError
 from allyouneed.machine.files import locked
+from messages import numbers_in
 
 CLEAN = CleanConfig()
 
@@ -77,7 +79,7 @@ def test_what_happens_to_validation_and_test_pairs_is_reported(data: DataConfig,
     assert counts["test"] == {"malformed": 1}
     assert (report.valid.read, report.valid.used, report.test.read, report.test.used) == (6, 3, 200, 200)
     assert report.valid.normalized == {"unicode": 1, "strip_control": 0}
-    assert report.left_out()[1] == "1 left out of data.test: 1 malformed lines (data-report.json has examples)"
+    assert re.match("1 .*data.test: 1 malformed ", report.left_out()[1])
 
 
 def test_pairs_that_an_earlier_version_prepared_are_prepared_again(data: DataConfig) -> None:
@@ -144,11 +146,11 @@ def test_a_character_of_validation_alone_is_named_or_refused_where_the_alphabet_
     data = replace(data, valid="valid.tsv", vocabulary="characters", vocab_size=0)
     pairs = prepared(data)
     assert pairs.valid_pairs == [("a dog", "ein Hünd")]
-    assert [line for line in pairs.describe() if "'ein Hünd'" in line] == [
-        "1 of 1 validation targets have what no training pair has, which is never written: 'ein Hünd'"
-    ]
+    (line,) = [line for line in pairs.describe() if "'ein Hünd'" in line]
+    assert "never written" in line
+    assert numbers_in(line) == [1, 1]
     copying = prepared(replace(data, made_up=0.1)).describe()
-    assert [line for line in copying if "written only where the source has it: 'ein Hünd'" in line]
+    assert [line for line in copying if "'ein Hünd'" in line and "never written" not in line]
     with pytest.raises(DataError, match="data.valid: 'ü' .*data.alphabet"):
         prepared(replace(data, alphabet="abcdefghijklmnopqrstuvwxyzH 0123456789"))
 

@@ -114,7 +114,7 @@ def test_low_confidence_is_to_be_reviewed() -> None:
 
 def test_an_empty_translation_and_a_tag_without_text_are_to_be_reviewed() -> None:
     (item,) = translate(unit("abc", marks=BOLD), model=FakeTranslator(lambda _: "")).review
-    assert item.reasons == ("the translation of a sentence is empty", "a tag has lost its text")
+    assert ["empty" in item.reasons[0], "tag" in item.reasons[1]] == [True, True]
 
 
 def test_a_unit_that_is_refused_stays_or_stops_the_work() -> None:
@@ -171,12 +171,14 @@ def always(target: str) -> FakeTranslator:
 )
 def test_a_lost_placeholder_or_address_is_to_be_reviewed_by_whatever_translator(source: str, target: str) -> None:
     (item,) = translate(unit(source), model=always(target)).review
-    assert item.reasons == ("a placeholder, address, number or sign differs",)
+    (reason,) = item.reasons
+    assert "sign differs" in reason
 
 
 def test_a_placeholder_that_touches_words_more_often_than_in_the_source_is_to_be_reviewed() -> None:
     (item,) = translate(unit("%ss and %s"), model=always("%ss e %ss")).review
-    assert item.reasons == ("a placeholder touches a word",)
+    (reason,) = item.reasons
+    assert "placeholder touches" in reason
 
 
 def test_a_unit_may_bring_a_reason_to_review_it() -> None:
@@ -242,7 +244,7 @@ def test_a_unit_that_loses_a_placeholder_an_emoji_a_number_or_a_reference_is_to_
     document = read(data.encode(), kind, **({"column": "text"} if kind == "csv" else {}))
     assert translate_document(document, FakeTranslator()).review == ()
     (item,) = translate_document(document, FakeTranslator(lambda one: "" if one == word else one)).review
-    assert item.reasons[0] == "a placeholder, address, number or sign differs"
+    assert "sign differs" in item.reasons[0]
 
 
 def test_numbers_and_placeholders_of_code_in_a_sentence_come_back_whatever_the_model_makes_of_them() -> None:

@@ -193,7 +193,8 @@ def test_plural_forms_are_those_of_the_target_language(language: str, singular: 
 def test_forms_that_cannot_be_told_apart_are_to_be_reviewed() -> None:
     reasons = [unit.reasons for unit in read("po", plural_message("ru")).units]
     assert reasons[0] == ()
-    assert reasons[1] == reasons[2] == ("one of several plural forms that got the translation of the same text",)
+    assert reasons[1] == reasons[2]
+    assert "plural forms" in reasons[1][0]
 
 
 def test_a_plural_form_that_is_there_is_kept() -> None:

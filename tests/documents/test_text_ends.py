@@ -83,7 +83,7 @@ def test_words_that_may_be_one_or_two_are_to_be_reviewed(kind: str) -> None:
     for markup, is_doubtful in (("Click <b>Save</b>Then go", True), ("<b>H</b>yper<b>T</b>ext", False)):
         markup = markup.replace("<", "&lt;").replace(">", "&gt;") if kind == "xliff" else markup
         review = translate_document(read(kind, form.replace("{}", markup)), FakeTranslator()).review
-        assert any("touch at a tag" in reason for item in review for reason in item.reasons) == is_doubtful
+        assert any("touch at" in reason for item in review for reason in item.reasons) == is_doubtful
 
 
 @pytest.mark.parametrize("kind", ["html", "md"])

@@ -29,7 +29,7 @@ def other(translator_of_tests: Translator) -> Translator:
 
 def test_equal_translations_do_not_part(trace: Trace) -> None:
     assert compare_traces(trace, trace) == {"parting": None, "heads": [], "common_heads": len(describe_heads(trace))}
-    assert describe_comparison(compare_traces(trace, trace), ("a", "b"))[0] == "The outputs are equal."
+    assert "equal" in describe_comparison(compare_traces(trace, trace), ("a", "b"))[0]
 
 
 def test_the_first_token_that_differs_has_the_candidates_of_both(trace: Trace, other: Translator) -> None:
@@ -51,7 +51,7 @@ def test_a_head_differs_where_its_pattern_does(trace: Trace) -> None:
     changed = replace(trace, recording=weights)
     (head,) = compare_traces(trace, changed)["heads"]
     assert (head["attention"], head["head"]) == (part, 2)
-    assert head["findings"][1] == "same position: 100 % of its weight (evenly spread: 17 %)"
+    assert head["findings"][1].startswith("same position: 100 % ")
 
 
 def test_a_moment_of_a_run_has_the_weights_of_its_snapshot(other: Translator, bundle: Bundle, tmp_path: Path) -> None:

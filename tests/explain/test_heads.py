@@ -5,6 +5,7 @@ import torch
 
 from allyouneed.apps.explain import Trace
 from allyouneed.apps.explain.heads import Head, describe_finding, describe_head, describe_heads
+from messages import numbers_in
 
 LETTERS = list("abcdefgh")
 
@@ -48,15 +49,16 @@ def test_where_nothing_stands_out_no_pattern_is_named() -> None:
     generator = torch.Generator().manual_seed(0)
     scattered = torch.eye(8)[torch.randperm(8, generator=generator)] * 0.3 + torch.eye(8).roll(4, 0) * 0.7
     described = head(scattered)
-    assert described.role == "no clear pattern"
-    assert "no clear pattern; it attends to about" in describe_finding(described)
+    assert described.role.startswith("no ")
+    assert described.role in describe_finding(described)
 
 
 def test_a_finding_is_measured_against_even_weights() -> None:
     described = head(0.6 * torch.eye(8).roll(1, 0) + 0.4 / 8)
     assert described.share == pytest.approx((0.6 * 7 + 0.05 * 7) / 8)
     assert described.even == pytest.approx(7 / 64)
-    assert describe_finding(described) == "previous position: 57 % of its weight (evenly spread: 11 %)"
+    assert describe_finding(described).startswith("previous position: ")
+    assert numbers_in(describe_finding(described)) == [57, 11]
 
 
 def test_in_a_decoder_even_weights_are_those_of_the_tokens_it_sees() -> None:

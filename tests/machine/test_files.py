@@ -163,11 +163,11 @@ def test_an_output_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> 
     assert "a folder" in refused(tmp_path)
     assert "no folder" in refused(tmp_path / "nowhere/file")
     assert "already exists" in refused(tmp_path / "old", overwrite=False)
-    for name, words in {"input": "is named twice", "link": "are one file", "hard": "are one file"}.items():
-        assert f"{words}: the page would destroy what it is made from" in refused(tmp_path / name)
+    for name, words in {"input": "named twice", "link": "one file", "hard": "one file"}.items():
+        assert words in refused(tmp_path / name)
     with contextlib.chdir(tmp_path), socket.socket(socket.AF_UNIX) as sock:
         sock.bind("socket")
-        assert "not a file" in refused(tmp_path / "socket")
+        assert str(tmp_path / "socket") in refused(tmp_path / "socket")
 
 
 def test_one_process_at_a_time_holds_a_lock_and_a_dead_one_holds_none(tmp_path: Path) -> None:

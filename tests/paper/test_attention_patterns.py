@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 
@@ -6,6 +8,7 @@ from allyouneed.apps.paper.attention_patterns import _anaphora, _Head, _long_ran
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
 from allyouneed.translator import Translator
+from messages import numbers_in
 
 PIECES = ["<sos>", "␣the", "␣dog", "␣saw", "␣the", "␣man", "␣and", "␣his", "␣hat", ".", "<eos>"]
 
@@ -23,8 +26,8 @@ def attending(query: int, key: int) -> torch.Tensor:
 
 def test_the_longest_distance_is_figure_3() -> None:
     pattern = _long_range([head(1, attending(4, 2)), head(2, attending(8, 1))])
-    assert "head 2, “hat” gives “the”, 7 tokens away, a weight of 1.00" in pattern.text
-    assert "Weights of 0.3 or more over at least ten tokens occur in 0 of 1 sentences" in pattern.text
+    assert re.search("head 2, “hat” .*“the”, 7 tokens .*1\\.00", pattern.text)
+    assert "in 0 of 1 sentences" in pattern.text
     assert pattern.figure is not None
 
 
@@ -33,14 +36,14 @@ def test_special_tokens_and_small_weights_do_not_count() -> None:
     even[8] = 0
     even[8, 0] = 1
     pattern = _long_range([head(1, even)])
-    assert pattern.text == "No head gives another word a weight of 0.3 or more."
+    assert numbers_in(pattern.text) == [0.3]
     assert pattern.figure is None
 
 
 def test_the_strongest_weight_of_a_pronoun_is_figure_4() -> None:
     pattern = _anaphora([head(1, attending(7, 5)), head(2, attending(7, 6))])
-    assert "head 1, “his” attends to “man” with a weight of 1.00" in pattern.text
-    assert "Over all 1 pronouns, the strongest weight of this head is 1.00 (median)" in pattern.text
+    assert re.search("head 1, “his” .*“man” .*1\\.00", pattern.text)
+    assert re.search("1 pronouns, .*1\\.00 \\(median", pattern.text)
 
 
 def test_without_a_pronoun_figure_4_says_so() -> None:
@@ -52,7 +55,7 @@ def test_the_heads_that_differ_most_are_figure_5() -> None:
     same, other = torch.eye(len(PIECES)), torch.eye(len(PIECES)).roll(1, 0)
     pattern = _structure([head(1, same), head(2, same), head(3, other)])
     assert "heads 1 and 3 put 100 %" in pattern.text
-    assert "For all pairs of heads of a layer the median is 100 %" in pattern.text
+    assert "median is 100 %" in pattern.text
 
 
 def test_a_real_model_gives_three_figures(bundle: Bundle) -> None:

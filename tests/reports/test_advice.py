@@ -1,5 +1,6 @@
 """What to try next follows from what the run shows."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from allyouneed.apps.reports.advice import Evidence, advise, longer_options, look_ahead
 from allyouneed.apps.reports.record import HeldOutResult, RunRecord
 from allyouneed.data.report import DataReport, PartReport, RuleCount
+from messages import numbers_in
 
 
 def make_result(chrf: float = 40.0, exact: float = 1.0, **baselines: float) -> HeldOutResult:
@@ -36,48 +38,44 @@ RISING = [4.0, 3.0, 2.0, 2.1, 2.2, 2.3, 2.4, 2.5, 2.6, 2.7]
 @pytest.mark.parametrize(
     ("run", "advice"),
     [
-        (make_run(FALLING), "still fell by 8% in the last fifth of the run, to 2.400: train longer"),
+        (make_run(FALLING), "fell by 8% .* to 2.400"),
         (make_run(FALLING), "--resume train.steps=2000"),
         (make_run(FALLING, steps=5000, patience=10), "--resume train.patience=20"),
         (make_run(FALLING, steps=1000, patience=10), "--resume train.steps=2000"),
         (make_run(FALLING, minutes=5), "--resume --minutes 10"),
-        (
-            make_run(RISING),
-            "lowest after update 300 (2.000) and then rose to 2.700: the model learns its pairs by heart",
-        ),
-        (make_run(FLAT, training=1.0), "training loss, 1.000, is far below the validation loss, 2.000: more pairs"),
-        (make_run(FLAT, training=1.9), "has settled at 2.000"),
-        (make_run(FLAT, training=1.0, label_smoothing=0.1), "has settled at 2.000"),  # the losses are not comparable
+        (make_run(RISING), r"update 300 \(2.000\) .* to 2.700"),
+        (make_run(FLAT, training=1.0), "training loss, 1.000, .*validation loss, 2.000: more pairs"),
+        (make_run(FLAT, training=1.9), "settled at 2.000"),
+        (make_run(FLAT, training=1.0, label_smoothing=0.1), "settled at 2.000"),  # the losses are not comparable
         (make_run([3.0]), ""),
     ],
 )
 def test_the_losses_say_whether_longer_training_or_more_pairs_help(run: RunRecord, advice: str) -> None:
-    assert advice in first_advice(run)
+    assert re.search(advice, first_advice(run))
 
 
 def test_a_good_model_needs_no_advice_unless_a_baseline_is_as_good() -> None:
     assert advise(make_result(exact=95), make_run(FALLING), Evidence(), pairs=10) == []
     assert advise(make_result(chrf=80, copy=60, nearest=50), make_run(FALLING), Evidence(), pairs=10) == []
     advice = first_advice(make_run(FALLING), make_result(chrf=80, copy=78, nearest=50))
-    assert advice.startswith("It is not clearly better than the copy of the source (chrF2 80.0 against 78.0): either")
-    assert "longer training helps (--resume train.steps=2000)" in advice
-    assert "nearest training pair" in first_advice(make_run(FLAT), make_result(chrf=30, copy=5, nearest=29))
+    assert "(chrF2 80.0 against 78.0)" in advice
+    assert "(--resume train.steps=2000)" in advice
+    assert "nearest" in first_advice(make_run(FLAT), make_result(chrf=30, copy=5, nearest=29))
 
 
 def test_a_model_without_an_error_is_not_to_be_trained_longer() -> None:
     result = replace(make_result(chrf=100, exact=100, copy=100), intervals={"chrf": (100.0, 100.0)})
-    assert advise(result, make_run(FALLING), Evidence(), pairs=10) == [
-        "It is not clearly better than the copy of the source (chrF2 100.0 against 100.0): both are right on all of "
-        "these pairs, which need no model."
-    ]
+    (advice,) = advise(result, make_run(FALLING), Evidence(), pairs=10)
+    assert "(chrF2 100.0 against 100.0)" in advice
+    assert "--resume" not in advice
 
 
 @pytest.mark.parametrize(
     ("data", "advice"),
     [
-        ({"train": "pairs.tsv"}, "check that both sides of each pair belong together"),
-        ({"train": ["pairs.en", "pairs.it"]}, "check that line n of the source belongs to line n of the target"),
-        ({"train": [], "corpus": [{"train": ["a", "b"]}]}, "check that line n of the source"),
+        ({"train": "pairs.tsv"}, "both sides"),
+        ({"train": ["pairs.en", "pairs.it"]}, "line n "),
+        ({"train": [], "corpus": [{"train": ["a", "b"]}]}, "line n "),
     ],
 )
 def test_the_alignment_to_check_is_that_of_the_files(data: dict[str, Any], advice: str) -> None:
@@ -92,9 +90,9 @@ def test_few_and_noisy_pairs_are_named() -> None:
     part.dropped["overlap_source"] = RuleCount(400)  # of pairs like those that are held out
     run = make_run(FLAT, data=DataReport(train=part))
     advice = advise(make_result(), run, Evidence(seen=50, contradicted=20), pairs=800)
-    assert "20 of the 50 test sources that occur in the training pairs have another target there" in advice[1]
-    assert advice[2].startswith("15% of the pairs were dropped as faulty (150 with an empty side), so")
-    assert advice[3].startswith("800 training pairs are few")
+    assert numbers_in(advice[1])[:2] == [20, 50]
+    assert re.match("15% .*\\(150 ", advice[2])
+    assert advice[3].startswith("800 training pairs ")
     assert len(advise(make_result(), make_run(FLAT), Evidence(seen=50, contradicted=5), pairs=30_000)) == 1
 
 
@@ -103,7 +101,7 @@ def test_a_model_of_a_few_updates_is_only_to_be_trained_longer() -> None:
     run.validations[0]["step"] = 40
     advice = advise(make_result(chrf=5.0), run, Evidence(), pairs=100)
     assert len(advice) == 1
-    assert "it has had 40 updates, too few to learn much; train longer" in advice[0]
+    assert "40 updates" in advice[0]
 
 
 def make_timed_run(errors: list[float], metric: str = "exact", **train: Any) -> RunRecord:

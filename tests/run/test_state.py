@@ -22,6 +22,7 @@ from allyouneed.run.state import MAX_SKIPPED_IN_A_ROW, Outcome, TrainState, roll
 from allyouneed.run.validator import is_best
 from allyouneed.train import Update
 from allyouneed.train.gradients import BatchLoss
+from messages import numbers_in
 from runs import TINY, Notebook, StopAt, read_weights
 
 
@@ -157,7 +158,7 @@ def test_when_memory_runs_out_batches_are_cut_and_it_says_so(
     plant(monkeypatch, short_of_memory)
     fit(recipe, tmp_path / "run", callback=watch)
     messages = [line for line in watch.lines if line.startswith("memory")]
-    assert messages[0] == "memory: out of memory at update 5: each batch is now split into 4 micro-batches"
+    assert numbers_in(messages[0]) == [5, 4]
     assert len(messages) == 1
     for ours, reference in zip(watch.seen, straight.seen, strict=True):
         torch.testing.assert_close(ours.loss, reference.loss, rtol=1e-3, atol=1e-3)
@@ -213,7 +214,7 @@ def test_updates_not_finite_are_skipped_and_counted(tmp_path: Path, monkeypatch:
     watch = Notebook()
     result = fit(TINY, tmp_path / "run", callback=watch)
     assert [validation.skipped for validation in watch.validations] == [1, 3, 3, 3]
-    assert "skipped: update 6: loss or gradient not finite" in watch.lines
+    assert [6] in [numbers_in(line) for line in watch.lines if line.startswith("skipped: ")]
     assert not [line for line in watch.lines if line.startswith("rollback")]
     assert all(parameter.isfinite().all() for parameter in result.model.parameters())
 
@@ -232,10 +233,7 @@ def test_several_in_a_row_go_back_to_the_last_checkpoint_with_half_the_rate(
     watch = Rates()
     recipe = replace(TINY, train=replace(TINY.train, validate_every=5, steps=14))
     fit(recipe, tmp_path / "run", callback=watch)
-    assert (
-        "rollback: 5 updates in a row were not finite at update 10: back to update 5, with 0.5 times the learning rate"
-        in (watch.lines)
-    )
+    assert [5, 10, 5, 0.5] in [numbers_in(line) for line in watch.lines if line.startswith("rollback: ")]
     assert rates[5] == straight[5]
     assert [rates[step] / straight[step] for step in (6, 10)] == [0.5, 0.5]
     assert watch.validations[-1].skipped == 5
@@ -320,10 +318,7 @@ def test_a_checkpoint_of_broken_weights_never_replaces_a_sound_one(
 ) -> None:
     watch = Breaks(monkeypatch, 8)
     result = fit(TINY, tmp_path / "run", callback=watch)
-    assert (
-        "rollback: the weights were not finite at update 8: back to update 4, with 0.5 times the learning rate"
-        in watch.lines
-    )
+    assert [8, 4, 0.5] in [numbers_in(line) for line in watch.lines if line.startswith("rollback: ")]
     assert all(parameter.isfinite().all() for parameter in result.model.parameters())
     assert [validation.step for validation in watch.validations] == [4, 8, 12, 12]
     assert "NaN" not in (tmp_path / "run/metrics.jsonl").read_text()

@@ -20,6 +20,7 @@ from allyouneed.apps.serve.access import (
 from allyouneed.apps.serve.keys import add_key
 from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.errors import ConfigError
+from messages import numbers_in
 from serve.stub import stub_app
 
 BODY = {"q": "Hello", "source": "en", "target": "it"}
@@ -50,7 +51,7 @@ def test_the_loopback_is_known(host: str) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "translate.example", ""])
 def test_every_other_address_has_warnings(host: str) -> None:
     assert not is_loopback(host)
-    assert "without a key" in exposure_warnings(ServeConfig(host=host))[0]
+    assert "key" in exposure_warnings(ServeConfig(host=host))[0]
 
 
 def test_more_requests_than_the_limit_are_answered_429_with_a_time(tmp_path: Path) -> None:
@@ -88,7 +89,8 @@ def test_a_request_that_is_refused_costs_no_characters(path: str, body: dict[str
 
 def test_a_batch_that_no_minute_has_room_for_is_refused_as_too_large() -> None:
     with client(requests_per_minute=3) as browser:
-        assert translate(browser, q=["a"] * 4) == (400, "Invalid request: request (4) exceeds text limit (3)")
+        status, refused = translate(browser, q=["a"] * 4)
+        assert (status, numbers_in(refused)) == (400, [4, 3])
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,8 @@ def test_without_a_key_nothing_is_translated(tmp_path: Path, method: str, path: 
 def test_a_key_may_stand_in_the_body_or_in_the_header(tmp_path: Path) -> None:
     key = add_key(tmp_path / "keys", "one")
     with client(keys=str(tmp_path / "keys")) as browser:
-        assert translate(browser) == (400, "Please contact the server operator to get an API key")
+        status, refused = translate(browser)
+        assert (status, "API key" in refused) == (400, True)
         assert translate(browser, api_key=key)[0] == 200
         for scheme in ("Bearer", "DeepL-Auth-Key"):
             headers = {"Authorization": f"{scheme} {key}"}

@@ -56,7 +56,7 @@ def test_libretranslatepy_with_a_key(keyed: tuple[str, str]) -> None:
     assert LibreTranslateAPI(url, key).translate("Hello", "en", "it") == "hELLO"
     with pytest.raises(Exception, match="400") as no_key:
         LibreTranslateAPI(url).translate("Hello", "en", "it")
-    assert json.load(no_key.value)["error"] == "Please contact the server operator to get an API key"  # type: ignore[arg-type]
+    assert "API key" in json.load(no_key.value)["error"]  # type: ignore[arg-type]
     with pytest.raises(Exception, match="403") as wrong_key:
         LibreTranslateAPI(url, key + "x").translate("Hello", "en", "it")
     assert json.load(wrong_key.value) == {"error": "Invalid API key"}  # type: ignore[arg-type]

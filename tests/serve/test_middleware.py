@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
 from allyouneed.apps.serve.middleware import SECURITY_HEADERS, CancelOnDisconnect, SafeAnswers
+from messages import numbers_in
 from serve.live import running
 from serve.stub import stub_app
 from waiting import PATIENCE
@@ -107,8 +108,8 @@ def test_pages_of_other_origins_store_nothing_unless_they_are_named(path: str) -
         one = browser.post(path, data=form, headers={"Origin": "https://one.example"})
         assert len(browser.get("/v3/glossaries").json()["glossaries"]) == (path == "/v2/glossaries")
     assert other.status_code == 403
-    assert "may not store" in other.text
-    assert "may not store" not in one.text
+    assert "origin" in other.text
+    assert "origin" not in one.text
 
 
 def test_origins_can_be_limited() -> None:
@@ -123,7 +124,7 @@ def test_a_body_may_be_as_large_as_the_limit_and_no_larger(url: str) -> None:
     for size, status in [(9_000, 200), (10_001, 413), (100_000, 413)]:
         answer = httpx.post(f"{url}/detect", data={"q": "a" * (size - 2)})
         assert answer.status_code == status
-    assert answer.json() == {"error": "Invalid request: the body is larger than 10000 bytes"}
+    assert numbers_in(answer.json()["error"]) == [10_000]
 
 
 def test_a_body_of_unknown_length_is_counted_as_it_comes(url: str) -> None:
@@ -149,7 +150,7 @@ def test_a_body_that_stops_arriving_is_given_up() -> None:
             url, b"POST /translate HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 100\n\n{"
         )
     assert answer.startswith(b"HTTP/1.1 408")
-    assert b"did not arrive within 0 seconds" in answer
+    assert b" 0 seconds" in answer
 
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "9" * 5_000, "١"])
@@ -177,7 +178,8 @@ def test_an_error_in_the_program_shows_no_text_of_the_request(
         browser.post("/translate", params={**BODY, "q": "my secret"})
         browser.post("/v1/translate", json={"texts": "my secret", "source": "en", "target": "it"})
     assert answer.status_code == 500
-    assert answer.json() == {"error": "an error in the program; the log of the server says more"}
+    assert "log" in answer.json()["error"]
+    assert "my secret" not in answer.text
     assert answer.headers["X-Frame-Options"] == "DENY"
     lines = [str(vars(record)) for record in caplog.records if record.name.startswith("allyouneed")]
     assert any("RuntimeError in" in line for line in lines)

@@ -10,6 +10,7 @@ from allyouneed.apps.explain import trace_translation
 from allyouneed.apps.explain.page_data import build_page_data
 from allyouneed.apps.serve.native import MAX_EXPLAINED_CHARACTERS
 from allyouneed.apps.serve.refusals import error_response
+from messages import numbers_in
 from serve.stub import stub_app
 
 
@@ -49,7 +50,8 @@ def test_each_text_may_have_its_prefix(client: TestClient, monkeypatch: pytest.M
         assert one["text"].startswith(prefix)
     refused = client.post("/v1/translate", json={**request, "prefix": ["ab"]})
     assert refused.status_code == 400
-    assert refused.json()["error"] == "prefix must be one string, or one for each of 3 texts; got 1"
+    assert refused.json()["error"].startswith("prefix ")
+    assert numbers_in(refused.json()["error"]) == [3, 1]
 
 
 def test_a_stream_is_server_sent_events_that_end_with_the_whole_text(
@@ -70,20 +72,20 @@ def test_a_stream_is_server_sent_events_that_end_with_the_whole_text(
 def test_what_cannot_be_streamed_has_the_status_of_a_refusal(client: TestClient) -> None:
     answer = client.post("/v1/stream", json={"text": "xyz", "source": "en", "target": "it"})
     assert answer.status_code == 400
-    assert "not in the vocabulary" in answer.json()["error"]
+    assert "vocabulary" in answer.json()["error"]
 
 
 def test_the_limits_are_those_of_the_server() -> None:
-    def status(texts: int, alternatives: int, **settings: int) -> tuple[int, str]:
+    def status(texts: int, alternatives: int, **settings: int) -> tuple[int, list[float]]:
         body = {"texts": ["a"] * texts, "source": "en", "target": "it", "alternatives": alternatives}
         with TestClient(stub_app(**settings), base_url="http://localhost") as client:
             answer = client.post("/v1/translate", json=body)
-        return answer.status_code, answer.json().get("error", "")
+        return answer.status_code, numbers_in(answer.json().get("error", ""))
 
     assert status(1, 21, max_alternatives=30)[0] == 200
-    assert status(1, 6, max_alternatives=5) == (400, "Invalid request: alternatives parameter must be <= 5")
+    assert status(1, 6, max_alternatives=5) == (400, [5])
     assert status(10_001, 0, max_texts=0)[0] == 200
-    assert status(4, 0, max_texts=3) == (400, "Invalid request: request (4) exceeds text limit (3)")
+    assert status(4, 0, max_texts=3) == (400, [4, 3])
 
 
 @pytest.mark.parametrize(
@@ -102,12 +104,12 @@ def test_half_of_a_surrogate_pair_is_refused(client: TestClient, route: str, fie
     content = json.dumps({"source": "en", "target": "it", **fields})
     answer = client.post(route, content=content, headers={"Content-Type": "application/json"})
     assert answer.status_code == 400
-    assert "half of a surrogate pair" in answer.json()["error"]
+    assert "surrogate" in answer.json()["error"]
 
 
 def test_every_error_can_be_written() -> None:
-    assert json.loads(bytes(error_response("/v1/translate", 400, "e\ud800 is not supported").body)) == {
-        "error": "e\\ud800 is not supported"
+    assert json.loads(bytes(error_response("/v1/translate", 400, "e\ud800 not supported").body)) == {
+        "error": "e\\ud800 not supported"
     }
 
 
@@ -141,10 +143,10 @@ def test_it_is_the_data_of_the_page_of_explain(client: TestClient, served: tuple
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("", "explain needs a text"),
-        ("a" * (MAX_EXPLAINED_CHARACTERS + 1), "301 characters is too long"),
-        ("a" * MAX_EXPLAINED_CHARACTERS, "reads at most 40"),
-        ("é", "not in the vocabulary"),
+        ("", "explain needs"),
+        ("a" * (MAX_EXPLAINED_CHARACTERS + 1), "301 characters"),
+        ("a" * MAX_EXPLAINED_CHARACTERS, " most 40"),
+        ("é", "vocabulary"),
     ],
     ids=["empty", "too many characters", "too many tokens", "unknown"],
 )
@@ -164,4 +166,4 @@ def test_a_queue_that_is_full_refuses_at_once(client: TestClient, monkeypatch: p
     monkeypatch.setattr(app.state.server.scheduler, "_accepted", 10**6)
     status, answer = explain(client, "abc")
     assert status == 503
-    assert "texts are waiting already" in str(answer["error"])
+    assert "waiting" in str(answer["error"])

@@ -18,6 +18,7 @@ from allyouneed.apps.documents import FORMATS
 from allyouneed.apps.serve.keys import add_key
 from allyouneed.apps.serve.translated_documents import StoredFiles
 from allyouneed.apps.serve.uploads import safe_name
+from messages import numbers_in
 from serve.live import running
 from serve.stub import stub_app
 
@@ -69,8 +70,8 @@ def test_the_encoding_of_a_file_can_be_named(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "advice"),
     [
-        ("a.txt", b"\xff", "name its encoding with the field encoding"),
-        ("a.csv", b"a,b\n1,x\n", "say which to translate with the field column"),
+        ("a.txt", b"\xff", "field encoding"),
+        ("a.csv", b"a,b\n1,x\n", "field column"),
     ],
 )
 def test_a_refusal_names_fields_of_the_request(client: TestClient, name: str, content: bytes, advice: str) -> None:
@@ -83,7 +84,7 @@ def test_a_refusal_names_the_line_of_the_document(client: TestClient, before: in
     lines = "".join(f"<p>Line <b>{number}x</b></p>\n" for number in range(before))
     answer = upload(client, "a.html", f"{lines}<p>refuse!</p>\n<p>more</p>".encode())
     assert answer.status_code == 400
-    assert answer.json()["error"] == f"line {before + 1}: a character that the vocabulary has not"
+    assert answer.json()["error"].startswith(f"line {before + 1}: ")
 
 
 def test_the_language_of_a_document_is_detected(client: TestClient) -> None:
@@ -94,16 +95,16 @@ def test_the_language_of_a_document_is_detected(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "change", "status", "error"),
     [
-        ("a.exe", b"MZ", {}, 400, "Invalid request: file format not supported"),
-        ("a", b"text", {}, 400, "Invalid request: file format not supported"),
-        ("a.txt", b"", {}, 400, "Invalid request: empty file"),
-        ("a.txt", b"text", {"source": ""}, 400, "Invalid request: missing source parameter"),
-        ("a.txt", b"text", {"target": ""}, 400, "Invalid request: missing target parameter"),
-        ("a.txt", b"text", {"target": "xx"}, 400, "xx is not supported"),
-        ("a.txt", b"text", {"source": "it", "target": "de"}, 400, "German (de) is not available as a target"),
+        ("a.exe", b"MZ", {}, 400, "file format "),
+        ("a", b"text", {}, 400, "file format "),
+        ("a.txt", b"", {}, 400, "empty file"),
+        ("a.txt", b"text", {"source": ""}, 400, "source parameter"),
+        ("a.txt", b"text", {"target": ""}, 400, "target parameter"),
+        ("a.txt", b"text", {"target": "xx"}, 400, "xx "),
+        ("a.txt", b"text", {"source": "it", "target": "de"}, 400, "German (de) "),
         ("a.json", b"{", {}, 400, "the document"),
-        ("a.txt", b"a" * 100_001, {}, 413, "exceeds file limit (100000)"),
-        ("a.txt", b"a" * 1_000_000, {}, 413, "the body is larger than"),
+        ("a.txt", b"a" * 100_001, {}, 413, "limit (100000)"),
+        ("a.txt", b"a" * 1_000_000, {}, 413, "larger than"),
     ],
 )
 def test_what_cannot_be_translated_is_refused(
@@ -126,7 +127,7 @@ def test_a_column_of_a_table_and_a_glossary_can_be_named(client: TestClient) -> 
 def test_a_request_without_a_file_is_refused(client: TestClient) -> None:
     for request in ({"data": LANGUAGES}, {"json": LANGUAGES}, {"files": {"file": (None, "text")}, "data": LANGUAGES}):
         answer = client.post("/translate_file", **request)
-        assert (answer.status_code, answer.json()) == (400, {"error": "Invalid request: missing file parameter"})
+        assert (answer.status_code, " file parameter" in answer.json()["error"]) == (400, True)
 
 
 def office_file(content: bytes) -> bytes:
@@ -205,7 +206,7 @@ def test_files_can_be_switched_off() -> None:
     with TestClient(stub_app(max_file=0), base_url="http://localhost") as client:
         for answer in (upload(client, "a.txt", b"a"), client.get("/download_file/a.txt")):
             assert answer.status_code == 403
-            assert answer.json() == {"error": "Files translation are disabled on this server."}
+            assert "disabled" in answer.json()["error"]
         settings = client.get("/frontend/settings").json()
         assert (settings["filesTranslation"], settings["supportedFilesFormat"]) == (False, [])
 
@@ -389,4 +390,4 @@ def test_a_document_that_needs_more_memory_than_there_is_for_its_size_is_refused
 def test_the_texts_of_a_document_are_limited(client: TestClient) -> None:
     answer = upload(client, "a.txt", b"a\n" * 2000)
     assert answer.status_code == 400
-    assert "has 2,000 texts; at most 1,562 are read" in answer.json()["error"]
+    assert numbers_in(answer.json()["error"]) == [2000, 1562]

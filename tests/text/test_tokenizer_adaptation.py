@@ -1,6 +1,7 @@
 """Vocabularies of other programs: the same ids, and our special tokens."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -75,14 +76,16 @@ def test_what_was_adapted_is_saved_and_loaded_as_one_of_ours(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "part"),
     [
-        ("byte-level BPE", "its pre_tokenizer is ByteLevel with use_regex=True"),
-        ("words", "its normalizer is StripAccents"),
+        ("byte-level BPE", "ByteLevel with use_regex=True"),
+        ("words", "StripAccents"),
         ("unigram", ""),
         ("BPE", ""),
     ],
 )
 def test_a_part_that_only_the_library_has_is_named(kind: str, part: str) -> None:
-    assert Tokenizer.from_json(adapt_tokenizer(foreign_tokenizers()[kind].to_str())[0]).foreign_part() == part
+    foreign_part = Tokenizer.from_json(adapt_tokenizer(foreign_tokenizers()[kind].to_str())[0]).foreign_part()
+    assert foreign_part.endswith(part)
+    assert bool(foreign_part) == bool(part)
 
 
 SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False}
@@ -97,17 +100,19 @@ METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first
         ({"pre_tokenizer": METASPACE}, ""),
         (
             {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [SPLIT, METASPACE]}},
-            "its pre_tokenizer is Metaspace with prepend_scheme='first' after Split",
+            "Metaspace with prepend_scheme='first' after Split",
         ),
         (
             {"pre_tokenizer": METASPACE, "normalizer": {"type": "Strip", "strip_left": True, "strip_right": False}},
-            "its pre_tokenizer is Metaspace with prepend_scheme='first' after Strip",
+            "Metaspace with prepend_scheme='first' after Strip",
         ),
     ],
 )
 def test_a_setting_that_only_the_library_has_is_named(changes: dict[str, Any], part: str) -> None:
     table = json.loads(adapt_tokenizer(foreign_tokenizers()["BPE"].to_str())[0])
-    assert Tokenizer.from_json(json.dumps(table | changes)).foreign_part() == part
+    foreign_part = Tokenizer.from_json(json.dumps(table | changes)).foreign_part()
+    assert foreign_part.endswith(part)
+    assert bool(foreign_part) == bool(part)
 
 
 @pytest.mark.parametrize("made", [Tokenizer.characters("abc"), Tokenizer(bpe_backend(LINES, vocab_size=300))])
@@ -120,7 +125,7 @@ def test_a_unigram_model_without_an_unknown_token_gets_one() -> None:
     table = json.loads(foreign_tokenizers()["unigram"].to_str())
     table["model"] |= {"unk_id": None, "vocab": [*table["model"]["vocab"][3:]]}
     text, changes = adapt_tokenizer(json.dumps(table | {"added_tokens": []}))
-    assert changes[0] == "<unk> was added, with id 28"
+    assert re.match("<unk> .* 28$", changes[0])
     tokenizer = Tokenizer.from_json(text)
     assert tokenizer.unk_id == 28
     assert 28 in tokenizer.encode("☃")

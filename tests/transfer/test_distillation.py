@@ -146,7 +146,7 @@ def test_what_was_translated_is_not_translated_again(
 def test_an_interrupt_ends_after_a_chunk(recipe: Recipe, teacher: Path, tmp_path: Path) -> None:
     class Stop(Notebook):
         def on_prepare(self, what: str, done: int, total: int | None) -> None:
-            if what == "translating by the teacher":
+            if what.startswith("translating"):
                 import os
                 import signal
 
@@ -183,7 +183,7 @@ def test_a_source_that_the_teacher_refuses_is_left_out(recipe: Recipe, teacher: 
     sources = {pair.source for corpus in taught.data.corpora() for pair in read_pairs(str(corpus.train))}
     assert sources
     assert "Ж" not in sources
-    assert any("of 41 training pairs have a translation by the teacher" in line for line in notebook.lines)
+    assert any("of 41 training pairs" in line for line in notebook.lines)
 
 
 def test_a_teacher_without_any_translation_is_refused(

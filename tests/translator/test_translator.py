@@ -273,7 +273,7 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
     forced = translator.using(glossary={"a": "bcdefghij" * 3})  # longer than any translation can be
     refused.clear()
     assert next(forced.translations(["a", "b"], on_refused=refused.append)).text == ""
-    assert [(error.line, "contains all that it must within" in str(error)) for error in refused] == [(1, True)]
+    assert [error.line for error in refused] == [1]
     with pytest.raises(InputError, match="'X' .*position 1") as error:
         list(translator.translations(texts, prefix="X", on_refused=refused.append))
     assert error.value.line is None
