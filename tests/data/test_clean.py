@@ -86,9 +86,9 @@ def test_a_report_survives_being_written_and_reads_well() -> None:
     train.dropped["empty"].add("a → ")
     valid.dropped["malformed"].add("valid.tsv, line 3 is odd")
     assert from_table(DataReport, report.table()) == report
-    train, valid = report.left_out()
-    assert re.fullmatch("1 .*data.train: 1 .*empty.* .*data-report.json.*", train)
-    assert re.fullmatch("1 .*data.valid: 1 malformed .*data-report.json.*", valid)
+    of_train, of_valid = report.left_out()
+    assert re.fullmatch("1 .*data.train: 1 .*empty.* .*data-report.json.*", of_train)
+    assert re.fullmatch("1 .*data.valid: 1 malformed .*data-report.json.*", of_valid)
     lines = report.text().splitlines()
     assert [line for line in lines if line not in (lines[2], lines[-1])] == [
         "train: 3 read, 2 used",

@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from allyouneed import Recipe, TrainConfig, TrainingError, Transformer, fit
 from allyouneed.bundle import Bundle
 from allyouneed.run import processes, worker_count
 from allyouneed.train import Update, add_gradients, make_optimizer
+from forked_workers import forking_workers, kill_worker, start_run
+from messages import numbers_in
 from runs import TINY, Notebook, StopAt, eventful, read_weights
 from waiting import PATIENCE, wait_until
 
@@ -62,19 +67,26 @@ class KillAWorker(Notebook):
 
     def on_update(self, update: Update, steps: int) -> None:
         if update.step == self._step:
-            (worker,) = children_that_train(os.getpid())
-            os.kill(worker, signal.SIGKILL)
+            kill_worker()
+
+
+@pytest.fixture
+def forked() -> Iterator[None]:
+    """Let runs fork their workers, where the start of a worker is not what is tested."""
+    with forking_workers():
+        yield
 
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train a run of two workers that nothing stops."""
     folder = tmp_path_factory.mktemp("straight") / "run"
-    fit(BFLOAT16, folder)
+    with forking_workers():
+        fit(BFLOAT16, folder)
     return folder
 
 
-def test_two_workers_have_the_losses_and_the_weights_of_one(tmp_path: Path) -> None:
+def test_two_workers_have_the_losses_and_the_weights_of_one(forked: None, tmp_path: Path) -> None:
     """Without dropout; batches of 40 tokens also have parts without a single pair."""
     for workers in (1, 2):
         recipe = with_workers(
@@ -89,7 +101,7 @@ def test_two_workers_have_the_losses_and_the_weights_of_one(tmp_path: Path) -> N
             assert (two[name] - tensor).abs().max() < 1e-4, name
 
 
-def test_a_resumed_run_of_two_in_bfloat16_ends_with_the_same_bits(straight: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_of_two_in_bfloat16_ends_with_the_same_bits(forked: None, straight: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         fit(BFLOAT16, tmp_path / "run", callback=StopAt(8))
     fit(BFLOAT16, tmp_path / "run", resume=True)
@@ -97,7 +109,7 @@ def test_a_resumed_run_of_two_in_bfloat16_ends_with_the_same_bits(straight: Path
 
 
 def test_a_killed_worker_ends_the_run_with_one_message_and_the_checkpoint_is_kept(
-    straight: Path, tmp_path: Path
+    forked: None, straight: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(TrainingError, match="worker 2 .*signal 9"):
         fit(BFLOAT16, tmp_path / "run", callback=KillAWorker(5))
@@ -106,7 +118,7 @@ def test_a_killed_worker_ends_the_run_with_one_message_and_the_checkpoint_is_kep
 
 
 def test_all_go_back_to_the_checkpoint_when_the_updates_of_one_are_not_finite(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    forked: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = 0
 
@@ -121,18 +133,21 @@ def test_all_go_back_to_the_checkpoint_when_the_updates_of_one_are_not_finite(
     fit(with_workers(TINY, 2), tmp_path / "run", callback=notebook)
     assert [validation.step for validation in notebook.validations] == [4, 8, 12, 12]
     (line,) = [line for line in notebook.lines if line.startswith("rollback")]
-    assert "5 updates in a row were not finite at update 9: back to update 8, with 0.5 times" in line
+    assert numbers_in(line) == [5, 9, 8, 0.5]
     assert len([line for line in notebook.lines if line.startswith("skipped")]) == 5
+
+
+ENDLESS = (
+    '[data]\ntrain = "dates:train"\nmax_train_samples = 200\nheld_out = 0\nvocabulary = "characters"\n'
+    "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nmax_length = 32\n"
+    "[train]\nsteps = 1000000\nbatch_tokens = 200\nvalidate_every = 5\naverage_checkpoints = 1\nthreads = 2\n"
+    "workers = 2\ntensorboard = false\n"
+)
 
 
 def start(folder: Path) -> "subprocess.Popen[str]":
     """Start the command `train` with two workers; return it after its first validation."""
-    (folder / "tiny.toml").write_text(
-        '[data]\ntrain = "dates:train"\nmax_train_samples = 200\nheld_out = 0\nvocabulary = "characters"\n'
-        "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nmax_length = 32\n"
-        "[train]\nsteps = 1000000\nbatch_tokens = 200\nvalidate_every = 5\naverage_checkpoints = 1\nthreads = 2\n"
-        "workers = 2\ntensorboard = false\n"
-    )
+    (folder / "tiny.toml").write_text(ENDLESS)
     words = [sys.executable, "-m", "allyouneed", "train", "tiny.toml", "-o", "run"]
     process = subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True)
     wait_until((folder / "run/config.json").exists, process)
@@ -144,7 +159,7 @@ def test_ctrl_c_saves_and_ends_all_workers(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, errors
-    assert "and saved; resuming continues from there" in errors.splitlines()[-1]
+    assert "and saved" in errors.splitlines()[-1]
     assert "Traceback" not in errors
 
 
@@ -155,22 +170,19 @@ def test_a_stopped_worker_does_not_keep_a_run_from_ending(tmp_path: Path) -> Non
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, errors
-    assert "and saved; resuming continues from there" in errors.splitlines()[-1]
+    assert "and saved" in errors.splitlines()[-1]
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
-def test_a_killed_run_leaves_neither_a_worker_nor_a_temporary_file(
-    tmp_path: Path, is_stopped: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_leaves_neither_a_worker_nor_a_temporary_file(tmp_path: Path, is_stopped: bool) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))  # PyTorch keeps it for later processes
-    process = start(tmp_path)
+    process = start_run(Recipe.from_tables(tomllib.loads(ENDLESS)), tmp_path / "run", temporary)
+    wait_until((tmp_path / "run/config.json").exists, process)
     (worker,) = children_that_train(process.pid)
     os.kill(worker, signal.SIGSTOP if is_stopped else signal.SIGCONT)
     process.kill()
-    process.communicate()
+    process.join(PATIENCE)
     wait_until(lambda: not is_running(worker))
     assert list(temporary.iterdir()) == []
 
@@ -190,16 +202,14 @@ def test_a_module_in_the_current_folder_is_none_of_a_worker_that_a_script_starts
             cwd=tmp_path, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == code, done.stderr
-    assert done.stderr.splitlines()[-1] == (
-        "allyouneed: worker 2 of 2 could not start (its error is above); set train.workers=1 to train without it"
-    )
+    assert re.fullmatch("allyouneed: worker 2 of 2 .*; .*train.workers=1 .*", done.stderr.splitlines()[-1])
 
 
 TRIALS = {"WINDOW": 0, "FEWEST": 2, "MIN_UPDATE": 1, "WORTH_SECONDS": -1, "WORTH_WINDOWS": 0}  # every few updates
 
 
 def test_a_run_that_changes_its_processes_ends_with_the_same_bits_when_it_was_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    forked: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows of two updates; the trial of two processes begins after update 8, and is kept or given up after 12.
 
