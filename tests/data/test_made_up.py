@@ -1,4 +1,4 @@
-"""Pairs that are made up: a stem of other letters, or a letter that is unknown on both sides."""
+"""Synthetic pairs: with other letters in the stem, with a letter unknown on both sides, or with an unknown tag."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_one_letter_of_both_sides_is_unknown_on_both(joint: bool) -> None:
     resample = making_up(pairs, vocabulary, share=1, seed=1)
     seen = {read(vocabulary, resample(np.array([3, 0]), epoch), 1) for epoch in range(40)}
     hidden = {tuple(text.replace(letter, "<unk>") for text in PAIRS[0]) for letter in "walk"}
-    assert {pair for pair in seen if "<unk>" in pair[0]} == hidden
+    assert {pair for pair in seen if "<unk>" in pair[1]} == hidden
     repeated = {read(vocabulary, resample(np.array([3]), epoch), 0)[1] for epoch in range(40)}
     assert "<unk>an<unk>ans" in repeated
     for row in (1, 2):  # no letter in common; digits and tags are none
@@ -53,6 +53,19 @@ def test_a_stem_of_both_sides_has_the_same_other_letters_on_both_but_for_its_end
     assert len(stems) > 20
     letters = {letter for pair in PAIRS for letter in pair.source.split()[0] if letter.isalpha()}
     assert {letter for stem in stems for letter in stem[:-ENDING]} <= letters
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_word_whose_tag_is_unknown_is_copied(joint: bool) -> None:
+    vocabulary = learned(joint=joint)
+    pairs = encode_pairs(PAIRS, vocabulary, max_length=99)
+    resample = making_up(pairs, vocabulary, share=1, seed=1)
+    for row, word, fields in (0, "walk", {" V", ";PST"}), (3, "cancan", {" V", ";PRS"}):
+        seen = [resample(np.array([row]), epoch) for epoch in range(60)]
+        copied = [pairs for pairs in seen if read(vocabulary, pairs, 0)[1] == word]
+        assert all(vocabulary.source.unk_id in pairs.source[0] for pairs in copied)
+        texts = [read(vocabulary, pairs, 0)[0] for pairs in copied]
+        assert {field for text in texts for field in fields if field not in text} == fields
 
 
 def test_the_share_of_the_pairs_is_that_of_the_setting_and_an_epoch_is_the_same_again() -> None:

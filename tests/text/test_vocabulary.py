@@ -75,6 +75,20 @@ def test_a_tag_is_one_token_and_an_unknown_character_another(tmp_path: Path) -> 
     assert tokenizer.pieces(ids) == ["w", "a", "r", "n", "␣V", ";PRS", ";PL"]
     assert tokenizer.decode(ids) == "warn V;PRS;PL"
     assert tokenizer.pieces(tokenizer.encode("oŵ V;PST")[1:-1]) == ["<unk>", "<unk>", "␣V", ";PST"]
+    assert tokenizer.unknown_characters("oŵ V;PST") == ["o", "ŵ"]
+
+
+def test_an_unknown_tag_is_unknown_even_if_it_begins_as_a_known_one() -> None:
+    sources = [f"{word} {tags}" for word in ("run", "Walk") for tags in ("V;PST", "V;PRS;3", "N;PL")] * 3
+    source = train_vocabulary(
+        DataConfig(vocabulary="characters"), lambda: iter(sources), lambda: iter(["ran"] * 18), pairs=18
+    ).source
+    pieces = source.pieces(source.encode("run V;PRT")[1:-1])
+    assert pieces[:4] == ["r", "u", "n", "␣V"]
+    assert set(pieces[4:]) == {"<unk>"}
+    seen = {i for text in (*sources, "ran") for i in source.encode(text)}
+    never = {source.pad_id, source.unk_id}
+    assert set(range(len(source))) - seen == never, "every other token occurs in the texts"
 
 
 def test_characters_are_taken_apart_where_many_of_them_occur_in_one_text_alone() -> None:

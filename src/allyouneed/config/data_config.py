@@ -124,8 +124,8 @@ class DataConfig(Checked):
     )
     made_up: float = setting(
         0.0,
-        "fraction of the pairs that are made up in every epoch, with other or unknown letters in what both sides have "
-        'in common; with vocabulary = "characters"',
+        "fraction of the pairs that are made up in every epoch: other letters or an unknown letter in the string that "
+        'both sides share, or an unknown tag and the copied word; needs vocabulary = "characters"',
         SHARE,
     )
 

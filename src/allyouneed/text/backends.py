@@ -28,17 +28,21 @@ _BYTES = pre_tokenizers.ByteLevel.alphabet()
 def character_backend(
     alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False, decomposed: bool = False
 ) -> Backend:
-    """Give an id to each character and each tag. With `unknown`, all other characters share one more id, `<unk>`.
+    """Give an id to each character and each tag. With `unknown`, all other texts share one more id, `<unk>`.
 
     With `decomposed`, texts are first put into Unicode's NFD, which splits a Hangul syllable into its letters, and é
     into e and an accent; `alphabet` and `tags` then consist of such parts.
 
     A tag begins with the sign that separates it from the text before it. Words do not contain that sign, so the merges
-    that build a tag from its characters never change a word.
+    that build a tag from its characters never change a word. The ids of partly built tags come after `<unk>`, so a tag
+    that is not in `tags` is unknown, even if it begins like one of them.
     """
+    tags = list(tags)
     merges = list(dict.fromkeys((tag[:end], tag[end]) for tag in tags for end in range(1, len(tag))))
-    symbols = list(dict.fromkeys([*alphabet, *chain.from_iterable(merges), *map("".join, merges)]))
-    ids = _ids([*symbols, SOS, EOS, PAD, *([UNK] if unknown else [])])
+    symbols = list(dict.fromkeys([*alphabet, *tags]))
+    parts = dict.fromkeys([*chain.from_iterable(merges), *map("".join, merges)])
+    rest = [part for part in parts if part not in set(symbols)]
+    ids = _ids([*symbols, SOS, EOS, PAD, UNK, *rest] if unknown else [*symbols, *rest, SOS, EOS, PAD])
     if merges:
         backend = Backend(models.BPE(ids, merges, unk_token=UNK if unknown else None))
     else:

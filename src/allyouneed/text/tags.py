@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 _TAG = re.compile(r" ?[^\s;|=]+|[;|=][^\s;|=]*")  # with the sign before the tag, which no word contains
 _CODE = re.compile(r"[!-`{-~]+")  # capitals, digits and marks, such as `+PL` or `3SG`
@@ -40,3 +40,9 @@ def _closed_tags(fields: Sequence[str], texts: int) -> set[str]:
     with_letters = sum(count for tag, count in counts.items() if any(map(str.isalpha, tag)))  # other tags are numbers
     is_closed = once <= RARE_SHARE * total and total >= RECURRING * len(counts) and 2 * with_letters >= total
     return set(counts) if is_closed and sum(map(len, counts)) <= SHORT * len(counts) else set()
+
+
+def without(tags: Sequence[str], texts: Iterable[str]) -> Iterator[str]:
+    """Yield the texts without these tags."""
+    tag = re.compile("|".join(map(re.escape, sorted(tags, key=len, reverse=True))) or "(?!)")
+    return (tag.sub("", text) for text in texts)

@@ -92,7 +92,7 @@ class Tokenizer:
         self._in_bytes = '"ByteLevel"' in decoder
         self._blank = BLANK if symbols or BLANK in decoder else " "
         # With merges, all ids after `<unk>` are read as `<unk>`: symbols of merges that occur in no text.
-        self._last_id = self.unk_id if self._word_end else None
+        self._last_id = self.unk_id if self._word_end or (merged and self.is_of_characters) else None
         self._refuse_misplaced_unknown()
 
     @classmethod
@@ -254,8 +254,10 @@ class Tokenizer:
 
     def unknown_characters(self, text: str) -> list[str]:
         """List the characters of a text that a vocabulary of characters reads as `<unk>`, in order."""
-        characters = list(unicodedata.normalize("NFD", text) if self._decomposes else text)
-        return [one for one, ids in zip(characters, self.encode_all(characters), strict=True) if self.unk_id in ids]
+        text = unicodedata.normalize("NFD", text) if self._decomposes else text
+        tokens = [text[slice(*ends)] for ends in self._backend.encode(text, add_special_tokens=False).offsets]
+        known = [self.unk_id not in ids for ids in self.encode_all(tokens)]
+        return [token for token, is_known in zip(tokens, known, strict=True) if len(token) == 1 and not is_known]
 
     def names(self) -> list[str]:
         """List the token of each id as `tokenizer.json` writes it, in the order of the ids."""

@@ -123,7 +123,7 @@ def train_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: i
 
 
 def _train(data: DataConfig, kind: str, sides: Sequence[Texts], pairs: int) -> Backend:
-    from .tags import find_tags
+    from .tags import find_tags, without
 
     texts = (text for side in sides for text in side())
     size = vocab_size(data, pairs, kind)
@@ -134,8 +134,8 @@ def _train(data: DataConfig, kind: str, sides: Sequence[Texts], pairs: int) -> B
         case "characters":
             decomposed = any(map(is_to_be_decomposed, sides))
             form = decompose if decomposed else str
-            alphabet = sorted(set(chain.from_iterable(map(form, texts))))
             tags = [tag for side in sides for tag in find_tags(map(form, side()))]
+            alphabet = sorted(set(chain.from_iterable(without(tags, map(form, texts)))))
             return character_backend(alphabet, tags=tags, unknown=True, decomposed=decomposed)
         case "symbols":
             return symbol_backend(texts)

@@ -20,7 +20,7 @@ class Merges {
     this.ranks = new Map(merges.map(([left, right], rank) => [pairKey(left, right), rank]));
   }
 
-  segment(word) {
+  merge(word) {
     const symbols = [...word];
     symbols[symbols.length - 1] += this.end;
     const rankOf = (i) => this.ranks.get(pairKey(symbols[i], symbols[i + 1])) ?? Infinity;
@@ -34,7 +34,11 @@ class Merges {
       if (best > 0) ranks[best - 1] = rankOf(best - 1);
       if (best < ranks.length) ranks[best] = rankOf(best);
     }
-    const tokens = symbols.flatMap((symbol) => {
+    return symbols;
+  }
+
+  segment(word) {
+    const tokens = this.merge(word).flatMap((symbol) => {
       if (this.symbols.has(symbol)) return [symbol];
       return (this.bytes && byteTokens(symbol, this.symbols)) || [this.symbols.has(this.unknown) ? null : symbol];
     });
