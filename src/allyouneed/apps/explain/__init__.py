@@ -1,4 +1,4 @@
-"""Watch a model from outside, and draw what it does. Each name is imported from its file when it is first used."""
+"""Watch a model from outside, and draw what it does. Each public name is imported from its file on first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -39,10 +39,10 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An observation about a head: for the queries `queries`, it puts `share` of its weight on the keys `keys`.
+    """A statement about a head: for the queries `queries`, it puts `share` of its weight on the keys `keys`.
 
     Evenly spread weights would put `even` on these keys. The shares were measured over `inputs` texts, none of which
-    was used to choose the claim.
+    was used to choose the statement.
     """
 
     part: str
@@ -55,7 +55,7 @@ class Claim:
 
 
 class _Shares(NamedTuple):
-    """Shares of attention weight by kind of query and kind of key, for each head and for even weights; query counts."""
+    """How much weight each kind of query gives to each kind of key, by head and if spread evenly; and query counts."""
 
     heads: Tensor  # (H, Q, K)
     even: Tensor  # (Q, K)
@@ -65,9 +65,8 @@ class _Shares(NamedTuple):
 def sharpest_claims(translator: Translator, pairs: Sequence[Pair]) -> list[Claim]:
     """Make claims about the three heads that differ most from evenly spread weights, the sharpest first.
 
-    At most 200 `pairs` are read, source and target. The claims are chosen by the attention in one half of the pairs,
-    and measured over the other half. There are none if no kind of key has 30 % of a head's weight and twice its even
-    share.
+    At most 200 `pairs` are read, source and target. Half of the pairs choose the claims, and the other half measures
+    them. There are none if no kind of key has 30 % of a head's weight and twice its even share.
     """
     readable = list(_encoded(translator, pairs))
     half = min(MOST_INPUTS, len(readable) // 2)
@@ -162,10 +161,7 @@ def describe_claim(claim: Claim) -> str:
 
 
 def token_groups(pieces: Sequence[str]) -> dict[str, Tensor]:
-    """Group tokens by kind, such as the first number. For each kind, the result says which of `pieces` belong to it.
-
-    Each value is a tensor of 0 and 1 of shape (L,).
-    """
+    """Group tokens by kind, such as the first number. Each kind maps to a mask of `pieces`, 0 or 1, of shape (L,)."""
     kinds = [_kind(piece) for piece in pieces]
     groups = {ALL: [True] * len(pieces)}
     for kind in ("number", "word"):

@@ -1,4 +1,4 @@
-"""Compare two translations of a text, by two models or at two moments of a run, on one page."""
+"""Compare two translations of a text on one page: by two models, or at two moments of a run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,11 +28,10 @@ def load_moment(path: Path) -> Bundle:
 
 
 def compare_traces(first: Trace, second: Trace) -> dict[str, Any]:
-    """Find where two translations of a text part, and the heads whose pattern differs, as plain data for the page.
+    """Find where two translations of a text diverge, and which heads differ in pattern, as plain data for the page.
 
     `parting` is None if the outputs are equal. Otherwise it has the tokens that both outputs begin with, and the most
-    probable next tokens of each. `heads` are the heads that both models have, if at least one model's follows a
-    pattern.
+    probable next tokens of each. `heads` are the heads that both models have and that follow a pattern in at least one.
     """
     then = {(head.part, head.head): head for head in describe_heads(second)}
     pairs = [(head, then[head.part, head.head]) for head in describe_heads(first) if (head.part, head.head) in then]

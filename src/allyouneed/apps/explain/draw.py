@@ -157,7 +157,7 @@ def label_columns(axes: "Axes", pieces: Sequence[str]) -> None:
 
 
 def turned(piece: str) -> int:
-    """Return by how many degrees a token must be turned to fit a column."""
+    """Return by how many degrees a token must be rotated to fit under its column."""
     return 90 if len(piece) > 2 else 0
 
 

@@ -65,7 +65,7 @@ def stream_figure(trace: Trace) -> "Figure":
 
 
 def lens_figure(trace: Trace) -> "Figure":
-    """Draw the logit lens: the most probable tokens, with probabilities, if each decoder layer were the last."""
+    """Draw the logit lens: the most probable tokens, with probabilities, as if each decoder layer were the last."""
     layers = [
         x for name, x in trace.recording.items() if name.startswith("decoder.layers.") and name.endswith(".logits")
     ]

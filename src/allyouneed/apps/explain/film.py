@@ -20,9 +20,10 @@ MAX_TOKENS = 48  # in a translation and its drawing, because an untrained model 
 def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str, Any]:
     """Translate `text` greedily, and record the attention of one pass over `text` and `target`.
 
-    By default, `target` is the translation. Two attentions are recorded, as means over their heads: the cross-attention
-    of the layer that aligns, and the decoder's first self-attention, for at most 48 tokens per side, as shares of 255.
-    The model may be in training mode, which does not change. Refuses a text that the vocabulary cannot spell.
+    By default, `target` is the translation. Two attentions are recorded, averaged over their heads: the cross-attention
+    of the layer that aligns, and the decoder's first self-attention. Weights are stored as shares of 255, for at most
+    48 tokens per side. The model may be in training mode, and stays in it. Refuses a text that the vocabulary cannot
+    spell.
     """
     model, tokenizer = eval_copy(bundle.model), bundle.target_tokenizer
     source = bundle.source_tokenizer.encode(bundle.normalization(text))
@@ -50,7 +51,7 @@ def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str
 
 
 def changes(frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Keep only the values of each frame that differ from the previous frame; a page needs no more."""
+    """Keep only the values of each frame that differ from the previous frame. The page fills in the rest."""
     return [
         {key: value for key, value in frame.items() if before.get(key, ...) != value}
         for before, frame in zip([{}, *frames[:-1]], frames, strict=True)

@@ -20,9 +20,9 @@ SPREAD = "spread evenly"
 class Head:
     """Where a head attends, averaged over all queries: shares of its weight, from 0 to 1, and its entropy in bits.
 
-    `role` is the pattern that differs most from evenly spread weights: the keys of this pattern get `share` of the
-    weight, while even weights would give them `even`. The role is "no clear pattern" if none has 30 % of the weight and
-    twice its even share.
+    `role` is the pattern that differs most from evenly spread weights: the head puts `share` of its weight on the keys
+    of this pattern, where even weights would put `even`. The role is "no clear pattern" if none has 30 % of the weight
+    and twice its even share.
     """
 
     part: str
@@ -83,7 +83,7 @@ def visible_keys(part: str, rows: int, columns: int) -> Tensor:
 
 
 def token_patterns(part: str, queries: Sequence[str], keys: Sequence[str]) -> dict[str, Tensor]:
-    """Return a (T, S) matrix for each attention pattern: 1 where query t attends to key s in it, and 0 elsewhere."""
+    """Return a (T, S) matrix for each attention pattern: 1 where query t attends to key s by the pattern, else 0."""
     rows, columns, crossing = len(queries), len(keys), part.endswith("cross_attention")
     # In cross-attention, position t predicts token t + 1, so its "same position" is column t + 1.
     shift = 1 if crossing else 0

@@ -1,4 +1,4 @@
-"""The record of a translation as one HTML page, which needs no network and no other file, or in a notebook.
+"""The record of a translation as one HTML page that works offline, or inside a notebook.
 
 The page's parts are in web/.
 """
@@ -79,5 +79,5 @@ def _build(title: str, data: object) -> str:
 
 
 def _for_script(data: object) -> str:
-    """Write JSON that cannot end the script element around it."""
+    """Write JSON for a script element, escaped so that it cannot end the element."""
     return to_json(data, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""Record a search: its engine is wrapped, and every prefix that the search expands is kept."""
+"""Record a search: wrap its engine, and keep every prefix that the search expands."""
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,12 +27,10 @@ def as_tensor(rows: Any) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class SearchTrace:
-    """A search.
+    """A recorded search. A prefix is the tokens of a hypothesis so far, without `<sos>`.
 
-    `log_probabilities` maps each expanded prefix to the log-probabilities of the next token, (V,), in nats.
-
-    `log_probabilities` are the model's own; `after_rules` are those after the rules of the search. A prefix does not
-    include `<sos>`.
+    `log_probabilities` maps each expanded prefix to the model's log-probabilities of the next token, (V,), in nats.
+    `after_rules` has these log-probabilities after the rules of the search.
     """
 
     hypothesis: Hypothesis
@@ -73,8 +71,8 @@ class SearchTrace:
     def ended(self) -> dict[Prefix, float]:
         """Return the finished hypotheses with their scores, best first.
 
-        A prefix is a finished hypothesis if it may end, and its `<eos>` is among the `beam` best continuations of all
-        prefixes of its length. In a search with constraints not all hypotheses compete, so there the `<eos>` must be
+        A prefix is a finished hypothesis if it may end and its `<eos>` is among the `beam` best continuations of all
+        prefixes of its length. In a search with constraints not all hypotheses compete, so the `<eos>` only has to be
         among the best continuations of the prefix itself.
         """
         totals = {prefix: self.ruled(prefix) + self.log_probability(prefix) for prefix in self.log_probabilities}
@@ -92,7 +90,7 @@ class SearchTrace:
         return dict(sorted(ended.items(), key=lambda item: -item[1]))
 
     def score(self, sentence: Prefix) -> float:
-        """Divide the log-probability by the length penalty. A forced `<eos>` has a probability of 1."""
+        """Divide the log-probability of a sentence by its length penalty. A forced `<eos>` has a probability of 1."""
         finished = sentence[-1] == self.eos_id
         is_certain = finished and self._is_forced(sentence[:-1]) and not self._is_scored_again()
         total = self.log_probability(sentence[:-1] if is_certain else sentence)
@@ -170,7 +168,7 @@ def percent(share: float) -> str:
 
 
 def with_parents(prefixes: Iterable[Prefix]) -> list[Prefix]:
-    """Add to some prefixes all their beginnings, the shortest first."""
+    """Return these prefixes and all their beginnings, the shortest first."""
     whole = {prefix[:length] for prefix in prefixes for length in range(len(prefix) + 1)}
     return sorted(whole, key=lambda prefix: (len(prefix), prefix))
 
@@ -241,8 +239,8 @@ def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
     """Search for the translation of a segment as `translator` does, with all its settings, and record the search.
 
     If the translation is searched again (because it was repetitive, or its copied spans were wrong), all searches are
-    recorded; the settings and rules are those of the search that found the translation. `segment` must have a
-    translation.
+    recorded; the settings and rules are those of the search that found the translation. Call this only with a `segment`
+    that has a translation.
     """
     engine = RecordingEngine(translator.engine)
     generator = _RecordedGenerator(

@@ -46,7 +46,7 @@ def pack_exactly(values: Tensor) -> dict[str, Any]:
 
 
 def count_drawn_tokens(trace: Trace) -> int:
-    """Return how many tokens of each side a page draws at most, to keep its attention weights small enough."""
+    """Return how many tokens of each side a page may draw, so that its attention weights stay small."""
 
     def fits(limit: int) -> bool:
         weights = attentions(trace).values()
@@ -58,8 +58,8 @@ def count_drawn_tokens(trace: Trace) -> int:
 def attention_tensors(trace: Trace) -> list[dict[str, Any]]:
     """Return the weights of every attention, (H, T, S), for the tokens that a page draws.
 
-    As many attentions as a page has room for, counted from the last, also have the queries, keys and values of all
-    heads. None has them if a text is too long to be drawn as a whole.
+    The last attentions, as many as a page has room for, also have the queries, keys and values of all heads. If a text
+    is too long to be drawn as a whole, no attention has them.
     """
     drawn, left, exact = count_drawn_tokens(trace), MAX_EXACT, set[str]()
     for name, weights in reversed(attentions(trace).items()):
@@ -81,7 +81,7 @@ def attention_tensors(trace: Trace) -> list[dict[str, Any]]:
 
 
 def all_tensors(trace: Trace, pieces: Sequence[str]) -> list[dict[str, Any]]:
-    """Return every tensor of a trace except attention weights. `pieces` are those of the whole target vocabulary.
+    """Return every tensor of a trace except attention weights. `pieces` are all tokens of the target vocabulary.
 
     A tensor with more columns than the page has room for is reduced to its first columns, and logits to the columns of
     the most probable tokens; the `note` of the tensor says so.

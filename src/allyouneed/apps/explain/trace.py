@@ -37,9 +37,9 @@ class Trace:
 def trace_translation(translator: Translator, text: str) -> Trace:
     """Translate a text as `translator` does, with all its settings, and record everything.
 
-    The tensors are those of the model in float32, reading the source and the translation. If a text is translated in
-    parts, the first part is recorded; a text that would be copied is translated. The note says so. Refuses an empty
-    text, an ensemble of models, and a text that `translator` refuses.
+    The tensors are those of the model in float32, reading the source and the translation. Of a text that is translated
+    in parts, only the first part is recorded; a text that `translator` would copy is translated. The note says so.
+    Refuses an empty text, an ensemble of models, and a text that `translator` refuses.
     """
     if len(translator.bundles) > 1:
         raise InputError(
@@ -157,7 +157,7 @@ def residual_stream(trace: Trace, stack: str) -> list[Stage]:
 def alignment_matrix(trace: Trace) -> Tensor:
     """Return the cross-attention of target tokens to source tokens, (T, S), averaged over the heads of a layer.
 
-    Alignments of a translation use the same layer.
+    It is the layer that alignments of a translation use.
     """
     crossing = [x for name, x in attentions(trace).items() if name.endswith("cross_attention")]
     return crossing[alignment_layer(len(crossing))].mean(0)

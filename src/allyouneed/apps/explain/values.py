@@ -1,4 +1,4 @@
-"""A trace as numbers for other programs. The numbers of each figure are under its name."""
+"""A trace as numbers for other programs, grouped by figure."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""Table 3 on other data: every row, scaled to a smaller base, is trained for the same number of updates."""
+"""Table 3 on other data: scale every row to a smaller base, and train all rows for the same number of updates."""
 
 import math
 import time
@@ -58,7 +58,7 @@ def ablate(
     """Train every row for the same number of updates, with the model of `recipe` as the base.
 
     A short trial of each row on this machine decides the number of updates, so that training all rows takes `minutes`.
-    The number is at most the recipe's. Each run is kept in a folder of `output`. Refuses, once the data is read, a
+    The number never exceeds the recipe's. Each run is kept in a folder of `output`. Refuses, once the data is read, a
     recipe without validation pairs.
     """
     recipe = replace(recipe, data=replace(recipe.data, cache_dir=recipe.data.cache_dir or str(output / "data")))

@@ -1,7 +1,7 @@
 """Figures 3 to 5 from one of our models: long-range attention, a pronoun, and two heads that attend to different words.
 
-Each figure shows the clearest case among some sentences, by the measure that its text names. If there is no case, the
-text says so.
+Each figure shows the clearest case among some sentences, by the measure named in its description. If there is no case,
+the description says so.
 """
 
 from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ VOCABULARY = 37_000  # "about 37000 tokens" (§5.1)
 
 
 class Row(NamedTuple):
-    """A row as printed: perplexity per subword and BLEU on newstest2013, parameters in millions (None: as base)."""
+    """A row as printed: perplexity per subword and BLEU on newstest2013, parameters in millions (None: as in base)."""
 
     name: str
     perplexity: float
@@ -67,10 +67,10 @@ def matching_vocabulary(row: Row) -> int | None:
 
 
 def flops_per_token_pair(config: ModelConfig, *, length: int = 25, vocabulary: int = VOCABULARY) -> int:
-    """Count multiplications and additions of a forward pass for a source and a target token.
+    """Count multiplications and additions of a forward pass, per pair of a source and a target token.
 
-    Sentences have `length` tokens. Only matrix products count, which are all but a few percent. An update takes three
-    times as many operations.
+    Sentences have `length` tokens. Only matrix products are counted, which make up all but a few percent. An update
+    takes three times as many operations.
     """
     d_k = config.d_k or config.d_model // config.heads
     d_v = config.d_v or config.d_model // config.heads

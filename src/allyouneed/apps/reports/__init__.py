@@ -1,4 +1,4 @@
-"""Reports of a run: its page, comparisons, the final test with advice; and `fit`, which trains with all of these."""
+"""Reports of a run: its page, comparisons, and the final test with advice; and `fit`, which also writes them."""
 
 from .final_test import evaluate_run
 from .fitting import fit

@@ -1,4 +1,4 @@
-"""Advice on a poor model, with a reason from its run, and the score that more minutes would bring.
+"""Advice on a poor model, with reasons from its run; and a prediction of the score after more minutes.
 
 The thresholds are rules of thumb.
 """
@@ -29,7 +29,7 @@ OUT_OF_TRAINING = (  # dropped, but not because of noise
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How many test sources occur among the training pairs, and how many of these have a different target there."""
+    """How many test sources occur among the training pairs, and how many of them have a different target there."""
 
     seen: int = 0
     contradicted: int = 0
@@ -67,14 +67,14 @@ def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: 
 
 
 def _best_baseline(result: HeldOutResult) -> str:
-    """Return the better of the baselines if it reaches the lower end of the model's interval, else ""."""
+    """Return the better baseline if it reaches the lower end of the model's interval, else ""."""
     baselines = {name: result.scores[name][METRIC] for name in (COPY, NEAREST) if name in result.scores}
     best = max(baselines, key=lambda name: baselines[name])
     return best if baselines[best] >= result.intervals[METRIC][0] else ""
 
 
 def _alignment(run: RunRecord) -> str:
-    """Describe, with the names of the files, how aligned pairs belong together."""
+    """Describe how the lines of aligned files belong together, with the files' names."""
     corpora = [run.settings.get("data", {}), *run.setting("data", "corpus", ())]
     is_two_files = any(isinstance(one.get("train"), list) and len(one["train"]) == 2 for one in corpora)
     if is_two_files:
@@ -128,7 +128,7 @@ def _learns_by_heart(losses: list[float]) -> bool:
 
 
 def longer_options(run: RunRecord) -> tuple[str, ...]:
-    """Return the words with which the command of a run trains longer, for every place that proposes this."""
+    """Return the command-line words that train a run for longer. All places that suggest it use these."""
     patience = run.setting("train", "patience", 0)
     if minutes := run.setting("train", "minutes", 0.0):
         prospect = look_ahead(run)
@@ -171,9 +171,9 @@ SMALLEST_GAIN = 1.0  # in points; a smaller gain is not worth the time
 
 
 class Prospect(NamedTuple):
-    """The score that a run of so many minutes would reach.
+    """The score that a run of so many minutes is expected to reach.
 
-    `title` names the score, and `now` is the present model's.
+    `title` names the score, and `now` is the present score.
     """
 
     minutes: int
@@ -193,8 +193,8 @@ def look_ahead(run: RunRecord) -> Prospect | None:
 
     A run that memorizes its pairs gains nothing.
 
-    The error is expected to fall with a power of the time. The error is 100 minus the score that selects the best
-    model: exact match if token accuracy selects it, and chrF if the loss does.
+    The error, 100 minus the score, is expected to fall with a power of the time. The score is the one that selects the
+    best model: exact match if token accuracy selects it, and chrF if the loss does.
     """
     minutes, metric = run.setting("train", "minutes", 0.0), run.setting("train", "early_stopping_metric", "")
     metric = "exact" if metric == "accuracy" else metric if metric in SCORE_TITLES else "chrf"

@@ -1,4 +1,4 @@
-"""Two runs on one self-contained page: curves, settings, scores with a test, and the sentences that changed most."""
+"""Two runs on one page that works offline: curves, settings, scores with a test, and sentences that changed most."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,9 +58,9 @@ class Comparison:
 
 
 def compare_runs(first: Path, second: Path, *, translations: Sequence[Sequence[Sample]] | None = None) -> Comparison:
-    """Compare two runs by `translations` of test pairs, or else by the validation translations that they kept.
+    """Compare two runs by `translations` of test pairs or, without these, by their stored validation translations.
 
-    Only pairs that both have translated are compared. Refuses a folder without a run, and damaged files.
+    Only pairs that both runs have translated are compared. Refuses a folder without a run, and damaged files.
     """
     runs = RunRecord.read(first), RunRecord.read(second)
     try:

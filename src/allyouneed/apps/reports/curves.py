@@ -1,4 +1,4 @@
-"""Draw curves as SVG, a few numbers over the updates of a run, without any library."""
+"""Draw curves of a run's numbers over its updates, as SVG, without any library."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -133,7 +133,7 @@ def _y_axis(values: Sequence[float], *, logarithmic: bool) -> Axis:
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:
-    """Return about `count` round numbers from at most `low` to at least `high`."""
+    """Return about `count` round numbers, from `low` or below to `high` or above."""
     if high - low <= 1e-8 * abs(low):  # equal except for rounding, such as a BLEU of 100
         high = low + (abs(low) or 1.0)
     step = _round_step((high - low) / count)
@@ -145,7 +145,7 @@ def ticks(low: float, high: float, count: int) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return round numbers between two positive ones: powers of ten, or with multiples by 2 and 5, or even steps."""
+    """Return round numbers between two positive numbers: powers of ten, or also their 2- and 5-fold, or even steps."""
     powers = range(floor(log10(low)), ceil(log10(high)) + 1)
     for factors in ((1,), (1, 2, 5)):
         marks = [float(f"{factor}e{power}") for power in powers for factor in factors]

@@ -35,7 +35,7 @@ def evaluate_run(
     seconds: float = FINAL_TEST_SECONDS,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> HeldOutResult:
-    """Score the finished `bundle` of a run on its test pairs, next to baselines, and add the result to its report.
+    """Score the finished `bundle` of a run on its test pairs, compare it with baselines, and add this to the report.
 
     Up to 500 random test pairs are translated with the settings of the bundle, or as many as `seconds` permit. The
     scores of the model have 95 % intervals. The baselines are the source itself, and the target of the nearest training
@@ -75,7 +75,7 @@ def evaluate_run(
 def translate_within(
     translator: Translator, sources: Sequence[str], seconds: float, *, on_progress: Callable[[int], None]
 ) -> tuple[list[str], int]:
-    """Translate at least sixteen sources, as many as the time permits, and count the refused ones."""
+    """Translate at least sixteen sources, and more as time permits. Also count the refused sources."""
     outputs: list[str] = []
     refused: list[InputError] = []
     begin, count = time.monotonic(), FIRST_ROUND

@@ -1,4 +1,4 @@
-"""`fit`: train and score the model at every validation."""
+"""`fit`: train a model, and score it at every validation."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

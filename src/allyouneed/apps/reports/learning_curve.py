@@ -46,7 +46,7 @@ def learning_curve(
     seed: int = 1,
     callback: Callable[[], TrainingCallback] = SilentCallback,
 ) -> Iterator[CurvePoint]:
-    """Train on each share of the pairs for a quarter of the minutes, and yield the scores of its model on other pairs.
+    """Train on each share of the pairs for a quarter of the minutes, and yield the model's scores on other pairs.
 
     Without `minutes`, each training takes as long as its settings say. The larger shares contain the smaller ones. All
     models are scored on the pairs `valid` or, without these, on a tenth of the sources, which is held out. Settings
@@ -78,16 +78,17 @@ def learning_curve(
 
 
 def _hold_out(pairs: Sequence[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Divide pairs into training pairs, and the pairs of every tenth source."""
+    """Divide pairs into training pairs and held-out pairs, which are the pairs of every tenth source."""
     sources = list(dict.fromkeys(pair.source for pair in pairs))
     chosen = set(random.Random(seed).sample(sources, min(MOST_HELD_OUT, len(sources) // HELD_OUT)))
     return [pair for pair in pairs if pair.source not in chosen], [pair for pair in pairs if pair.source in chosen]
 
 
 def expect_of_twice(scores: Sequence[float]) -> float:
-    """Estimate the score, in percent, for twice as many pairs; `scores` are for repeatedly doubled numbers of pairs.
+    """Estimate the score, in percent, for twice as many pairs, from `scores` for repeatedly doubled numbers of pairs.
 
-    The errors are expected to fall by the mean factor of the last two doublings. Noise cannot make them grow.
+    The errors are expected to fall by the mean factor of the last two doublings. If noise makes them grow, they stay
+    equal.
     """
     errors = [100 - score for score in scores[-3:]]
     if len(errors) < 2 or not errors[0] or not errors[-1]:
@@ -97,7 +98,7 @@ def expect_of_twice(scores: Sequence[float]) -> float:
 
 
 def describe_curve(points: Sequence[CurvePoint]) -> str:
-    """Describe in one sentence what twice the pairs would give, and how well this method predicts the last score."""
+    """Say in a sentence what twice the pairs would give, and how well this method predicts the last score."""
     metric = points[-1].metric
     scores = [point.scores[metric] for point in points]
     if expect_of_twice(scores) <= scores[-1] < 100:

@@ -1,4 +1,4 @@
-"""Three or more runs on one self-contained page: a table of their scores, and their curves."""
+"""Three or more runs on one page that works offline: a table of their scores, and their curves."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,9 +48,9 @@ class ComparedRuns:
 def compare_many_runs(
     folders: Sequence[Path], *, translations: Sequence[Sequence[Sample]] | None = None
 ) -> ComparedRuns:
-    """Compare runs by `translations` of test pairs, or else by the validation translations that they kept.
+    """Compare runs by `translations` of test pairs or, without these, by their stored validation translations.
 
-    Only pairs that all runs have translated are compared. Runs that differ only in their seed are one row. Refuses a
+    Only pairs that all runs have translated are compared. Runs that differ only in their seed share one row. Refuses a
     folder without a run, and damaged files.
     """
     runs = [RunRecord.read(folder) for folder in folders]

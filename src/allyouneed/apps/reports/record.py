@@ -1,4 +1,4 @@
-"""The files of a run, as its report reads them; and `test.json`, the scores on its held-out pairs, which is written."""
+"""The files of a run, as reports read them; also `test.json`, the scores on its held-out pairs."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ Lines = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """The files that a run has left in its folder so far. Missing files are empty here."""
+    """The files that a run has written to its folder so far. Missing files are empty here."""
 
     name: str
     settings: dict[str, dict[str, Any]]
@@ -140,7 +140,7 @@ class RunRecord:
         )
 
     def checkpoints(self) -> Lines:
-        """Return the validations of single checkpoints, without averages of several."""
+        """Return the validations of single checkpoints, not those of averages."""
         return [validation for validation in self.validations if validation["averaged"] == 1]
 
     def last_step(self) -> int:
@@ -152,7 +152,7 @@ class RunRecord:
         return self.settings.get(section, {}).get(key, default)
 
     def has_comparable_losses(self) -> bool:
-        """Return True if training and validation loss are the same measure."""
+        """Return True if training and validation loss measure the same, so that they can be compared."""
         return not self.setting("train", "label_smoothing", 0.0) and not self.setting("train", "r_drop", 0.0)
 
     def score_names(self) -> list[str]:
@@ -178,7 +178,7 @@ def training_points(run: RunRecord, key: str) -> Points:
 
 
 def describe_means(*runs: RunRecord) -> list[str]:
-    """Write a sentence about the average of checkpoints, if there is one, because the curves leave it out."""
+    """Say that the curves leave out the average of checkpoints, if there is one."""
     has_mean = any(len(run.checkpoints()) < len(run.validations) for run in runs)
     return ["The mean of the last checkpoints is not in the curves."] * has_mean
 

@@ -1,4 +1,4 @@
-"""A run on one self-contained HTML page, made from the run's files: curves, settings, data, best and worst outputs."""
+"""A run on one HTML page that works offline, made from its files: curves, settings, data, best and worst outputs."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ def try_to_write_report(folder: Path, message: Callable[[str, str], None], *, ru
 
 
 def _shown_wrong(run: RunRecord) -> list[str]:
-    """Return the sources whose wrong outputs are on the page."""
+    """Return the sources whose wrong outputs the page shows."""
     samples = [*worst_outputs(run.outputs), *(map(asdict, run.test.samples) if run.test else ())]
     return list(dict.fromkeys(sample["source"] for sample in samples if sample["output"] != sample["reference"]))
 
@@ -245,7 +245,7 @@ def _by_score(samples: Lines) -> Lines:
 
 
 def _half(outputs: Lines) -> int:
-    """Return how many outputs are listed as best; as many are listed as worst."""
+    """Return how many outputs are listed as best; the same number is listed as worst."""
     return min(BEST_AND_WORST, len(outputs) // 2)
 
 

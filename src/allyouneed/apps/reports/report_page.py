@@ -37,7 +37,7 @@ _RUNNING = """<p class="running" role="status">The run goes on; this page is of 
 
 @dataclass(frozen=True, slots=True)
 class PagePart:
-    """A moving part of the page: its HTML, and the style and the script that it needs."""
+    """A part of the page that moves: its HTML, and the style and script that it needs."""
 
     html: str = ""
     style: str = ""
@@ -52,7 +52,7 @@ REFRESH = 10  # seconds between two checks for a newer report
 def build_report_page(
     title: str, body: Iterable[str], *, running: bool = False, moving: PagePart = NOTHING_MOVES
 ) -> str:
-    """Build a page that needs no network and no other file. With `running`, it reloads itself until the run has ended.
+    """Build a page that works offline. With `running`, it reloads itself until the run has ended.
 
     The body already has the HTML of the part `moving`; this function adds its style and its script.
     """

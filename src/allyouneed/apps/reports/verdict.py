@@ -1,4 +1,4 @@
-"""The result of a finished run: the same lines for the end of the command and for the page of the run."""
+"""The result of a finished run. The command and the page of the run show the same lines at the end."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

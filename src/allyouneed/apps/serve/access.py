@@ -1,4 +1,4 @@
-"""Limits on who may send requests and how many: keys, and rate limits for each client, shared by all APIs."""
+"""Limit who may send requests, and how many: keys, and rate limits for each client, for all APIs."""
 
 import re
 import threading
@@ -20,24 +20,24 @@ _OPEN_REQUESTS_PER_MINUTE = 120  # of one client, if other machines can connect
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The sender of a request: a key, or an address without a key."""
+    """The sender of a request: a key or, without one, an address."""
 
     address: str
     key: ApiKey | None = None
 
     @property
     def id(self) -> str:
-        """The name under which the client's requests are counted."""
+        """The name under which requests are counted."""
         return f"key {self.key.sha256}" if self.key else f"address {self.address}"
 
     @property
     def account(self) -> str:
-        """The name under which characters are counted and glossaries kept; clients without a key share one account."""
+        """The name under which characters are counted and glossaries kept. Clients without a key share one account."""
         return self.key.sha256 if self.key else ""
 
 
 class Access:
-    """Admits requests. All counts are in memory, so they start at 0 when the server restarts, and in each replica."""
+    """Admits requests. All counts are in memory, so they start at 0 after a restart, and each replica has its own."""
 
     def __init__(self, config: ServeConfig) -> None:
         self._config = config
@@ -68,7 +68,7 @@ class Access:
     def charge(self, client: Client, *, cost: int = 1, characters: int = 0) -> None:
         """Count a request of a client: its number of texts, and the characters to translate.
 
-        Refuses a request over a limit with status 429, and too many characters as a `QuotaRefusal`.
+        Refuses a request over the limit with status 429, and too many characters as a `QuotaRefusal`.
         """
         limit = (client.key.requests_per_minute if client.key else 0) or self.requests_per_minute
         if limit and cost > limit:
@@ -102,7 +102,7 @@ def is_loopback(host: str) -> bool:
 
 
 def exposure_warnings(config: ServeConfig) -> list[str]:
-    """Warn the operator of a server that other machines can reach."""
+    """Warn the operator if other machines can reach the server."""
     if is_loopback(config.host):
         return []
     warnings = []
@@ -137,7 +137,7 @@ class MovingWindow:
         self._lock = threading.Lock()
 
     def admit(self, client: str, *, limit: int, cost: int = 1) -> float:
-        """Return 0 and count the cost if it is admitted; otherwise return the seconds until it would be."""
+        """Count the cost and return 0 if it is admitted; otherwise return the seconds until it would be."""
         now = self._clock()
         with self._lock:
             history = self._current(client, now)
@@ -175,7 +175,7 @@ class DailyCharacters:
         self._day, self._counts = 0, dict[str, int]()
 
     def admit(self, client: str, *, limit: int, cost: int) -> float:
-        """Return 0 and count the characters if they are admitted; otherwise return the seconds to midnight.
+        """Count the characters and return 0 if they are admitted; otherwise return the seconds to midnight.
 
         A `limit` of 0 admits everything.
         """
@@ -202,9 +202,8 @@ class DailyCharacters:
 def client_address(host: str) -> str:
     """Return the part of an address that identifies a client.
 
-    In IPv6 these are the first 64 bits, because a client can vary the others.
-
-    Anything that is not an address, such as the name of a Unix socket, is a client of its own.
+    Of an IPv6 address this is the first 64 bits, because a client can vary the rest. Anything else, such as the name of
+    a Unix socket, is returned as it is.
     """
     try:
         address = ip_address(host.partition("%")[0])

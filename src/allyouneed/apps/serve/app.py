@@ -52,7 +52,7 @@ async def health() -> Health:
 
 @router.get("/ready", response_model=Health, responses={503: {"model": Health}})
 async def ready(server: Server) -> JSONResponse:
-    """Report whether new requests may come: not while the server starts or stops, or a model is missing."""
+    """Report whether the server takes new requests. It does not while it starts or stops, or a model is missing."""
     status: str = server.monitoring.status
     if status == "ready" and len(await asyncio.to_thread(server.models.missing)):
         status = "model missing"
@@ -88,7 +88,7 @@ def create_app(
 
 
 def assemble(config: ServeConfig, models: ModelStore, training: "TrainingState | None" = None) -> FastAPI:
-    """Build the application with models that already exist, or that come from a training run."""
+    """Build the application with models that already exist, or with the models of a training run."""
     monitoring = Monitoring()
     scheduler = Scheduler(
         models, monitoring, workers=config.workers, max_queue=config.max_queue, timeout=config.request_timeout

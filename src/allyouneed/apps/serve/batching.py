@@ -1,4 +1,4 @@
-"""The segments that wait to be translated, which of them form the next batch, and the threads that translate it."""
+"""The queue of segments to translate, the choice of the next batch, and the threads that translate it."""
 
 import math
 import threading
@@ -34,7 +34,7 @@ PLAIN = TranslationOptions()
 
 @dataclass(slots=True, eq=False)
 class QueuedRequest:
-    """A request: its waiting segments, and whether anybody still wants them."""
+    """A request: its waiting segments, and whether somebody still waits for them."""
 
     translator: Translator
     options: TranslationOptions
@@ -44,7 +44,7 @@ class QueuedRequest:
 
 @dataclass(slots=True, eq=False)
 class SegmentGroup:
-    """Segments that were split together. `on_done` gets their translations, or an error, in a worker thread."""
+    """Segments that were split together. `on_done` receives their translations, or an error, in a worker thread."""
 
     request: QueuedRequest
     split: SplitTexts
@@ -56,7 +56,7 @@ class SegmentGroup:
     def segments(self) -> Iterator["QueuedSegment"]:
         """Yield the segments for the queue.
 
-        Segments with a prefix or phrases take longer, so they form a kind of their own.
+        Segments with a prefix or phrases take longer, so they are never put into a batch with others.
         """
         translator, options = self.request.translator, self.request.options
         for index, segment in enumerate(self.split.segments):
@@ -83,7 +83,7 @@ class QueuedSegment:
 
 
 class SegmentQueue:
-    """Waiting segments.
+    """The segments that wait to be translated.
 
     Requests take turns, and segments of similar length that may share a batch are taken together.
     """
@@ -164,7 +164,10 @@ class SegmentQueue:
             self._changed.notify_all()
 
     def _choose(self, size: int, max_tokens: float) -> list[QueuedSegment]:
-        """Choose segments of one kind from the requests in turn, twice as many as fit; keep those of similar length."""
+        """Choose segments from the requests in turn, twice as many as fit, and keep those of similar length.
+
+        All chosen segments may share a batch.
+        """
         kind = self._requests[0].waiting[0].kind
         alike = ([one for one in request.waiting if one.kind == kind][: 2 * size] for request in self._requests)
         candidates = [one for turn in zip_longest(*alike) for one in turn if one is not None][: 2 * size]

@@ -1,6 +1,6 @@
 """The fields of an API's requests and answers: parsed, refused in the words of the API, and described by /spec.
 
-Those of LibreTranslate are in `libretranslate_bodies.py`, those of DeepL in `deepl_bodies.py`, ours in `native.py`.
+LibreTranslate's fields are in `libretranslate_bodies.py`, DeepL's in `deepl_bodies.py`, and ours in `native.py`.
 """
 
 from typing import Annotated, Any, Self, TypeVar, get_origin
@@ -71,7 +71,7 @@ class Body(BaseModel):
 
     @classmethod
     def refusal(cls, name: str, reason: str = "") -> Refusal:
-        """Make the answer to a field that is "missing" or, for another `reason`, has a wrong value."""
+        """Make the answer to a field that is missing or, for any `reason` except "missing", has a wrong value."""
         raise NotImplementedError
 
 
@@ -108,7 +108,7 @@ def batch(kind: Any) -> Any:
 
 
 def failure(description: str, field: str) -> dict[str, Any]:
-    """Describe an error whose answer has one field. Not a model, because FastAPI would rebuild it for every route."""
+    """Describe an error whose answer has one field. FastAPI would rebuild a model for every route."""
     schema = {"type": "object", "properties": {field: {"type": "string"}}, "required": [field]}
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 

@@ -1,7 +1,7 @@
-"""Connections with limits, so that nobody can occupy all connections of a server, or fill its memory.
+"""Limits on connections, so that nobody can occupy all connections of a server, or fill its memory.
 
-The limits are on the time for headers to arrive, on bytes that belong to no request or come before their turn, and on
-the time that a client takes to read its answer.
+The limits are on the time for headers to arrive, on bytes that belong to no request or come too early, and on the time
+that a client takes to read its answer.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class LimitedConnection(HttpToolsProtocol):
             raise ConnectionError("too many requests before an answer")  # the parser stops and calls the method below
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse bytes that are not a request, unless the refusal would be read as the answer to another request."""
+        """Refuse bytes that are not a request, unless the client would take this for the answer to another request."""
         if self._is_answering:
             self.transport.close()
         else:
@@ -92,7 +92,7 @@ class LimitedConnection(HttpToolsProtocol):
         super().on_response_complete()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Answer the requests that arrived completely, although no more can come."""
+        """Answer the requests that have arrived completely, although no more can come."""
         if not self._is_answering or self.cycle.more_body:
             return False  # closes the connection
         self.cycle.keep_alive = False
@@ -101,7 +101,7 @@ class LimitedConnection(HttpToolsProtocol):
         return True
 
     def pause_writing(self) -> None:
-        """Wait for the client to read, but not forever."""
+        """Wait until the client reads again, but not forever."""
         super().pause_writing()
         self._reading_timer = self.loop.call_later(self._body_timeout, self.transport.abort)
 
@@ -111,7 +111,7 @@ class LimitedConnection(HttpToolsProtocol):
         _stop(self._reading_timer)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting, and tell the request that is being answered, because uvicorn only tells the latest request."""
+        """Stop waiting, and tell the request that is being answered; uvicorn would only tell the latest request."""
         if self._answered is not None and not self._answered.response_complete:
             self._answered.disconnected = True
             self._answered.message_event.set()
@@ -131,7 +131,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._headers_timer = self.loop.call_later(self._header_timeout, self.transport.close)
 
     def _ask_for_presence(self) -> None:
-        """Check whether a client that sends no more still reads. Only sending it bytes can show that it has left."""
+        """Check whether a client that sends no more still reads. Only by sending it bytes can one find out."""
         if self._is_answering and not self.transport.is_closing():
             if not (self.pipeline or self.cycle.response_started or self.cycle.scope["http_version"] == "1.0"):
                 self.transport.write(_CONTINUE)  # clients skip this, however often it comes

@@ -128,7 +128,7 @@ async def read_deepl(
 
 
 def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
-    """Read the served codes of source and target; "" as source means to detect it. Refuses other languages."""
+    """Read source and target as codes that are served; "" as source means to detect it. Refuses other languages."""
     codes: list[str] = []
     for name in ("source_lang", "target_lang"):
         code = getattr(body, name)
@@ -142,9 +142,9 @@ def read_pair(server: ServerState, body: OptionsBody) -> tuple[str, str]:
 async def read_terms(
     server: ServerState, client: Client, body: OptionsBody, source: str, target: str
 ) -> tuple[tuple[str, str], ...]:
-    """Read the terms of the glossaries that a request names. If two have the same term, the first one counts.
+    """Read the terms of the glossaries that a request names. If two contain the same term, the first one counts.
 
-    Refuses glossaries without a source language in the request, and a glossary without terms for the two languages.
+    Refuses glossaries if the request names no source language, and a glossary without terms for the two languages.
     """
     names = body.glossary_ids or list(filter(None, [body.glossary_id]))
     if names and not source:
@@ -184,9 +184,9 @@ def read_sentence_options(body: TextsBody) -> SentenceOptions:
 
 
 def refuse_unsupported(body: OptionsBody) -> None:
-    """Refuse options that no model here can follow, if a reader might not notice that they were ignored.
+    """Refuse options that no model here can follow, where it might not be noticed that they were ignored.
 
-    `prefer_more` and `prefer_less` accept a language without formality.
+    `prefer_more` and `prefer_less` are accepted for a language without formality.
     """
     if body.formality in ("more", "less"):
         raise Refusal(400, "Bad request: 'formality' is not supported for given 'target_lang'.")

@@ -1,4 +1,4 @@
-"""DeepL's glossaries: version 2 with one pair of languages each, version 3 with several. Both use the same store."""
+"""DeepL's glossaries: version 2 with one pair of languages each, version 3 with several. Both are in the same store."""
 
 import asyncio
 import csv

@@ -1,6 +1,6 @@
 """Read and write documents of strangers in separate processes, with limits on time, memory and number of texts.
 
-A slow document then delays no other document, and one that takes too long or too much memory ends with its process.
+A slow document then delays no other document. If it takes too long or too much memory, only its process ends.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ class DocumentProcess:
         )
 
     def read(self, content: bytes, kind: str, options: DocumentOptions) -> Document:
-        """Read the units of a document in a process of its own.
+        """Read the units of a document in a separate process.
 
-        Another process may write the translated document; it then reads the document again.
+        If another process writes the translated document, that process reads the document again.
         """
 
         def write(_: Sequence[UnitTranslation | None]) -> bytes:
@@ -55,7 +55,7 @@ class DocumentProcess:
         return bytes(self._ask(content, kind, options, translations))
 
     def kill(self) -> None:
-        """End the process, whatever it is doing. Whoever waits for it gets a `DocumentError`."""
+        """End the process, whatever it is doing. Callers that wait for it get a `DocumentError`."""
         self._process.kill()
         self._process.wait()
 

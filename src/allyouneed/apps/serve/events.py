@@ -1,4 +1,4 @@
-"""Server-sent events: answers in several parts, and work that reports its progress."""
+"""Server-sent events, for answers in several parts and for work that reports its progress."""
 
 import asyncio
 import json

@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS term (
 
 @dataclass(frozen=True, slots=True)
 class StoredGlossary:
-    """A glossary without its terms, but with the number of terms for each pair of languages."""
+    """A glossary: everything but its terms, and the number of terms for each pair of languages."""
 
     id: str
     name: str

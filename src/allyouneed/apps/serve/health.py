@@ -1,6 +1,6 @@
-"""The health check of a container: does a server of this user answer, whatever its address and port are?
+"""The health check of a container: see whether a server of this user answers, whatever its address and port.
 
-The system lists which sockets accept connections and whose they are, so the server's settings need not be read again.
+The system lists which sockets accept connections, and whose they are. So this need not know the server's settings.
 """
 
 import os
@@ -24,7 +24,7 @@ class Address(NamedTuple):
 
 
 def listening_addresses(table: str, user: int) -> Iterator[Address]:
-    """Yield the addresses at which a user's sockets in a table of /proc/net accept connections.
+    """Yield the addresses at which a user's sockets accept connections, from a table of /proc/net.
 
     A socket that accepts connections at every address is reached at the loopback address.
     """

@@ -1,4 +1,4 @@
-"""Languages: the pair that a model translates, codes as clients write them, and the language of a text.
+"""The pairs of languages that models translate, codes as clients write them, and the language of a text.
 
 py3langid detects the language of a text, with naive Bayes over byte n-grams.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ModelKey(NamedTuple):
-    """The pair of languages that a model translates, as BCP 47 tags. A model without a pair has its name twice."""
+    """The pair of languages that a model translates, as BCP 47 tags; for a model without languages, its name twice."""
 
     source: str
     target: str
@@ -53,9 +53,8 @@ _SYNONYMS: Sequence[frozenset[str]] = [
 def find_code(code: str, served: Collection[str]) -> str | None:
     """Find the served code that a client means; None if there is none.
 
-    This is the code itself, ignoring case, or a synonym. Otherwise it is the served code of the same language, with or
-    without a region or script, if there is exactly one (`en-GB` means `en`; `pt` means `pt-BR` if no other Portuguese
-    is served).
+    This is the code itself, ignoring case, or a synonym. Otherwise it is the only served code of the same language,
+    with or without a region or script (`en-GB` means `en`; `pt` means `pt-BR` if no other Portuguese is served).
     """
     name = code.strip().replace("_", "-").lower()
     by_name = {served_code.lower(): served_code for served_code in served}
@@ -94,7 +93,7 @@ class Detection(NamedTuple):
 
 
 class Detector:
-    """Detects which of 140 languages a text is in. The languages of `models` are more likely from the start.
+    """Detects which of 140 languages a text is in. It expects the languages of `models` more often than others.
 
     Any thread may use it. The first use loads the identifier (5 MB).
     """
@@ -120,10 +119,10 @@ class Detector:
     def find_source(self, text: str, target: str) -> Detection:
         """Choose a text's language: one that can be translated into `target`, or `target` itself.
 
-        A few words say little about the language ("No data" may be Italian), and whoever asks for a translation usually
-        has a text to translate. So a language that cannot be translated into the target counts only if its detection is
-        certain. Otherwise the result is the most likely source language for the target. If nothing indicates one, it is
-        English or the first source language, with confidence 0.
+        A few words say little about the language ("No data" may be Italian), and people who ask for a translation
+        usually have a text to translate. So a language that cannot be translated into the target is returned only if
+        its detection is certain. Otherwise the result is the most likely source language for the target or, if nothing
+        indicates a language, English or the first source language, with confidence 0.
         """
         languages = self._models.languages()
         sources = [one.code for one in languages]
@@ -164,7 +163,7 @@ def _by_script(text: str, code: str, languages: Collection[str]) -> str:
 
 
 def is_untranslatable(text: str) -> bool:
-    """Return True if a text has only emoji, symbols, blanks and their modifiers, and so nothing to translate."""
+    """Return True if a text has only emoji, symbols, blanks and their modifiers, which need no translation."""
     return all(unicodedata.category(letter) in _SYMBOLS or letter in "\u200d\u20e3" for letter in text)
 
 

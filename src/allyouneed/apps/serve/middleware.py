@@ -1,4 +1,4 @@
-"""Everything between a connection and the routes: host names, origins, body limits, headers, disconnects.
+"""All processing between a connection and the routes: host names, origins, body limits, headers, disconnects.
 
 This is pure ASGI, so that nothing is read before it is checked, and streams pass through.
 """
@@ -52,11 +52,11 @@ SECURITY_HEADERS = {
 def add_middleware(app: FastAPI, config: ServeConfig, monitoring: Monitoring) -> None:
     """Add everything in this file, and Starlette's checks of host names and origins, to the requests of `app`.
 
-    A server on the loopback address answers only for its own names. Otherwise a web page could make a name of its own
-    mean 127.0.0.1 (DNS rebinding) and read the answers as if they came from its own origin. The names of the loopback
-    address are always answered, because programs on this machine check the server's health. Keys are in headers and
-    fields, never in cookies, so CORS may allow any origin; `server_state.OwnPages` guards requests that store
-    something.
+    A server on the loopback address answers only for its own names. Otherwise a web page could make a host name of its
+    own point to 127.0.0.1 (DNS rebinding), and read the answers as if they came from its own origin. The names of the
+    loopback address are always answered, because programs on this machine check the server's health. Keys are in
+    headers and fields, never in cookies, so CORS may allow any origin; `server_state.OwnPages` guards requests that
+    store something.
     """
     hosts = config.allowed_hosts or (() if is_loopback(config.host) else ("*",))
     address = f"[{config.host}]" if ":" in config.host else config.host

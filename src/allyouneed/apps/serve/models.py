@@ -25,7 +25,7 @@ _LISTED = 20  # pairs in a refusal
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """The source of a model: the folder of its bundle, or an ensemble's folders with commas; and its languages."""
+    """Where a model is: the folder of its bundle, or the folders of an ensemble with commas; and its languages."""
 
     key: ModelKey
     folder: Path
@@ -34,7 +34,7 @@ class ModelSource:
     def parse(cls, argument: str | Path) -> "ModelSource":
         """Read `BUNDLE` or `BUNDLE=en-it`, where BUNDLE may be an ensemble `a,b`.
 
-        A model without a pair of languages, such as a model of dates, has the name of its folder in place of both.
+        If a model has no languages, such as a model of dates, the name of its folder is used for both.
         """
         folder, equals, pair = str(argument).rpartition("=")
         if not equals or Path(argument).is_dir():
@@ -50,7 +50,7 @@ class ModelSource:
         read_decode(named_folders(self.folder)[0]).with_changes(decode)
 
     def renamed(self) -> "ModelSource":
-        """Return the same model under a source language that includes the name of its folder."""
+        """Return the same model with the name of its folder added to its source language: "en-x-small"."""
         return replace(self, key=ModelKey(with_name(self.key.source, self.folder.name), self.key.target))
 
 
@@ -91,7 +91,7 @@ class ModelStore:
         self._loading = {key: threading.Lock() for key in self._sources}
 
     def put(self, source: ModelSource) -> bool:
-        """Serve a model from now on, replacing an earlier model for its pair. Returns True if there was none."""
+        """Serve a model from now on, in place of an earlier model for its pair. Returns True if there was none."""
         with self._lock:
             self._sources[source.key] = source
             loading, present = self._loading.setdefault(source.key, threading.Lock()), self._loaded.get(source.key)
@@ -135,7 +135,7 @@ class ModelStore:
         return source == target and ModelKey(source, target) not in self._sources
 
     def listed(self) -> str:
-        """List what can be translated, for a refusal."""
+        """List in words what can be translated, for a refusal."""
         pairs = [str(key) for key in self._sources]
         more = f" and {len(pairs) - _LISTED} more (GET /languages)" if len(pairs) > _LISTED else ""
         return f"there is {', '.join(pairs[:_LISTED]) or 'no model yet'}{more}"
@@ -165,7 +165,7 @@ class ModelStore:
     def reload_changed(self) -> dict[ModelKey, str]:
         """Read changed models again. Returns what happened, by pair. An incomplete bundle is ignored.
 
-        Requests that use an older model finish with it.
+        Requests that already use an older model finish with it.
         """
         with self._lock:
             models = dict(self._loaded)

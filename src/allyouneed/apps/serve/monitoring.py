@@ -102,7 +102,7 @@ def count_texts(texts: Sequence[str]) -> None:
 
 
 class Middleware:
-    """ASGI middleware that only sees requests: `answer` gets requests, and everything else goes to `app`."""
+    """ASGI middleware for requests only: they are passed to `answer`, and everything else to `app`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

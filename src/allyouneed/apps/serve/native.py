@@ -1,4 +1,4 @@
-"""Our own API: translations with confidence, flags and alignments, piece by piece, and explained."""
+"""Our own API: translations with confidence, flags and alignments; piece by piece; and explained."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Literal

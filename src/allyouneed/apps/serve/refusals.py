@@ -39,7 +39,7 @@ class Refusal(AllYouNeedError):  # noqa: N818  an answer, not a mistake of the p
 
 
 class QuotaRefusal(Refusal):
-    """Raised when the characters of a day are used up, for which DeepL has a separate status."""
+    """Raised when the characters of a day are used up. DeepL has a separate status for this."""
 
 
 def install_error_handlers(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""The fields of a request, wherever a client puts them: in a JSON object, a form, or the query string."""
+"""The fields of a request, which a client may put into a JSON object, a form, or the query string."""
 
 import json
 import re

@@ -77,7 +77,7 @@ async def detect_sources(
 ) -> list[Detection]:
     """Choose the language of each text as `Detector.find_source` does, by the parts that are translated.
 
-    Tags, addresses and scripts belong to no language, and their English words must not count.
+    Tags, addresses and scripts are in no language, so the English words in them must not count.
     """
 
     def detect(text: str) -> Detection:
@@ -123,7 +123,7 @@ async def translate_each(
 async def translate_plain(
     server: ServerState, key: ModelKey, texts: Sequence[str], options: TranslationOptions
 ) -> list[Answer]:
-    """Translate plain texts, with the same results with and without alternatives. Equal texts are translated once."""
+    """Translate plain texts. Asking for alternatives does not change a result. Equal texts are translated once."""
     unique = list(dict.fromkeys(texts))
     count_texts(unique)
     plain = translate_in_chunks(server, key, unique, replace(options, alternatives=0))
@@ -178,9 +178,9 @@ async def translate_in_chunks(
 ) -> list[Translation]:
     """Translate many texts, passing them to the scheduler in chunks.
 
-    `on_progress` is called with the number of texts in each finished chunk. If the queue is full, the first texts are
-    refused, unless `wait` is set; later texts always wait. The `line` of an `InputError` is the number of the text that
-    the model cannot read.
+    `on_progress` is called with the number of texts in each finished chunk. If the queue is full, the first chunk is
+    refused, unless `wait` is set; later chunks always wait. The `line` of an `InputError` is the number of the text
+    that the model cannot read.
     """
     slots = asyncio.Semaphore(_CHUNKS)
 

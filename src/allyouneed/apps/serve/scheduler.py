@@ -24,7 +24,8 @@ _Result = TypeVar("_Result")
 class Scheduler:
     """Translates texts on `workers` threads, in batches that requests share.
 
-    At most `max_queue` texts are accepted and not yet answered. A larger request is accepted if there is no other.
+    At most `max_queue` texts may be accepted and not yet answered. If there are none, even a larger request is
+    accepted.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Scheduler:
         self._workers.start()
 
     def close(self, *, abort: bool = False) -> None:
-        """Finish the batches being translated, or with `abort` break them off, and stop the threads."""
+        """Finish the current batches, or with `abort` break them off, and stop the threads."""
         self._queue.close(abort=abort)
         self._workers.join()
         self._side_jobs.shutdown(cancel_futures=True)
@@ -71,8 +72,8 @@ class Scheduler:
     ) -> list[Translation]:
         """Translate texts, in order.
 
-        Refuses at once, with `Overloaded`, if too many texts are waiting. With `wait`, for further texts of a request
-        that is already in progress, it waits for room instead. Raises `DeadlineExceeded` after `timeout` seconds, and
+        Refuses at once, with `Overloaded`, if too many texts are waiting; set `wait` for the later texts of a request
+        already in progress, which then wait for room instead. Raises `DeadlineExceeded` after `timeout` seconds, and
         `InputError` for a text that the model cannot read, with the number of the text as `line`. Cancelling the task
         drops the waiting texts.
         """
@@ -193,7 +194,7 @@ class Scheduler:
 def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
     """Yield chunks of consecutive texts: a few thousand characters together, or one longer text.
 
-    With each chunk comes the number of its first text, counted from 1.
+    Each chunk comes with the number of its first text, counted from 1.
     """
     start, characters = 0, 0
     for index, text in enumerate(texts):

@@ -1,4 +1,4 @@
-"""What all routers share: `Server`, the client that is `Admitted`, `OwnPages`, and the bodies of the native API."""
+"""What all routers share: `Server`, the client that is `Admitted`, `OwnPages`, and the bodies of our own API."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -52,7 +52,7 @@ Server = Annotated[ServerState, Depends(server_state)]
 
 
 async def refuse_other_pages(request: Request, server: Server) -> None:
-    """Refuse a request from a page of another origin, unless allowed: forms could store something without CORS."""
+    """Refuse a request from a page of another origin, unless allowed. CORS does not stop forms from being sent."""
     origin = request.headers.get("origin")
     is_other = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
     if is_other and origin not in server.config.cors_origins:

@@ -74,7 +74,7 @@ def read_suggestions(path: Path) -> Iterator[Suggestion]:
 def latest_suggestions(path: Path, source_language: str = "", target_language: str = "") -> list[Suggestion]:
     """Return the last suggestion for each text, for one language pair, in the order in which the texts first came.
 
-    The languages may be omitted if the file has only one pair.
+    The languages may be left out if the file has only one pair.
     """
     everything = list(read_suggestions(path))
     chosen = [

@@ -23,9 +23,9 @@ router = APIRouter(prefix="/v1/training", include_in_schema=False)
 
 
 class TrainingState:
-    """A run, as its process reports it and its folder shows it. One thread reports, and any thread may ask.
+    """A run, as its process reports it and its folder shows it. One thread reports, and any thread may read.
 
-    A report is a mapping: `folder` is the folder of the run, `kept` follows a validation or the end, and everything
+    A report is a mapping. `folder` is the folder of the run, `kept` follows a validation or the end, and everything
     else is shown on the page. `corrections` is the file for corrections made on the page.
     """
 
@@ -38,7 +38,7 @@ class TrainingState:
         self._kept = 0  # how many models were taken over
 
     def tell(self, news: Mapping[str, Any]) -> None:
-        """Take over the news. A model that the run has kept is served from now on."""
+        """Take over a report. If the run has kept a new model, serve it from now on."""
         self._folder = Path(news.get("folder", self._folder))
         self._news |= {name: value for name, value in news.items() if name not in ("folder", "kept")}
         if news.get("loss") is not None:
@@ -72,9 +72,9 @@ class TrainingState:
         }
 
     def _commands(self) -> dict[str, str]:
-        """Return the commands that may follow a run that has ended.
+        """Return the commands to suggest after a run has ended.
 
-        If there are corrections, one command learns them.
+        If there are corrections, one of the commands learns them.
         """
         commands = dict(self._news.get("commands", {}))
         if self._corrections and self._corrections.is_file() and self._corrections.stat().st_size:
@@ -93,7 +93,7 @@ class TrainingState:
 
 
 def training_state(server: ServerState) -> TrainingState:
-    """Return the run of a server that has one."""
+    """Return the training run that the server shows."""
     assert server.training is not None
     return server.training
 

@@ -1,6 +1,6 @@
-"""The page of a training run: a server in a separate process, so that it takes nothing from the training.
+"""The page of a training run: a server in a separate process, so that it does not slow the training down.
 
-The training process writes news to the server as lines of JSON; the end of these lines ends the server. A thread writes
+The training process writes reports to the server as lines of JSON; when the lines end, the server ends. A thread writes
 them, so the training never waits for the server, whatever its state. This module imports no web framework before it
 serves. The other process runs `run_training_server`.
 """
@@ -33,10 +33,10 @@ SERVER = "allyouneed.apps.serve.training_page"
 
 
 class TrainingPage:
-    """The page of a run; use it in a `with` statement, whose end stops the server.
+    """The page of a run. Use it in a `with` statement, at whose end the server stops.
 
-    `corrections` is the file for corrections. `port` is tried first, then any free port. A page that fails never ends a
-    run. Raises `MissingExtraError` if the libraries of the server are not installed.
+    `corrections` is the file for corrections. `port` is tried first, then any free port. A fault of the page never ends
+    a run. Raises `MissingExtraError` if the libraries of the server are not installed.
     """
 
     def __init__(self, *, corrections: Path, port: int = 5000) -> None:
@@ -82,7 +82,7 @@ class TrainingPage:
         return str(parse_json(answer)["url"]) if answer else ""
 
     def watching(self, callback: "TrainingCallback", folder: Path) -> "ShownOnPage":
-        """Make a callback that passes everything on to another, and tells the page about the run in `folder`."""
+        """Make a callback that calls `callback`, and tells the page about the run in `folder`."""
         self.tell({"folder": str(folder)})
         return ShownOnPage(callback, self)
 
@@ -92,7 +92,7 @@ class TrainingPage:
             time.sleep(0.1)
 
     def tell(self, news: Mapping[str, Any]) -> None:
-        """Pass on news; see `TrainingState`. News that a slow server has not read yet are combined into one line."""
+        """Report to the page; see `TrainingState`. Reports that a slow server has not read are merged into one line."""
         with self._has_news:
             self._news |= news
             self._has_news.notify()
@@ -110,7 +110,7 @@ class TrainingPage:
 
 
 class ShownOnPage:
-    """A `TrainingCallback` that passes everything on to `callback` and tells a page. `now` is a clock in seconds."""
+    """A `TrainingCallback` that calls `callback` and reports to a page. `now` is a clock in seconds."""
 
     def __init__(
         self, callback: "TrainingCallback", page: TrainingPage, *, now: Callable[[], float] = time.monotonic
@@ -160,7 +160,7 @@ def _present(pipe: IO[str] | None) -> IO[str]:
 
 
 def run_training_server() -> None:
-    """Serve until standard input ends. The first line of input has the options, and each later line has news."""
+    """Serve until standard input ends. Its first line has the options, and each later line has a report."""
     end_with_parent()
     from .app import assemble
     from .models import ModelStore

@@ -1,4 +1,4 @@
-"""Documents that are translated in the background, while their client asks from time to time if they are done."""
+"""Documents that are translated in the background, while their client asks now and then whether they are done."""
 
 import asyncio
 import hmac

@@ -112,7 +112,7 @@ def file_cost(server: ServerState, document: UploadedDocument) -> int:
 
 
 def document_languages(server: ServerState, source: str, target: str) -> tuple[str, str]:
-    """Return the codes of a document's languages; the source is "" if it is to be detected ("auto").
+    """Return the codes of a document's languages. The source is "" if it is to be detected ("auto").
 
     Refuses languages that are not served.
     """
@@ -140,7 +140,7 @@ async def read_upload(server: ServerState, document: UploadedDocument) -> tuple[
 
 
 async def _plan(server: ServerState, document: Document, source: str, target: str) -> DocumentPlan:
-    """Plan the translation of a document. A source language of "" is not known yet."""
+    """Plan the translation of a document. A source language of "" means unknown."""
     translator = None
     if source and not server.models.is_same(source, target):
         translator = await server.scheduler.translator(server.models.pair(source, target))

@@ -1,4 +1,4 @@
-"""Teach a trained model the pairs of a new kind, such as corrections of its translations, in a short run.
+"""Teach a trained model new pairs, such as corrections of its translations, in a short run.
 
 Every epoch mixes the corrections with pairs that the model knows, because a network that is trained on new pairs only
 forgets the old ones. The best model is the one that translates held-out corrections best, among the models that still
@@ -63,8 +63,8 @@ _SEED = 1  # for the parts, and for the draw of known pairs
 class Adaptation:
     """An adapted bundle, and its scores on the test sets "corrections" and "known", next to the old bundle's.
 
-    No pair of a test set was trained on. A set with too few pairs to hold some out has no scores. If no target of a
-    test set has four words, its scores do not include BLEU. `are_outputs` says that the references of "known" are
+    No test pair was trained on. If a set has too few pairs to hold some out, it has no scores. If no target of a test
+    set has four words, its scores do not include BLEU. `are_outputs` says that the references of "known" are
     translations by the old bundle. `learned` is for corrections without scores: how many of them each bundle translates
     exactly as corrected, and their number.
     """
@@ -132,7 +132,7 @@ def adapt_bundle(
 
 
 def _disappointments(result: Adaptation) -> Iterator[str]:
-    """Describe what went wrong, by the scores on both test sets, and what may help."""
+    """Describe what went wrong, according to the scores on both test sets, and what may help."""
     gains = {name: result.after[name]["chrf"] - result.before[name]["chrf"] for name in result.before}
     if result.learned:
         before, after, count = result.learned
@@ -151,7 +151,7 @@ def _disappointments(result: Adaptation) -> Iterator[str]:
 
 
 def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: TrainingCallback) -> list[Pair]:
-    """Normalize the corrections as the base does, without duplicates, and report those that are dropped or differ."""
+    """Normalize the corrections as the base does, without duplicates. Reports pairs that are dropped or changed."""
     rows = [Pair(*map(base.normalization, map(str.strip, pair))) for pair in iterate_pairs(corrections)]
     pairs = list(dict.fromkeys(pair for pair in rows if pair.source and pair.target))
     if not pairs:
@@ -176,7 +176,7 @@ def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: Trai
 
 
 def _short_enough(base: Bundle, pairs: list[Pair]) -> list[Pair]:
-    """Keep the pairs that the model can read; keep all if the vocabulary cannot encode one, which is reported later."""
+    """Keep the pairs that the model can read. Keeps all if the vocabulary cannot encode one: see `check_vocabulary`."""
     sides = zip((base.source_tokenizer, base.target_tokenizer), zip(*pairs, strict=True), strict=True)
     try:
         lengths = [map(len, tokenizer.encode_all(texts)) for tokenizer, texts in sides]
@@ -244,7 +244,7 @@ class _Plan:
         return Parts(*([Pair(**row) for row in read_json_lines(self._file(name, part))] for part in Parts._fields))
 
     def files(self, name: str) -> dict[str, str]:
-        """Return the settings with which a corpus names the files of the stored pairs."""
+        """Return the settings that name the files of the stored pairs as a corpus."""
         return {part: str(self._file(name, part).resolve()) for part in Parts._fields}
 
     def _file(self, name: str, part: str) -> Path:

@@ -3,7 +3,7 @@
 The teacher translates the training sources once, and the student is trained on these translations. They vary less than
 human translations, so they are easier to learn.
 
-    output/pairs/distillation.json      what the translations are made from, and by which teacher
+    output/pairs/distillation.json      the sources of the translations, and their teacher
     output/pairs/distilled.N.jsonl      the training sources of corpus N, cleaned, with the teacher's translations
     output/pairs/distilled.N.M.jsonl    part M of these translations; removed when all parts are joined
     output/pairs/valid.jsonl, test.jsonl    the held-out pairs, unchanged
@@ -135,7 +135,7 @@ def _translate(
     file: Path, pairs: Iterable[Pair], total: int, translator: Translator, callback: TrainingCallback,
     interrupt: InterruptRequest,
 ) -> None:  # fmt: skip
-    """Write `pairs` with translations by `translator`, without sources that it refuses or cannot fully read."""
+    """Write `pairs` with translations by `translator`. Leaves out sources that it refuses or cannot fully read."""
     done, chunk_files = 0, []
     for number, chunk in enumerate(chunks(pairs, TRANSLATED_AT_ONCE)):
         chunk_files.append(file.with_name(f"{file.stem}.{number}.jsonl"))
@@ -168,7 +168,7 @@ def _translations(sources: list[str], translator: Translator) -> list[str]:
 def _reading(
     recipe: Recipe | Draft, corpora: Sequence[Mapping[str, Any]], *, languages: tuple[str, str]
 ) -> Recipe | Draft:
-    """Replace the corpora of the recipe with these."""
+    """Return the recipe with these corpora in place of its own."""
     plan = preliminary_recipe(recipe)
     generated = [corpus.test for corpus in plan.data.corpora() if is_task(corpus.test)]
     data: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Find pairs that show what a model can already do: its training pairs, or its own translations of given texts.
+"""Find pairs that a model has already learned: its training pairs, or its own translations of given texts.
 
 Also check whether its vocabulary fits other pairs, by unknown tokens and words in many pieces.
 """
@@ -52,8 +52,8 @@ def find_known_pairs(folder: Path, bundle: Bundle, sources: Sequence[str], *, co
     """Find pairs that show what a model knows: at least `count` training pairs, if possible, and held-out pairs.
 
     If there are `sources`, the pairs are the model's own translations of them. Otherwise they are the pairs of the
-    model's run, in `folder`/data, or else its translations of the probes in the bundle. Refuses a bundle that has none
-    of these.
+    model's run, in `folder`/data. If there are none, they are its translations of the sample sources in the bundle.
+    Refuses a bundle that has none of these.
     """
     if not sources and stored_provenance(folder / "data"):
         return KnownPairs(
@@ -125,7 +125,7 @@ STRETCHED = 2.0  # a vocabulary hardly fits if corrections need this many times 
 
 
 def check_vocabulary(base: Bundle, pairs: Sequence[Pair], known: Sequence[Pair], name: Path) -> Iterator[str]:
-    """Refuse corrections that the vocabulary cannot encode; yield warnings about those that it encodes poorly."""
+    """Refuse corrections that the vocabulary cannot encode; yield warnings about corrections that it encodes poorly."""
     with refused(InputError, f"the vocabulary of {name} does not fit the corrections", InputError):
         unknown, stretch = _unknown_share(base, pairs), _tokens_a_character(base, pairs)
     if unknown > MAX_UNKNOWN:
