@@ -1,6 +1,8 @@
 import errno
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
@@ -93,3 +95,30 @@ def test_texts_that_may_stay_as_they_are_are_kept_where_most_words_do(
     assert chosen.tables.get("clean", {}).get("drop_copies") == kept
     assert chosen.statistics
     assert (chosen.statistics.pairs > 200) == (kept != 3)
+
+
+MARKED = "\u0631\u0651\u0650"  # an Arabic letter and its marks in the order of typing; NFC has the opposite order
+
+
+@pytest.mark.parametrize(
+    ("clean", "words", "chosen_form"),
+    [
+        ({}, [MARKED], "none"),
+        ({"unicode": "NFKC"}, [MARKED], "NFKC"),
+        ({}, [MARKED, unicodedata.normalize("NFC", MARKED)], None),
+        ({}, [unicodedata.normalize("NFC", MARKED)], None),
+    ],
+    ids=["consistent", "set", "mixed", "all in NFC"],
+)
+def test_strings_keep_their_form_where_equal_characters_have_one(
+    tmp_path: Path, clean: dict[str, str], words: list[str], chosen_form: str | None
+) -> None:
+    letters = "\u0628\u062a\u062f\u0633"
+    stems = ["".join(Random(n).choices(letters, k=5)) for n in range(300)]
+    path = tmp_path / "pairs.tsv"
+    rows = (f"{stem} V;PST\t{stem}{words[n % len(words)]}\n" for n, stem in enumerate(stems))
+    path.write_text("".join(rows), encoding="utf-8")
+    chosen = choose_from_pairs(Draft.from_tables({"data": {"train": str(path)}, "clean": clean}), tmp_path, device=CPU)
+    assert chosen.tables["clean"].get("unicode") == chosen_form
+    assert chosen.statistics
+    assert (chosen.statistics.unicode_form == "NFC") == (chosen_form is None or chosen_form == "NFKC")

@@ -16,7 +16,7 @@ from .choice_rules import held_out_share
 from .draft import Draft
 from .machine_speed import recorded_speed
 from .statistics import MOST_MEASURED, PairStatistics, measure_pairs
-from .task_rules import NEAR_COPIES
+from .task_rules import NEAR_COPIES, task_kind
 
 MOST_READ = 200_000  # pairs of each corpus, from its beginning
 
@@ -38,7 +38,7 @@ def choose_from_pairs(draft: Draft, folder: Path, *, device: torch.device, worke
 
 
 def choose_pairs(draft: Draft) -> tuple[Draft, PairStatistics | None]:
-    """Choose the share of pairs to hold out, and whether copies are kept. Returns the draft and the pairs' statistics.
+    """Choose the share of pairs to hold out, and how texts are cleaned. Returns the draft and the pairs' statistics.
 
     The statistics are None without training pairs, and for a run that starts from a model, because that model decides
     the other settings.
@@ -47,11 +47,19 @@ def choose_pairs(draft: Draft) -> tuple[Draft, PairStatistics | None]:
     if not any(corpus.train for corpus in plan.data.corpora()):
         return draft, None
     no_choice = "held_out" in draft.tables.get("data", {}) or any(corpus.valid for corpus in plan.data.corpora())
-    statistics, held_out = measure_sample(plan.data, plan.clean, choose_held_out=not no_choice)
+    may_choose_form = "unicode" not in draft.tables.get("clean", {}) and not plan.train.init_from
+    clean = replace(plan.clean, unicode="none") if may_choose_form else plan.clean
+    statistics, held_out = measure_sample(plan.data, clean, choose_held_out=not no_choice)
     if statistics is None:
         return draft, None
     if held_out != plan.data.held_out:
         draft = draft.with_choice({"data.held_out": held_out}, "of few pairs a larger share is held out")
+    if may_choose_form and statistics.unicode_form == "consistent" and task_kind(statistics)[0] != "text":
+        reason = "some texts are not in NFC, and outputs are to be written like the targets"
+        draft = draft.with_choice({"clean.unicode": "none"}, reason)
+    elif clean.unicode != plan.clean.unicode and statistics.unicode_form != "NFC":
+        statistics, _ = measure_sample(draft.preliminary.data, draft.preliminary.clean)
+        assert statistics is not None  # normalization removes no pairs
     if statistics.shared_words >= NEAR_COPIES and "drop_copies" not in draft.tables.get("clean", {}):
         draft = draft.with_choice({"clean.drop_copies": 0}, "many words stay as they are, so whole texts may")
         statistics, _ = measure_sample(draft.preliminary.data, draft.preliminary.clean)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 from statistics import mean, pstdev
-from typing import Any
+from typing import Any, Literal
 
 from ..data.pairs import Pair, stride
 
@@ -21,6 +21,7 @@ MOST_MEASURED = 20_000  # pairs
 # MOST_SYMBOLS of them differ, each occurs RECURRING times on average, and at most the share RARE occurs only once.
 SYMBOLS, MOST_SYMBOLS, RECURRING, RARE = 1.5, 2_000, 20, 0.005
 MOST_LINKED, MOST_LINKED_UNITS = 1_000, 40  # pairs, and units of a side, from which `monotonic` is computed
+SAME_FORM = 0.9  # share of the occurrences of a character that are in its most frequent form
 
 # Scripts without spaces between words: Thai to Tibetan, Myanmar, Khmer, Chinese and Japanese.
 _UNSPACED = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3041-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -67,7 +68,8 @@ class PairStatistics:
     sources that have only one target. `monotonic` is the share of neighbouring target units whose most associated
     source units are in the same order: about 0.5 if order means nothing. `length_spread` is the standard deviation of
     the ratio of the sides' lengths in characters, as a share of its mean: 0 if every letter becomes one other, at least
-    0.16 in translations.
+    0.16 in translations. `unicode_form` is "NFC" if all texts are in that form; "consistent" if some are not, but equal
+    characters nearly always have the same form, as in Arabic with its marks in the order of typing; otherwise "mixed".
     """
 
     pairs: int
@@ -79,6 +81,7 @@ class PairStatistics:
     functional: float
     monotonic: float
     length_spread: float
+    unicode_form: Literal["NFC", "consistent", "mixed"] = "NFC"
 
     def describe(self) -> str:
         """Describe the statistics in one line."""
@@ -112,6 +115,7 @@ def measure_pairs(pairs: Sequence[Pair]) -> PairStatistics:
         functional=_share_with_one_target(measured),
         monotonic=_share_in_order(_linked(measured, units)[:: max(1, len(units) // MOST_LINKED)]),
         length_spread=_spread([(len(target) + 1) / (len(source) + 1) for source, target in measured]),
+        unicode_form=_unicode_form([*sources, *targets]),
     )
 
 
@@ -179,6 +183,30 @@ def _share_in_common(sides: Iterable[tuple[Sequence[str], Sequence[str]]]) -> fl
 def _share_copied(pairs: Sequence[Pair]) -> float:
     longest = sum(SequenceMatcher(None, *pair, autojunk=False).find_longest_match().size for pair in pairs)
     return longest / max(1, sum(len(pair.target) for pair in pairs))
+
+
+def _unicode_form(texts: Sequence[str]) -> Literal["NFC", "consistent", "mixed"]:
+    """Compare the forms of each character with its marks that is not in NFC everywhere."""
+    if all(unicodedata.is_normalized("NFC", text) for text in texts):
+        return "NFC"
+    forms: dict[str, Counter[str]] = defaultdict(Counter)
+    for text in texts:
+        for character in _with_marks(text):
+            forms[unicodedata.normalize("NFC", character)][character] += 1
+    others = [counts for composed, counts in forms.items() if counts.keys() != {composed}]
+    most_frequent = sum(max(counts.values()) for counts in others)
+    return "consistent" if most_frequent >= SAME_FORM * sum(map(Counter.total, others)) else "mixed"
+
+
+def _with_marks(text: str) -> list[str]:
+    """Split a text into characters, each with the marks that follow it."""
+    characters = list[str]()
+    for character in text:
+        if characters and unicodedata.category(character).startswith("M"):
+            characters[-1] += character
+        else:
+            characters.append(character)
+    return characters
 
 
 def _spread(ratios: Sequence[float]) -> float:
