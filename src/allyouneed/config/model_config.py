@@ -97,7 +97,7 @@ class ModelConfig(Checked):
                 "d_model must be a multiple of heads, or d_k and d_v be set; "
                 f"got {self.describe_values('d_model', 'heads')}"
             )
-        if self.is_rotary and (self.d_k or self.d_model // self.heads) < 2:
+        if self.is_rotary and self.effective_d_k < 2:
             raise ConfigError(
                 "rotary positions need heads at least 2 wide, a pair of numbers to rotate; "
                 f"got {self.describe_values('d_model', 'heads', 'd_k')}"
@@ -114,6 +114,16 @@ class ModelConfig(Checked):
         return self.positions.endswith("rotary")
 
     @property
+    def effective_d_k(self) -> int:
+        """The numbers of a query or key in each head."""
+        return self.d_k or self.d_model // self.heads
+
+    @property
+    def effective_d_v(self) -> int:
+        """The numbers of a value in each head."""
+        return self.d_v or self.d_model // self.heads
+
+    @property
     def effective_target_pad_id(self) -> int:
         """The id that pads target sequences."""
         return self.pad_id if self.target_pad_id is None else self.target_pad_id
@@ -127,8 +137,7 @@ class ModelConfig(Checked):
     def weight_bytes(self) -> int:
         """The bytes of all matrices in float32: embeddings, positions, attention and feed-forward layers."""
         tables = self.d_model * (self.vocab_size + self.effective_target_vocab_size + 2 * self.max_length)
-        d_k, d_v = (width or self.d_model // self.heads for width in (self.d_k, self.d_v))
-        attention = 2 * self.d_model * self.heads * (d_k + d_v)
+        attention = 2 * self.d_model * self.heads * (self.effective_d_k + self.effective_d_v)
         feed_forward = 2 * self.d_model * self.d_ff
         layers = (self.encoder_layers + 2 * self.decoder_layers) * attention
         return 4 * (tables + layers + (self.encoder_layers + self.decoder_layers) * feed_forward)

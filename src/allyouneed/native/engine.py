@@ -39,9 +39,8 @@ class Weight(NamedTuple):
 def list_weights(config: ModelConfig) -> list[Weight | None]:
     """List the weights in the order in which model.c expects them, with None for a weight that this model lacks."""
     d_model = config.d_model
-    d_k = config.d_k or d_model // config.heads
-    d_v = config.d_v or d_model // config.heads
-    keys, values = config.heads * d_k, config.heads * d_v
+    d_k = config.effective_d_k
+    keys, values = config.heads * d_k, config.heads * config.effective_d_v
     learned = config.positions == "learned"
 
     def linear(name: str, size_in: int, size_out: int) -> Iterator[Weight]:
@@ -94,8 +93,7 @@ def list_weights(config: ModelConfig) -> list[Weight | None]:
 
 def fits_int8(config: ModelConfig) -> bool:
     """Return True if sums of int8 products fit into 32 bits in all linear maps of a model."""
-    d_v = config.d_v or config.d_model // config.heads
-    return max(config.d_model, config.d_ff, config.heads * d_v) <= LARGEST_INT8_INPUT
+    return max(config.d_model, config.d_ff, config.heads * config.effective_d_v) <= LARGEST_INT8_INPUT
 
 
 class NativeEngine:
@@ -218,16 +216,14 @@ def as_structure(config: ModelConfig, precision: Precision) -> Config:
     """
     if precision == "int8" and not fits_int8(config):
         raise ConfigError(f"int8 is for inputs of at most {LARGEST_INT8_INPUT} numbers; use float32")
-    d_k = config.d_k or config.d_model // config.heads
-    d_v = config.d_v or config.d_model // config.heads
     return Config(
         vocab_size=config.vocab_size,
         target_vocab_size=config.effective_target_vocab_size,
         d_model=config.d_model,
         d_ff=config.d_ff,
         heads=config.heads,
-        d_k=d_k,
-        d_v=d_v,
+        d_k=config.effective_d_k,
+        d_v=config.effective_d_v,
         encoder_layers=config.encoder_layers,
         decoder_layers=config.decoder_layers,
         max_length=config.max_length,

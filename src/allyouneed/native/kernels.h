@@ -59,6 +59,7 @@ typedef struct {
     /* x / √(mean of x² + 1e-5) · gain: query-key norm of one head. */
     void (*rms_norm)(float *x, const float *gain, int size);
 
+    /* Apply an activation in place. It may also change what follows the row, up to a whole panel. */
     void (*activate)(float *x, int size, Activation activation);
 
     /* softmax(q · K / √d_k) V of one head, equation 1, for keys stored in columns of 16 positions:

@@ -48,12 +48,15 @@ INLINE float largest_lane(Floats x) {
     return largest;
 }
 
-/* Load the last numbers of a row, fewer than 16, followed by `fill`. */
-INLINE Sixteen load_rest(const float *x, int count, float fill) {
+/* Load the next 16 numbers of a row, or the `count` that are left, followed by `fill`. */
+INLINE Sixteen load_sixteen(const float *x, int count, float fill) {
     float lane[16];
     Sixteen result;
-    for (int i = 0; i < 16; i++) lane[i] = i < count ? x[i] : fill;
-    for (int p = 0; p < PARTS; p++) result.part[p] = load(lane + p * LANES);
+    if (count < 16) {
+        for (int i = 0; i < 16; i++) lane[i] = i < count ? x[i] : fill;
+        x = lane;
+    }
+    for (int p = 0; p < PARTS; p++) result.part[p] = load(x + p * LANES);
     return result;
 }
 
@@ -232,16 +235,10 @@ static void add(float *x, const float *y, int size) {
 
 INLINE float sum_of(const float *x, int size, float mean, int squared) {
     Sixteen sum = {0};
-    int i = 0;
-    for (; i + 16 <= size; i += 16)
+    for (int i = 0; i < size; i += 16) {
+        const Sixteen next = load_sixteen(x + i, size - i, mean);
         for (int p = 0; p < PARTS; p++) {
-            const Floats part = load(x + i + p * LANES) - spread(mean);
-            sum.part[p] = sum.part[p] + (squared ? part * part : part);
-        }
-    if (i < size) {
-        const Sixteen rest = load_rest(x + i, size - i, mean);
-        for (int p = 0; p < PARTS; p++) {
-            const Floats part = rest.part[p] - spread(mean);
+            const Floats part = next.part[p] - spread(mean);
             sum.part[p] = sum.part[p] + (squared ? part * part : part);
         }
     }
@@ -286,14 +283,8 @@ static void activate(float *x, int size, Activation activation) {
         for (int i = 0; i < size; i++) x[i] = x[i] > 0 ? x[i] : 0;
     if (activation == GELU)
         for (int i = 0; i < size; i++) x[i] = (float)(0.5 * x[i] * (1 + error_function(x[i] * 0.70710678118654752)));
-    if (activation == SILU)
-        for (int i = 0; i < size; i += LANES) {
-            float lane[LANES];
-            const int count = size - i < LANES ? size - i : LANES;
-            for (int j = 0; j < LANES; j++) lane[j] = j < count ? x[i + j] : 0;
-            store(lane, load(lane) / (1.0f + exponential(-load(lane))));
-            memcpy(x + i, lane, count * sizeof *x);
-        }
+    if (activation == SILU) /* the row is padded to whole panels */
+        for (int i = 0; i < size; i += LANES) store(x + i, load(x + i) / (1.0f + exponential(-load(x + i))));
 }
 
 /* ---- Attention ---- */
@@ -387,11 +378,11 @@ static void attend_rows(const float *query, const float *const *rows, int k_offs
         const float *key = rows[t] + k_offset;
         Sixteen sum = {0};
         int i = 0;
-        for (; i + 16 <= d_k; i += 16)
+        for (; i + 16 <= d_k; i += 16) /* of each key so far: no branch */
             for (int p = 0; p < PARTS; p++)
                 sum.part[p] = sum.part[p] + load(query + i + p * LANES) * load(key + i + p * LANES);
         if (i < d_k) {
-            const Sixteen left = load_rest(query + i, d_k - i, 0), right = load_rest(key + i, d_k - i, 0);
+            const Sixteen left = load_sixteen(query + i, d_k - i, 0), right = load_sixteen(key + i, d_k - i, 0);
             for (int p = 0; p < PARTS; p++) sum.part[p] = sum.part[p] + left.part[p] * right.part[p];
         }
         scores[t] = add_lanes(sum) * factor;
@@ -410,12 +401,9 @@ static void log_softmax(float *x, int size) {
     for (; i + LANES <= size; i += LANES) most = larger(most, load(x + i));
     largest = largest_lane(most);
     for (; i < size; i++) largest = x[i] > largest ? x[i] : largest;
-    for (i = 0; i + 16 <= size; i += 16)
-        for (int p = 0; p < PARTS; p++)
-            sum.part[p] = sum.part[p] + exponential(load(x + i + p * LANES) - spread(largest));
-    if (i < size) {
-        const Sixteen rest = load_rest(x + i, size - i, -1e30f);
-        for (int p = 0; p < PARTS; p++) sum.part[p] = sum.part[p] + exponential(rest.part[p] - spread(largest));
+    for (i = 0; i < size; i += 16) {
+        const Sixteen next = load_sixteen(x + i, size - i, -1e30f);
+        for (int p = 0; p < PARTS; p++) sum.part[p] = sum.part[p] + exponential(next.part[p] - spread(largest));
     }
     shift = largest + logarithm(add_lanes(sum));
     for (i = 0; i < size; i++) x[i] -= shift;

@@ -144,7 +144,7 @@ def _train(data: str, rows: "list[Row]", minutes: float, output: Path) -> None:
         results.append(result)
         lines.append(
             f"| {result.row.name} | {model.encoder_layers} | {model.d_model} | {model.d_ff} | {model.heads} "
-            f"| {model.d_k or model.d_model // model.heads} | {model.dropout} | {smoothing} "
+            f"| {model.effective_d_k} | {model.dropout} | {smoothing} "
             f"| {result.parameters:,} | {result.perplexity:.3f} | {result.bleu:.2f} | {result.seconds:.0f} |"
         )
         print(lines[-1], flush=True)

@@ -72,8 +72,8 @@ def flops_per_token_pair(config: ModelConfig, *, length: int = 25, vocabulary: i
     Sentences have `length` tokens. Only matrix products are counted, which make up all but a few percent. An update
     takes three times as many operations.
     """
-    d_k = config.d_k or config.d_model // config.heads
-    d_v = config.d_v or config.d_model // config.heads
+    d_k = config.effective_d_k
+    d_v = config.effective_d_v
     maps = 2 * config.d_model * config.heads * 2 * (d_k + d_v)  # query, key, value and output
     products = 2 * length * config.heads * (d_k + d_v)  # QKᵀ, and the weights times V
     feed_forward = 2 * 2 * config.d_model * config.d_ff
