@@ -27,7 +27,7 @@ def calls_with_words() -> Iterator[tuple[str, str, list[str]]]:
 
 
 def test_the_words_of_commands_that_are_put_together_exist() -> None:
-    everywhere = set().union(*(options_of(command_of(name)) for name in ("train", "translate", "adapt")))
+    everywhere = set().union(*(options_of(command_of(name)) for name in ("train", "translate", "adapt", "score")))
     count = 0
     for where, function, words in calls_with_words():
         is_mended = function == "mended_by"
