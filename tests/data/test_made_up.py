@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from allyouneed.config import DataConfig
-from allyouneed.data.made_up import ENDING, making_up
+from allyouneed.data.made_up import ENDING, MadeUpPairs
 from allyouneed.data.pairs import Pair, Pairs, encode_pairs
 from allyouneed.errors import ConfigError
 from allyouneed.text.vocabulary import Vocabulary, train_vocabulary
@@ -31,7 +31,7 @@ def read(vocabulary: Vocabulary, pairs: Pairs, row: int) -> tuple[str, str]:
 def test_one_letter_of_both_sides_is_unknown_on_both(joint: bool) -> None:
     vocabulary = learned(joint=joint)
     pairs = encode_pairs(PAIRS, vocabulary, max_length=99)
-    resample = making_up(pairs, vocabulary, share=1, seed=1)
+    resample = MadeUpPairs(pairs, vocabulary, share=1, seed=1)
     seen = {read(vocabulary, resample(np.array([3, 0]), epoch), 1) for epoch in range(40)}
     hidden = {tuple(text.replace(letter, "<unk>") for text in PAIRS[0]) for letter in "walk"}
     assert {pair for pair in seen if "<unk>" in pair[1]} == hidden
@@ -45,7 +45,7 @@ def test_one_letter_of_both_sides_is_unknown_on_both(joint: bool) -> None:
 def test_a_stem_of_both_sides_has_the_same_other_letters_on_both_but_for_its_end(joint: bool) -> None:
     vocabulary = learned(joint=joint)
     pairs = encode_pairs(PAIRS, vocabulary, max_length=99)
-    resample = making_up(pairs, vocabulary, share=1, seed=1)
+    resample = MadeUpPairs(pairs, vocabulary, share=1, seed=1)
     seen = {read(vocabulary, resample(np.array([0]), epoch), 0) for epoch in range(200)}
     stems = {source.removesuffix(" V;PST") for source, _ in seen if "<unk>" not in source}
     assert {stem[-ENDING:] for stem in stems} == {"walk"[-ENDING:]}
@@ -59,7 +59,7 @@ def test_a_stem_of_both_sides_has_the_same_other_letters_on_both_but_for_its_end
 def test_a_word_whose_tag_is_unknown_is_copied(joint: bool) -> None:
     vocabulary = learned(joint=joint)
     pairs = encode_pairs(PAIRS, vocabulary, max_length=99)
-    resample = making_up(pairs, vocabulary, share=1, seed=1)
+    resample = MadeUpPairs(pairs, vocabulary, share=1, seed=1)
     for row, word, fields in (0, "walk", {" V", ";PST"}), (3, "cancan", {" V", ";PRS"}):
         seen = [resample(np.array([row]), epoch) for epoch in range(60)]
         copied = [pairs for pairs in seen if read(vocabulary, pairs, 0)[1] == word]
@@ -71,14 +71,14 @@ def test_a_word_whose_tag_is_unknown_is_copied(joint: bool) -> None:
 def test_the_share_of_the_pairs_is_that_of_the_setting_and_an_epoch_is_the_same_again() -> None:
     vocabulary = learned()
     pairs = encode_pairs(PAIRS, vocabulary, max_length=99)
-    resample = making_up(pairs, vocabulary, share=0.25, seed=1)
+    resample = MadeUpPairs(pairs, vocabulary, share=0.25, seed=1)
     epochs = [read(vocabulary, resample(np.array([0]), epoch), 0) for epoch in range(400)]
     assert 70 < sum(pair != PAIRS[0] for pair in epochs) < 130
     assert 30 < sum("<unk>" in source for source, _ in epochs) < 70
     assert all("<unk>" in source for source, target in epochs if "<unk>" in target)
-    again = making_up(pairs, vocabulary, share=0.25, seed=1)
+    again = MadeUpPairs(pairs, vocabulary, share=0.25, seed=1)
     assert [read(vocabulary, again(np.array([3, 0]), epoch), 1) for epoch in range(400)] == epochs
-    other = making_up(pairs, vocabulary, share=0.25, seed=2)
+    other = MadeUpPairs(pairs, vocabulary, share=0.25, seed=2)
     assert [read(vocabulary, other(np.array([0]), epoch), 0) for epoch in range(400)] != epochs
 
 

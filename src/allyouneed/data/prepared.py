@@ -39,7 +39,7 @@ from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
 from .batch import Batch, batches
-from .made_up import making_up
+from .made_up import MadeUpPairs
 from .pairs import EncodedPairs, Indices, Pair, Pairs, Side, encode_pairs, stride
 from .readers import Where, local_paths
 from .report import DataReport
@@ -253,7 +253,7 @@ def _open_training(
     ids = Pairs.open(folder, "train", dtype)
     train = EncodedPairs(ids.source, ids.target, tuple((end, weight) for end, weight in weights))
     if data.made_up:
-        return replace(train, resample=making_up(train, vocabulary, share=data.made_up, seed=data.seed))
+        return replace(train, resample=MadeUpPairs(train, vocabulary, share=data.made_up, seed=data.seed))
     if not data.subword_sampling:
         return train
     texts = Pairs.open(folder, "train.texts", "uint8")
