@@ -260,7 +260,7 @@ def _parse_vocabulary(folder: Path, texts: dict[str, bytes], sizes: ModelConfig)
         try:
             tokenizers.append(Tokenizer.from_json(content.decode()))
         except (UnicodeDecodeError, DataError) as error:
-            raise _not_whole(folder, f"{folder}/{name} is no tokenizer: {error}") from error
+            raise _not_whole(folder, f"{folder}/{name} is not a tokenizer: {error}") from error
     vocabulary = Vocabulary(tokenizers[0], tokenizers[-1])
     for name, tokenizer, size, pad_id in (
         ("tokenizer.json", vocabulary.source, sizes.vocab_size, sizes.pad_id),
@@ -274,7 +274,7 @@ def _parse_vocabulary(folder: Path, texts: dict[str, bytes], sizes: ModelConfig)
         if len(tokenizer) != size:
             raise BundleError(
                 f"{folder}/{name} has {len(tokenizer)} ids but the model was made for {size}; "
-                "the two files are not of one model"
+                "the two files belong to different models"
             )
         is_source = name == "tokenizer.json" and not vocabulary.joint
         _require_framing(tokenizer, pad_id, f"{folder}/{name}", is_source=is_source)
@@ -291,7 +291,7 @@ def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source:
     if [*ids[:1], *ids[1:][-1:]] != framed and not (is_source and ids == framed[1:]):
         raise BundleError(
             f"{path} must put {framed} (<sos>, <eos>) around a text; it makes {ids} of an empty one. "
-            "Its post_processor is missing or another one"
+            "Its post_processor is missing or wrong"
         )
     if tokenizer.pad_id != pad_id:
         raise BundleError(f"{path} has <pad> as id {tokenizer.pad_id} but the model was made for pad_id={pad_id}")

@@ -83,7 +83,7 @@ def test_a_short_time_makes_short_runs(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_without_validation_pairs_nothing_can_be_compared(tmp_path: Path) -> None:
     recipe = Recipe.read(recipe_path("dates"), [*SMALL, "data.valid=[]", "data.held_out=0"])
-    with pytest.raises(ConfigError, match="set data.valid, or data.held_out"):
+    with pytest.raises(ConfigError, match="data.valid, or set data.held_out"):
         next(ablate(recipe, tmp_path, minutes=1, rows=[BY_NAME["base"]], trial=1))
 
 

@@ -403,8 +403,8 @@ def test_what_the_new_run_needs_is_not_replaced(run: Path) -> None:
         ):
             pass
     words = ("train", run / "recipe.toml", "--output", run, "--overwrite")
-    assert "recipe.toml lies in" in refusal(*words)
-    assert "lies in" in refusal(
+    assert "recipe.toml is in" in refusal(*words)
+    assert "is in" in refusal(
         "train", "dates", "--init-from", run, "--output", run, "--overwrite", "data.max_train_samples=200"
     )
     assert contents(run) == before

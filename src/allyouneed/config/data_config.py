@@ -43,7 +43,7 @@ class CorpusConfig(Checked):
             if isinstance(where, tuple) and len(where) not in (0, 2):
                 raise ConfigError(f"{name} must name a file of pairs or two files, [source, target]; got {list(where)}")
         if len(self.columns) not in (0, 2) or len(set(self.columns)) != len(self.columns):
-            raise ConfigError(f"columns must name two different ones, [source, target]; got {list(self.columns)}")
+            raise ConfigError(f"columns must name two different columns, [source, target]; got {list(self.columns)}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,15 +53,15 @@ class DataConfig(Checked):
     train: str | tuple[str, ...] = setting(
         (), 'training pairs: one file, two aligned files [source, target], or a task such as "dates:train"'
     )
-    valid: str | tuple[str, ...] = setting((), "validation pairs, in the same forms; without any, held_out decides")
+    valid: str | tuple[str, ...] = setting((), "validation pairs, in the same forms; if there are none, see held_out")
     test: str | tuple[str, ...] = setting((), "test pairs, in the same forms")
     columns: tuple[str, ...] = setting((), _COLUMNS)
     sheet: str = setting("", "sheet of a spreadsheet; empty: the first")
-    corpus: tuple[CorpusConfig, ...] = setting((), "further corpora, each with its weight: [[data.corpus]]")
+    corpus: tuple[CorpusConfig, ...] = setting((), "more corpora, each with its weight: [[data.corpus]]")
     source_language: str = setting("", 'language of the sources, a BCP 47 tag such as "en"; empty: guessed or unknown')
     target_language: str = setting("", 'language of the targets, such as "pt-BR"; empty: guessed or unknown')
     license: str = setting("", 'license of the trained model, for its card, such as "cc-by-4.0"')
-    data_dir: str = setting("", "folder that relative paths of pairs start from")
+    data_dir: str = setting("", "folder to which the paths of pairs are relative")
     cache_dir: str = setting(
         "", "folder for the encoded pairs, which several runs can share; empty: the folder of the run"
     )
@@ -69,26 +69,24 @@ class DataConfig(Checked):
     max_valid_samples: int = setting(0, "number of validation pairs to draw at random; 0: all", COUNT_OR_NONE)
     held_out: float = setting(
         0.02,
-        "fraction of the training pairs to use as validation pairs if there are none, and as many again as "
-        "test pairs; 0: none",
+        "fraction of the training pairs to hold out for validation if there are no validation pairs, and again for "
+        "the test; 0: none",
         Range(at_least=0, at_most=0.4),
     )
     max_malformed: float = setting(
         0.01,
-        "largest fraction of a file's pairs that may be malformed and skipped; beyond it the file is refused",
+        "largest fraction of a file's pairs that may be malformed: these are skipped; a file with more is refused",
         SHARE,
     )
-    seed: int = setting(
-        1, "seed of the held-out split and of the draw of max_train_samples and max_valid_samples", SEED
-    )
+    seed: int = setting(1, "seed of the held-out split, and of drawing max_train_samples and max_valid_samples", SEED)
     vocabulary: Literal["bpe", "unigram", "words", "characters", "symbols", "codes"] = setting(
         "bpe",
-        "kind of tokens: learned subwords (bpe, unigram), words, characters, what stands between spaces (symbols), or "
+        "kind of tokens: learned subwords (bpe, unigram), words, characters, strings between spaces (symbols), or "
         "the subwords of bpe_codes",
         paper="byte-pair encoding; word pieces for English–French",
     )
     source_vocabulary: Literal["", "bpe", "unigram", "words", "characters", "symbols"] = setting(
-        "", "kind of tokens of the sources; empty: as vocabulary"
+        "", "kind of tokens of the sources; empty: same as vocabulary"
     )
     target_vocabulary: Literal["", "bpe", "unigram", "words", "characters", "symbols"] = setting(
         "", "kind of tokens of the targets; empty: as vocabulary"
@@ -108,7 +106,7 @@ class DataConfig(Checked):
         "an unknown token",
     )
     bpe_codes: str = setting(
-        "", 'merges of vocabulary "codes": a file of subword-nmt, for text that is tokenized already'
+        "", 'merges for vocabulary "codes": a file of subword-nmt, for text that is already tokenized'
     )
     tokenizer: str | tuple[str, ...] = setting(
         (),
@@ -118,14 +116,14 @@ class DataConfig(Checked):
     )
     subword_sampling: float = setting(
         0.0,
-        "subword regularization: segment each pair differently in every epoch; the fraction of merges that "
+        "subword regularization, which segments each pair differently in every epoch: the fraction of merges that "
         "BPE-dropout skips, or the smoothing parameter of unigram; 0: off",
         SHARE,
     )
     made_up: float = setting(
         0.0,
-        "fraction of the pairs that are made up in every epoch: other letters or an unknown letter in the string that "
-        'both sides share, or an unknown tag and the copied word; needs vocabulary = "characters"',
+        "fraction of each epoch's pairs to make up: with other letters or an unknown letter in the string that "
+        'both sides share, or with an unknown tag and the word copied; needs vocabulary = "characters"',
         SHARE,
     )
 
@@ -206,7 +204,7 @@ def _unpack_single_files(config: CorpusConfig | DataConfig) -> None:
         if where == "" or (isinstance(where, tuple) and "" in where):
             raise ConfigError(
                 f"{name} must name a file of pairs, or two files, [source, target]; got {format_value(where)}. "
-                f"Leave {name} out for none"
+                f"Leave {name} out if there are none"
             )
         if isinstance(where, tuple) and len(where) == 1:
             object.__setattr__(config, name, where[0])
@@ -225,7 +223,7 @@ class CleanConfig(Checked):
     )
     max_length_ratio: float = setting(
         5.0,
-        "drop pairs if one side is longer than the other by more than this factor, 20 characters added to "
+        "drop pairs if one side is more than this many times as long as the other, with 20 characters added to "
         "both; 0: keep them",
         Range(at_least=0, at_most=1_000_000),
     )
@@ -240,7 +238,7 @@ class CleanConfig(Checked):
     )
     max_dropped: float = setting(
         0.5,
-        "largest fraction of the pairs that one of these filters may drop; a filter that would drop more is "
+        "largest fraction of the pairs that a single filter may drop; a filter that would drop more is "
         "not applied, and a message says so",
         Range(more_than=0, at_most=1),
     )

@@ -44,16 +44,16 @@ class DecodeConfig(Checked):
     )
     patience: float = setting(
         1.0,
-        "finish a sentence once beam · patience hypotheses are finished and no active one can still be better",
+        "end a search once beam · patience hypotheses are finished and no other is likely to be better",
         Range(more_than=0, at_most=1_000),
     )
     nbest: int = setting(1, "translations of each sentence, best first", Range(at_least=1, at_most=10_000), paper="1")
     extra_length: int = setting(
-        50, "maximum output length beyond length_ratio times the input length, in tokens", COUNT, paper="50"
+        50, "maximum output length, in tokens, in addition to length_ratio times the input length", COUNT, paper="50"
     )
     length_ratio: float = setting(
         1.0,
-        "maximum output length as a multiple of the input length, plus extra_length",
+        "maximum output length as a multiple of the input length; extra_length is added",
         Range(at_least=0, at_most=1_000),
         paper="1",
     )
@@ -68,11 +68,11 @@ class DecodeConfig(Checked):
         imported=True,
     )
     no_repeat_ngram_size: int = setting(
-        0, "no n-gram of this many tokens occurs twice in an output; 0: off", COUNT_OR_NONE
+        0, "never write an n-gram of this many tokens twice in an output; 0: off", COUNT_OR_NONE
     )
     repetition_penalty: float = setting(
         1.0,
-        "penalty of tokens that the output already contains: above 1 they become less likely; 1: off",
+        "penalty for tokens that the output already contains; above 1, repetition is less likely; 1: off",
         Range(more_than=0, at_most=1_000),
     )
     sample: bool = setting(False, "sample each token at random instead of searching")
@@ -91,13 +91,13 @@ class DecodeConfig(Checked):
     copy_spans: tuple[Span, ...] = setting((), "kinds of spans to copy unchanged into the translation")
     replace_unknown: bool = setting(
         False,
-        "replace an unknown token in the output by the source word that it attends to most; in a vocabulary of "
-        "characters by the unknown character of the source",
+        "replace an unknown token in the output with the source word that it attends to most or, if tokens are "
+        "characters, with the unknown character of the source",
     )
     ban_unknown: bool = setting(True, "never write the unknown token, unless replace_unknown is set", imported=True)
     renormalize_logits: bool = setting(
         True,
-        "share the probability of tokens that are never written among all others, instead of losing it",
+        "divide the probability of tokens that are never written among the others, instead of losing it",
         imported=True,
     )
     copy_untranslatable: bool = setting(
@@ -105,12 +105,12 @@ class DecodeConfig(Checked):
     )
     recase: bool = setting(
         True,
-        "translate a text in capitals in small letters, and write its translation in capitals, if the training sources "
-        "have hardly any such text",
+        "put a text in capitals into small letters, and its translation into capitals, if the training sources "
+        "have hardly any text in capitals",
     )
     retry_repetition: bool = setting(
         True,
-        "translate again, without repeated n-grams, if an output is more repetitive than the training targets and the "
+        "translate again, with repeated n-grams banned, if an output is more repetitive than training targets and the "
         "model is not sure of it",
     )
     batch_size: int = setting(64, "sentences decoded together", COUNT)
@@ -120,9 +120,7 @@ class DecodeConfig(Checked):
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
         if self.nbest > self.beam and not self.sample:
-            raise ConfigError(
-                f"a beam holds no more than beam translations; got {self.describe_values('nbest', 'beam')}"
-            )
+            raise ConfigError(f"nbest must be at most beam; got {self.describe_values('nbest', 'beam')}")
         if self.max_length and self.min_length > self.max_length:
             raise ConfigError(
                 f"min_length must be at most max_length; got {self.describe_values('min_length', 'max_length')}"

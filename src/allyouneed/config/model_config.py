@@ -47,27 +47,27 @@ class ModelConfig(Checked):
     )
     norm: Literal["post", "pre"] = setting(
         "post",
-        "where layer normalization stands: after each residual connection (post) or before each sublayer (pre)",
+        "position of layer normalization: after each residual connection (post) or before each sublayer (pre)",
         paper="post",
     )
     positions: Literal["sinusoidal", "learned", "rotary", "sinusoidal-rotary"] = setting(
         "sinusoidal",
-        "position embeddings: fixed sines and cosines, or learned; rotary: none, but self-attention rotates queries "
+        "position embeddings: sines and cosines, or learned; rotary: no embeddings, but self-attention rotates queries "
         "and keys; sinusoidal-rotary: both",
         paper="sinusoidal; learned in row E of Table 3",
     )
     query_key_norm: bool = setting(
-        False, "whether queries and keys of self-attention are normalized in each head, with learned gains", paper="no"
+        False, "normalize the queries and keys of self-attention in each head, with learned gains", paper="no"
     )
     tied_embeddings: Literal["none", "target", "all"] = setting(
         "all",
-        "embedding matrices that share their weights with the output projection: those of the source and "
-        "the target, that of the target, or none",
+        "embeddings that share their weights with the output projection: of source and target (all), "
+        "of the target, or none",
         paper="all",
     )
     projection_bias: bool = setting(
         False,
-        "whether the output projection has a bias, one number for each token of the target",
+        "add a bias in the output projection, one number for each token of the target",
         paper="none",
         imported=True,
     )

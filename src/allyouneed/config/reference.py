@@ -87,7 +87,7 @@ def refuse_misspelt(name: str) -> None:
         known = [setting.key for setting in list_settings(section, imported=True)]
         refuse_unknown({key: None}, known, where=f"[{section}]", elsewhere=elsewhere)
     elif not section and (meant := suggestion(key, (), elsewhere)):
-        raise ConfigError(f"{name} is no setting; did you mean {meant}?")
+        raise ConfigError(f"there is no setting {name}; did you mean {meant}?")
 
 
 def commented_recipe(recipe: Recipe) -> str:

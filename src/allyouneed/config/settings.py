@@ -124,7 +124,7 @@ def read_tables(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     try:
         if path.stat().st_size > LARGEST_RECIPE:
-            raise ConfigError(f"{path} is larger than {LARGEST_RECIPE:,} bytes, which no recipe is")
+            raise ConfigError(f"{path} is larger than {LARGEST_RECIPE:,} bytes, too large for a recipe")
         return _parsed(read_whole(path).decode())
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist") from None

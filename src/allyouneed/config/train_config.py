@@ -14,30 +14,32 @@ class TrainConfig(Checked):
     steps: int = setting(100_000, "updates of the weights", COUNT, paper="100,000; big: 300,000")
     minutes: float = setting(
         0.0,
-        "time budget of the whole run, preparation included: the schedule of steps updates is compressed to as many "
-        "updates as fit into it; 0: off",
+        "time budget of the whole run, including preparation; the schedule of steps updates is compressed to as many "
+        "updates as fit; 0: off",
         Range(at_least=0, at_most=525_600),
     )
     optimizer: Literal["adam", "adamw", "muon"] = setting(
-        "adam", "muon: Muon for the matrices inside the layers, and Adam for the other weights", paper="adam, β₂ 0.98"
+        "adam",
+        "optimizer; muon: Muon for the matrices inside the layers, Adam for all other weights",
+        paper="adam, β₂ 0.98",
     )
     weight_decay: float = setting(
         0.0,
-        'decoupled weight decay of "adamw", and of the matrices of "muon"; the learning rate multiplies it',
+        'decoupled weight decay, times the learning rate, for "adamw" and for the matrices of "muon"',
         Range(at_least=0, at_most=1_000),
     )
     precision: Literal["float32", "bfloat16", "auto"] = setting(
-        "float32", "number type of matrix products; auto: the faster one on this machine"
+        "float32", "number type of matrix products; auto: the faster type on this machine"
     )
     batch_tokens: int = setting(
         25_000,
-        "maximum source tokens and maximum target tokens of a batch, padding included",
+        "maximum number of tokens in a batch, on each side, including padding",
         COUNT,
         paper="about 25,000 of each",
     )
     schedule: Literal["paper", "inverse-sqrt", "cosine", "constant"] = setting(
         "paper",
-        "how the learning rate changes after the warmup; paper: with the inverse square root of the step",
+        "how the learning rate falls after the warmup; paper: with the inverse square root of the step",
         paper="paper",
     )
     warmup: int = setting(
@@ -51,10 +53,13 @@ class TrainConfig(Checked):
         paper="0.0007 for base",
     )
     cooldown: int = setting(
-        0, "last updates, over which the learning rate falls linearly to zero; 0: none", COUNT_OR_NONE, paper="0"
+        0,
+        "number of updates at the end over which the learning rate falls linearly to zero; 0: none",
+        COUNT_OR_NONE,
+        paper="0",
     )
     label_smoothing: float = setting(
-        0.1, "label smoothing: the probability that the target distribution spreads over all tokens", SHARE, paper="0.1"
+        0.1, "label smoothing: the probability that is spread over all tokens", SHARE, paper="0.1"
     )
     r_drop: float = setting(
         0.0,
@@ -71,22 +76,22 @@ class TrainConfig(Checked):
         1_000, "updates between two validations; each writes a checkpoint", COUNT, paper="a checkpoint every 10 minutes"
     )
     average_checkpoints: int = setting(
-        5, "checkpoints at the end of training whose mean becomes the model", COUNT, paper="5; big: 20"
+        5, "number of checkpoints at the end of training to average", COUNT, paper="5; big: 20"
     )
     ema_decay: float = setting(
         0.0, "decay of an exponential moving average of the weights, which becomes the model; 0: off", SHARE
     )
     patience: int = setting(
         0,
-        "early stopping: end the run after this many validations in which early_stopping_metric improves by "
+        "early stopping: end the run after this many validations in a row in which early_stopping_metric improves by "
         "less than 0.1 %, and keep the best weights; 0: off",
         COUNT_OR_NONE,
     )
     early_stopping_metric: str = setting(
         "loss",
-        "validation metric that early stopping uses: loss, accuracy (of tokens), bleu, chrf, exact, a metric or a "
-        "score of the `evaluate` function that `fit` is called with, or module:function, a function of the current "
-        "folder or an installed package that takes translations and references and returns a number, higher for the "
+        "validation metric for early stopping: loss, accuracy (of tokens), bleu, chrf, exact; or a metric or a "
+        "score of the `evaluate` function passed to `fit`; or module:function, a function in the current "
+        "folder or in an installed package that takes translations and references and returns a number, higher for the "
         "better",
     )
     validate_samples: int = setting(
@@ -95,18 +100,18 @@ class TrainConfig(Checked):
     init_from: str = setting(
         "", "folder of a bundle whose weights and vocabulary the run starts with; empty: random weights"
     )
-    tensorboard: bool = setting(True, "write TensorBoard files too, if TensorBoard is installed")
+    tensorboard: bool = setting(True, "also write TensorBoard files, if TensorBoard is installed")
     seed: int = setting(1, "seed of the initial weights, the order of the pairs, and dropout", SEED)
     threads: int = setting(
         0, "CPU threads, which the workers divide among them; 0: one for each worker", Range(at_least=0, at_most=1_024)
     )
     workers: int | Literal["auto"] = setting(
         "auto",
-        "processes that share every batch; auto: on a CPU as many as make the most updates, by their time",
+        "processes that share every batch; auto: on a CPU, as many as are measured to be fastest",
         Range(at_least=1, at_most=1_024),
         paper="8 GPUs",
     )
-    device: str = setting("auto", "auto, cpu, cuda or mps", paper="8 P100 GPUs")
+    device: str = setting("auto", "device that trains: auto, cpu, cuda or mps", paper="8 P100 GPUs")
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)

@@ -34,7 +34,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except _BROKEN as error:
-            raise DocumentError(f"is no zip archive, as a file of its format is: {error}") from error
+            raise DocumentError(f"is not a zip archive, as its format requires: {error}") from error
         self._infos = self._zip.infolist()
         names = [info.filename for info in self._infos]
         size = sum(info.file_size for info in self._infos)
@@ -45,7 +45,9 @@ class Archive:
         if len(set(names)) < len(names):
             raise DocumentError("has two parts of the same name")
         if not {info.compress_type for info in self._infos} <= METHODS:
-            raise DocumentError("is compressed in a way that office programs do not read; save it with one again")
+            raise DocumentError(
+                "is compressed in a way that office programs cannot read; save it again with such a program"
+            )
         self.names = frozenset(names)
 
     def read(self, name: str) -> bytes:

@@ -87,7 +87,7 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
 def require_large_batches(pairs: EncodedPairs, batch_tokens: int) -> None:
     """Refuse an empty corpus, weights that leave an epoch empty, and a pair of more than `batch_tokens` tokens."""
     if len(pairs) == 0:
-        raise ConfigError("there is no pair to train on")
+        raise ConfigError("there are no pairs to train on")
     ends, weights = zip(*pairs.weights or ((len(pairs), 1.0),), strict=True)
     if (expected := float(np.diff(ends, prepend=0) @ weights)) < 1:
         raise ConfigError(f"the weights of data.corpus leave {expected:.2g} pairs an epoch; at least 1 is needed")

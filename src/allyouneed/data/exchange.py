@@ -143,7 +143,7 @@ def read_po(path: Path) -> Rows:
     if len(content) > MAX_IN_MEMORY:
         raise DataError(f"{path} is too large to be read into memory: more than {MAX_IN_MEMORY >> 20:,} MiB")
     lines = decode_lines(content, name=str(path))
-    with refused(DataError, f"{path} is no gettext catalogue", ValueError):
+    with refused(DataError, f"{path} is not a gettext catalogue", ValueError):
         catalogue = read_catalogue("\n".join(lines))
     for entry in catalogue:
         if entry.obsolete:
@@ -218,5 +218,5 @@ def _character(entity: Any) -> str:
     defines_some = document_type is not None and next(document_type.iterentities(), None) is not None
     character = html5.get(f"{entity.name};")
     if character is None or defines_some:
-        raise ValueError(f"has the entity {entity.text}, which is not expanded; write what it stands for")
+        raise ValueError(f"has the entity {entity.text}, which is not expanded; write its text instead")
     return character

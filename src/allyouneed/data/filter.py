@@ -55,7 +55,7 @@ def select_pairs(
         _report({"max_valid_samples": ~validate}, valid, report.valid)
     held_out = [list(valid.texts(np.flatnonzero(validate))), list(test.texts())]
     if valid.ends and not held_out[0]:
-        raise DataError("data.valid has no pair to use: " + "; ".join(map(str.strip, report.valid.lines())))
+        raise DataError("data.valid has no usable pairs: " + "; ".join(map(str.strip, report.valid.lines())))
     held_out_hashes = {side: [part.keys[side] for part in (valid, test)] for side in _SIDES}
     if not valid.ends and data.held_out:
         masks = _hold_out(data, train, keep, dropped, report, parts=1 if test.ends else 2)
@@ -95,7 +95,7 @@ def _hold_out(
     """
     if train.ends and all(corpus.is_synthetic for corpus in train.ends):
         raise DataError(
-            "no pair may be held out: all corpora are synthetic; name your own pairs in data.valid, or train "
+            "no pairs can be held out, because all corpora are synthetic; name your own pairs in data.valid, or train "
             "without validation (data.held_out=0)"
         )
     keys = train.keys

@@ -106,7 +106,7 @@ def _build(
         train, selected.train, partial(encode, part="train"), folder, report, progress=progress, ray=ray
     )
     if not report.train.used:
-        raise DataError("data.train has no pair to use: " + "; ".join(map(str.strip, report.train.lines())))
+        raise DataError("data.train has no usable pairs: " + "; ".join(map(str.strip, report.train.lines())))
     if selected.valid:
         ids, _, too_long = encode(Pairs.from_texts(selected.valid), part="valid")
         report.valid.used = len(ids)

@@ -312,7 +312,7 @@ def replacing_folder(folder: Path, provenance: dict[str, str]) -> Iterator[Path 
         for path in folder.glob("*"):
             if not path.is_file() or not any(path.match(pattern) for pattern in PREPARED):
                 raise OutputError(
-                    f"{folder} holds {path.name}, which is no file of prepared pairs and would be lost; name another "
+                    f"{folder} has {path.name}, which is not a file of prepared pairs and would be lost; name another "
                     "folder with --output (or data.cache_dir)"
                 )
         for path in folder.parent.glob(".*.partial"):

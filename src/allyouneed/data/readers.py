@@ -75,9 +75,9 @@ def open_pairs(
         raise DataError(f"{where} {_REMEDIES[ending in _PACKED]}")
     if ending not in READERS:
         raise DataError(
-            f"no pairs are known under {where!r}; name two aligned files, a file that ends in "
+            f"cannot find pairs named {where!r}; name two aligned files, a file that ends in "
             f"{', '.join(READERS)} (with {', '.join(ARCHIVES)} after it or not), an hf://datasets/… address, "
-            f"or a task ({', '.join(TASKS)}) and a split of it, such as "
+            f"or a task ({', '.join(TASKS)}) and one of its splits, such as "
             f"{', '.join(f'dates:{split}' for split in SPLITS)}"
         )
     require_file(path)

@@ -86,7 +86,7 @@ def _without_far_cells(path: str, sheet: str) -> tuple[str | BytesIO, list[str]]
     if (size := _extent(columns) * _extent(rows)) > MAX_CELLS:
         raise ValueError(
             f"its cells are so far apart that {size:,} are between the first and the last; at most {MAX_CELLS:,} are "
-            "read: delete what stands far out"
+            "read: delete the distant cells"
         )
     far_out: list[str] = []
 
@@ -135,7 +135,7 @@ def main() -> None:
             print(json.dumps(row))
     except (AllYouNeedError, python_calamine.CalamineError, ValueError, OSError) as error:
         reason = str(error).partition("\n")[0]
-        print(json.dumps((0, f"is no spreadsheet that can be read: {reason}; save it again as .xlsx, or as .csv", "")))
+        print(json.dumps((0, f"is not a readable spreadsheet: {reason}; save it again as .xlsx, or as .csv", "")))
 
 
 if __name__ == "__main__":

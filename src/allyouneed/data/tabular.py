@@ -132,7 +132,7 @@ def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) ->
             columns = names if isinstance(pair, Pair) else columns
             yield pair
         else:
-            yield row if isinstance(row, Fault) else Fault(number, f"is no object but {row!r:.40}")
+            yield row if isinstance(row, Fault) else Fault(number, f"is not an object: {row!r:.40}")
 
 
 def side_names(row: Mapping[str, object], columns: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -30,12 +30,12 @@ def make_comet(checkpoint: Path, sources: Sequence[str]) -> Metric:
     file = checkpoint / "checkpoints" / "model.ckpt" if checkpoint.is_dir() else checkpoint
     if not shutil.which(PROGRAM):
         raise ConfigError(
-            f"--comet needs the program {PROGRAM}, which is not installed; its NumPy is another than that of this "
-            "program, so install it apart: pipx install unbabel-comet"
+            f"--comet needs the program {PROGRAM}, which is not installed; it needs an older NumPy than this "
+            "program, so install it separately: pipx install unbabel-comet"
         )
     if file.suffix != ".ckpt" or not file.is_file() or not (file.parents[1] / "hparams.yaml").is_file():
         raise ConfigError(
-            f"{checkpoint} is no checkpoint of COMET: expected a file such as NAME/checkpoints/model.ckpt, and "
+            f"{checkpoint} is not a checkpoint of COMET: expected a file such as NAME/checkpoints/model.ckpt, and "
             "NAME/hparams.yaml"
         )
     return Metric("COMET", partial(_count, file, sources))

@@ -204,7 +204,7 @@ def load_metric(name: str) -> UserMetric:
     finally:
         sys.path.remove(here)
     if not callable(metric):
-        raise ConfigError(f'the metric "{name}" is no function of translations and references')
+        raise ConfigError(f'the metric "{name}" is not a function of translations and references')
     return metric
 
 

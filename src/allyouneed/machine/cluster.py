@@ -103,7 +103,7 @@ def _started_ray(address: str) -> tuple[Any, bool]:
     ray = require_extra("ray", "--ray", "ray")
     if ray.is_initialized():
         return ray, False
-    what = f"--ray {address} is no Ray cluster that answers"
+    what = f"no Ray cluster answers at --ray {address}"
     with refused(ConfigError, what, Exception, remedy='"local" starts one here'):  # Ray raises bare Exceptions
         _connect(address)
         ray.init(

@@ -195,6 +195,6 @@ def _refuse_another_vocabulary(plan: Recipe) -> None:
     names = plan.data.changed(*LEARNED_VOCABULARY)
     if others := [name for name in names if getattr(plan.data, name) != getattr(initial, name)]:
         raise ConfigError(
-            f"a run that starts from the weights of a model has its vocabulary, that of {plan.train.init_from}; leave "
-            f"out what describes another, or set it to its default: {plan.data.describe_values(*others)}"
+            f"a run that starts from the weights of {plan.train.init_from} also has its vocabulary; leave "
+            f"out settings of another vocabulary, or set them to their defaults: {plan.data.describe_values(*others)}"
         )

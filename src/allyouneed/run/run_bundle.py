@@ -182,7 +182,7 @@ def _card(name: str, bundles: Sequence[Bundle], names: Sequence[str]) -> str:
     parts = [
         (f"---\n{head}---\n\n" if head else "") + f"# {name}",
         f"A Transformer (Vaswani et al., 2017) with {describe_model(bundles[0].model)}.\n"
-        f"The weights are the mean of those of {len(names)} models, whose cards follow: {', '.join(names)}.",
+        f"The weights are the mean of {len(names)} models, whose cards follow: {', '.join(names)}.",
         *cards,
     ]
     return "\n\n".join(filter(None, parts)) + "\n"

@@ -194,8 +194,8 @@ def replaced(folder: Path, *, sources: Iterable[Path], resume: bool = False) -> 
     with locked(folder, what=str(folder)), refusing_errors(growing):
         if resume and not growing.exists():
             raise OutputError(
-                f"there is no unfinished run that would replace {folder}; --overwrite alone starts one, --resume "
-                "alone continues the run in that folder"
+                f"no unfinished run would replace {folder}; --overwrite without --resume starts one, --resume "
+                "without --overwrite continues the run in that folder"
             )
         if not resume:
             remove_run(growing)
@@ -227,11 +227,11 @@ def _refuse(folder: Path, sources: Iterable[Path]) -> None:
             f"{folder} is not a run of allyouneed, so --overwrite does not remove it; name another folder"
         )
     if Path.cwd().is_relative_to(folder.resolve()):
-        raise OutputError(f"{folder} is the present folder, which --overwrite would replace; begin from another folder")
+        raise OutputError(f"{folder} is the current folder, which --overwrite would replace; start from another folder")
     for path in sources:
         if path.resolve().is_relative_to(folder.resolve()):
             raise OutputError(
-                f"{path} lies in {folder}, which --overwrite would replace, and the new run needs it; name another "
+                f"{path} is in {folder}, which --overwrite would replace, but the new run needs it; name another "
                 "folder with --output"
             )
 

@@ -147,7 +147,7 @@ class Validator:
         if not (self._output / "config.json").exists():
             metric = self._recipe.train.early_stopping_metric
             raise TrainingError(
-                f"no validation had a {metric} that is a finite number, so there is no best model to keep; "
+                f"{metric} was not a finite number at any validation, so there is no best model to keep; "
                 f"{self._output}/metrics.jsonl has the values; choose another train.early_stopping_metric"
             )
         state.finished = True

@@ -30,7 +30,7 @@ class Glossary:
         }
         for term, translations in self._terms.items():
             if not term or not translations or not all(isinstance(one, str) and one.strip() for one in translations):
-                raise DataError(f"a glossary needs a term and a translation; got {term!r} → {translations!r}")
+                raise DataError(f"a glossary entry needs a term and a translation; got {term!r} → {translations!r}")
         longest_first = sorted(self._terms, key=lambda term: (-len(term), _ignores_case(term)))
         self._pattern = re.compile(_whole_words(map(_words, longest_first))) if longest_first else None
 

@@ -55,7 +55,7 @@ class SentencePieceModel:
         Refuses types other than unigram and BPE, and settings that the tokenizers library lacks.
         """
         with refused(
-            CheckpointError, f"{path} is no SentencePiece model that can be read", OSError, ValueError, struct.error
+            CheckpointError, f"{path} is not a readable SentencePiece model", OSError, ValueError, struct.error
         ):
             content = read_whole(path, LARGEST_SPM + 1)
             if len(content) > LARGEST_SPM:
@@ -134,7 +134,7 @@ def _piece(content: bytes) -> tuple[str, float, int]:
 
 def _message(value: int | bytes) -> bytes:
     if isinstance(value, int):
-        raise ValueError("a number stands where text or a message is expected")
+        raise ValueError("it has a number where text or a message is expected")
     return value
 
 

@@ -66,7 +66,7 @@ class Tokenizer:
         if missing:
             raise InputError(f"a vocabulary needs {', '.join(needed)}; this one has no {', '.join(missing)}")
         if symbols is not None and len(ids) != len(symbols):
-            raise InputError("a vocabulary may not have one token twice")
+            raise InputError("a vocabulary may not have the same token twice")
         self.pad_id = ids[PAD]
         self.eos_id = ids[EOS]
         self.sos_id = ids.get(SOS, self.pad_id)
@@ -109,7 +109,7 @@ class Tokenizer:
         """Read a `tokenizer.json`."""
         if not Path(path).exists():
             raise DataError(f"{path} does not exist")
-        with refused(DataError, f"{path} is no tokenizer", OSError, UnicodeDecodeError, DataError):
+        with refused(DataError, f"{path} is not a tokenizer", OSError, UnicodeDecodeError, DataError):
             return cls.from_json(read_whole(Path(path)).decode())
 
     @classmethod
@@ -325,4 +325,4 @@ def _refuse_surrogates(texts: Sequence[str]) -> None:
         "".join(texts).encode()
     except UnicodeEncodeError:
         line = next(line for line, text in enumerate(texts, start=1) if re.search("[\ud800-\udfff]", text))
-        raise InputError("the text has half of a surrogate pair, which is no character", line=line) from None
+        raise InputError("the text has half of a surrogate pair, which is not a character", line=line) from None

@@ -258,7 +258,7 @@ class ConstraintBuilder:
             ids = []
         written = tokenizer.decode(ids).strip()
         if not written or tokenizer.unk_id in ids:
-            raise InputError(f"{required!r} must stand in the translation, but the vocabulary cannot spell it")
+            raise InputError(f"{required!r} must be in the translation, but the vocabulary cannot spell it")
         spellings = []
         for carrier in CARRIERS:
             try:

@@ -268,7 +268,7 @@ class TextSplitter:
         if len(ids) >= self._limit:
             raise InputError(
                 f"the prefix has {len(ids)} tokens, but a translation has at most {self._limit}, "
-                "its end token included; give a shorter one",
+                "including its end token; give a shorter prefix",
                 line=line,
             )
         return ids

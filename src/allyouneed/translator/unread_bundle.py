@@ -65,7 +65,7 @@ class UnreadBundle(Bundle):
 
     def _require_unchanged(self) -> None:
         if Checksums(self.folder).digest(WEIGHTS_FILE) != self.weights_digest:
-            raise BundleError(f"{self.folder} was written anew since it was loaded; load it again")
+            raise BundleError(f"{self.folder} has been replaced since it was loaded; load it again")
 
     @classmethod
     def read(cls, checksums: Checksums, *_: Any) -> Self:
@@ -88,7 +88,7 @@ class UnreadBundle(Bundle):
 def _load_again(folder: Path, weights_digest: str) -> UnreadBundle:
     bundle = UnreadBundle.load(folder)
     if bundle.weights_digest != weights_digest:
-        raise BundleError(f"{folder} was written anew since it was loaded; load it again")
+        raise BundleError(f"{folder} has been replaced since it was loaded; load it again")
     return bundle
 
 

@@ -51,7 +51,7 @@ def matches_baseline(bundle: Bundle, folder: Path) -> str:
         raise CheckError(
             f"{len(changed)} of {len(pairs)} translations changed; {source!r} was {old!r}, is now {new!r}."
         )
-    return f"{len(pairs)} translations equal those of the baseline"
+    return f"{len(pairs)} translations equal the baseline"
 
 
 @named_check("text")
@@ -75,8 +75,8 @@ def text_round_trips(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> str:
                 raise CheckError(words)
             count, unknown = count + (known is not None), unknown + (known is None)
     if unknown and not count:
-        raise CheckError(f"the vocabulary does not have all parts of any of {unknown:,} texts")
-    left_out = f"; {unknown:,} have a part that the vocabulary does not have" if unknown else ""
+        raise CheckError(f"all {unknown:,} texts have a part outside the vocabulary")
+    left_out = f"; {unknown:,} have a part outside the vocabulary" if unknown else ""
     return f"{count:,} texts are the same after encoding and decoding{left_out}"
 
 

@@ -87,7 +87,7 @@ def _compare(engine: Engine, searches: list[ForkedSearch], name: str) -> str:
             change = float((result - expected).abs().max())
             if exact and not change <= MAX_LOGIT_DIFFERENCE:
                 raise CheckError(
-                    f"log-probabilities of {name} differ by {change:.3g} from those of the whole sentence, from token "
+                    f"log-probabilities of {name} differ by {change:.3g} from one pass over the sentence, from token "
                     f"{length} of a forking beam on: a step or the order of the KV cache is wrong."
                 )
             result, expected = (rows - rows.mean(-1, keepdim=True) for rows in (result, expected))
@@ -165,7 +165,7 @@ def losses_match_definition(model: Transformer, ids: Ids) -> str:
         ):
             if not (one - other).norm() <= MAX_LOGIT_DIFFERENCE * other.norm():
                 raise CheckError(
-                    f"the {what}{name} is not that of cross entropy over all tokens but padding "
+                    f"the {what}{name} differs from cross entropy over all tokens except padding "
                     f"({one.norm():.4g}, expected {other.norm():.4g}; train/loss.py)."
                 )
     return "the losses of training and validation, and their gradients, equal their definition"

@@ -175,10 +175,10 @@ def batch_changes_nothing(model: Transformer, ids: Ids) -> str:
         change = (together[i, : alone.size(1)] - alone[0]).abs().max().item()
         if change > MAX_LOGIT_DIFFERENCE:
             raise CheckError(
-                f"sentence {i + 1} of a batch has logits that differ by {change:.3g} from those it has alone: "
+                f"sentence {i + 1} of a batch has logits that differ by {change:.3g} from its logits by itself: "
                 "the sentences of a batch are mixed."
             )
-    return f"{len(ids.sources)} sentences have the same logits in a batch as alone"
+    return f"{len(ids.sources)} sentences have the same logits in a batch as by themselves"
 
 
 @named_check("cache")

@@ -47,7 +47,7 @@ class AdaptOptions:
     sources: Annotated[
         Path | None,
         typer.Option(
-            help="Texts of the kind that the model translates, one a line: mix in its own translations of these, "
+            help="Texts of the kind that the model translates, one per line; its translations of them are mixed in, "
             "instead of the pairs that it was trained on."
         ),
     ] = None

@@ -204,8 +204,8 @@ BundleFolders = Annotated[
     str, typer.Argument(metavar="BUNDLE", help="The folder of a trained model; A,B,… is an ensemble.")
 ]
 OptionalBundleFolder = Annotated[Path | None, _BUNDLE]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-PrecisionOption = Annotated[str, typer.Option(help="auto, float32, int8, or bfloat16 on a GPU.")]
+DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu, cuda or mps.")]
+PrecisionOption = Annotated[str, typer.Option(help="Type of the weights: auto, float32, int8, or bfloat16 on a GPU.")]
 GlossaryOption = Annotated[
     Path | None, typer.Option(help="Required terms: lines of term, tab, translation.", rich_help_panel="Search")
 ]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def config(
     what: Annotated[
-        str | None, typer.Argument(metavar="KEY|SECTION|RECIPE", help="What to print; default: every setting.")
+        str | None, typer.Argument(metavar="KEY|SECTION|RECIPE", help="What to print. Default: every setting.")
     ] = None,
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="SECTION.KEY=VALUE", help="For a recipe: settings to change.")

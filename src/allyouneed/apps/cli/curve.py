@@ -20,12 +20,14 @@ class CurveOptions:
 
     pairs: Annotated[str, typer.Argument(metavar="PAIRS", help="A file of pairs of any kind that train reads.")]
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="SECTION.KEY=VALUE", help="Settings of all four trainings.")
+        list[str] | None, typer.Argument(metavar="SECTION.KEY=VALUE", help="Settings for all four trainings.")
     ] = None
     minutes: Annotated[
-        float, typer.Option(min=0, help="The time of all four trainings together. 0: what their settings say.")
+        float, typer.Option(min=0, help="Minutes for all four trainings together; 0: as their settings say.")
     ] = 10.0
-    valid: Annotated[str, typer.Option(metavar="FILE", help="The pairs to score. Default: a tenth, held out.")] = ""
+    valid: Annotated[
+        str, typer.Option(metavar="FILE", help="Pairs to score on. Default: a tenth of PAIRS, held out.")
+    ] = ""
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The folder of the curve. Default: runs/NAME-curve.")
     ] = None

@@ -50,7 +50,7 @@ class ExplainOptions:
     form: Annotated[Form, typer.Option("--format", help="One page, a picture for each figure, or the numbers.")] = (
         Form.html
     )
-    precision: Annotated[str, typer.Option(help="float32, int8 or auto.")] = "auto"
+    precision: Annotated[str, typer.Option(help="Type of the weights: float32, int8 or auto.")] = "auto"
     glossary: GlossaryOption = None
     positions: Annotated[bool, typer.Option("--positions", help="Draw the position embeddings; needs no model.")] = (
         False

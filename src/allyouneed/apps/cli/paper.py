@@ -30,7 +30,7 @@ class PaperOptions:
     rows: Annotated[str | None, typer.Option(help="Only these rows, for example base,A1,E.")] = None
     figures: Annotated[Path | None, typer.Option(metavar="BUNDLE", help="Draw figures 3 to 5 with this model.")] = None
     sentences: Annotated[
-        Path | None, typer.Option(help="For --figures: a file of sentences; the clearest ones are drawn.")
+        Path | None, typer.Option(help="For --figures: a file of sentences, from which the clearest are drawn.")
     ] = None
     output: Annotated[
         Path | None,

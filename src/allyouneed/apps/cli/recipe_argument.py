@@ -16,12 +16,12 @@ PairsOrRecipe = Annotated[
 ]
 SecondFileOrSettings = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SECTION.KEY=VALUE", help="The second of two aligned files; then settings to change."),
+    typer.Argument(metavar="SECTION.KEY=VALUE", help="The second of two aligned files, then settings to change."),
 ]
 ColumnsOption = Annotated[
     str,
     typer.Option(
-        metavar="SOURCE,TARGET", help="The two columns of a table, by name or number. Default: as its first row says."
+        metavar="SOURCE,TARGET", help="The two columns of a table, by name or number. Default: by its first row."
     ),
 ]
 SheetOption = Annotated[str, typer.Option(help="The sheet of a spreadsheet. Default: the first.")]

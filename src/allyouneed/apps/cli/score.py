@@ -77,7 +77,7 @@ def _score_against_references(options: ScoreOptions, reference: list[Path], scor
     from ...evaluation import TranslatedSet
 
     if scoring.comet and not options.source:
-        raise ConfigError("COMET reads the source too; name it by --source")
+        raise ConfigError("COMET also reads the source; name it with --source")
     pairs = pair_lines(options.target[0], reference[0])
     outputs = [[pair.source for pair in pairs], *(_aligned_lines(path, len(pairs)) for path in options.target[1:])]
     others = [_aligned_lines(path, len(pairs)) for path in reference[1:]]
@@ -102,7 +102,7 @@ def _refuse_beside_references(options: ScoreOptions, scoring: Scoring) -> None:
         error = ConfigError(f"--reference scores one --target, or compares two; got {len(options.target)}")
         raise error.mended_by("--target", str(options.target[0]), "--target", str(options.target[-1]))
     if scoring.no_worse and len(options.target) == 1:
-        raise ConfigError(f"--no-worse compares two --target; got 1: {command_without(['--no-worse'])}")
+        raise ConfigError(f"--no-worse compares two --target; got one: {command_without(['--no-worse'])}")
 
 
 def _aligned_lines(path: Path, count: int) -> list[str]:

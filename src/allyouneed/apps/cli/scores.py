@@ -89,7 +89,7 @@ class Scoring:
         bool, typer.Option("--no-worse", help="Exit with 1 if the second model is worse (p < 0.05).")
     ] = False
     comet: Annotated[
-        Path | None, typer.Option(metavar="CHECKPOINT", help="Add COMET with this model, by comet-score.")
+        Path | None, typer.Option(metavar="CHECKPOINT", help="Also score with COMET (comet-score) and this model.")
     ] = None
 
     def check(self, *, others: Iterable[Path | None]) -> None:

@@ -55,7 +55,9 @@ class TrainOptions:
     ] = None
     languages: Annotated[
         str,
-        typer.Option(metavar="en-it", help="The model's languages, for its card and for `allyouneed serve`."),
+        typer.Option(
+            metavar="en-it", help="The languages of the pairs, for the model's card and for `allyouneed serve`."
+        ),
     ] = ""
     columns: ColumnsOption = ""
     sheet: SheetOption = ""

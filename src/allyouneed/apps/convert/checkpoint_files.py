@@ -27,7 +27,7 @@ LARGEST_PICKLE = 2**24  # bytes of a pickle that describes tensors; the tensors'
 MOST_STEPS, MOST_CONTAINERS = 2**20, 2**16  # in a pickle; a tensor takes some 30 steps and 5 lists, tables and tuples
 MOST_PARTS, MOST_LEVELS = 2**20, 100  # of its lists, tables and tuples; a part that is used twice counts twice
 _ENTRY = re.compile(r"(?P<key>.*):\s*(?P<id>\d{1,9})\s*")  # an entry of a vocabulary in YAML
-_REMEDY = "if you trust it, save its tensors alone, as docs/import.md shows"
+_REMEDY = "if you trust it, save only its tensors, as docs/import.md shows"
 _PICKLED = {  # the only names allowed in a pickle of tensors and settings
     "collections OrderedDict",
     "torch._utils _rebuild_tensor_v2",
@@ -206,7 +206,7 @@ def read_npz(path: Path) -> dict[str, NPZArray]:
     Refuses compressed files, and content other than numbers, before memory is allocated.
     """
     # A damaged archive may raise any exception.
-    with refused(CheckpointError, f"{path} is no .npz that can be read", Exception), zipfile.ZipFile(path) as archive:
+    with refused(CheckpointError, f"{path} is not a readable .npz", Exception), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise ValueError("it is compressed; Marian's own files are not")
@@ -228,7 +228,7 @@ def read_settings(content: bytes, name: str) -> dict[str, Any]:
     yaml = _yaml()
     if len(content) > LARGEST_SETTINGS:
         raise CheckpointError(f"{name} has more than {LARGEST_SETTINGS:,} bytes, which no settings need")
-    with refused(CheckpointError, f"{name} is no YAML that can be read", yaml.YAMLError, ValueError, RecursionError):
+    with refused(CheckpointError, f"{name} is not readable YAML", yaml.YAMLError, ValueError, RecursionError):
         depth = 0
         # One at a time, so that deep nesting is never read as a whole.
         for event in yaml.parse(content, Loader=yaml.SafeLoader):
@@ -272,7 +272,7 @@ def _scalar(text: str) -> str:
             return text[1:-1]
         yaml = _yaml()
         with refused(
-            CheckpointError, f"a token of the vocabulary is no YAML: {text!r:.60}", yaml.YAMLError, ValueError
+            CheckpointError, f"a token of the vocabulary is not YAML: {text!r:.60}", yaml.YAMLError, ValueError
         ):
             return str(yaml.load(text, Loader=yaml.BaseLoader))
     return text

@@ -40,7 +40,7 @@ class Kind:
 KINDS = {
     "huggingface": Kind("Hugging Face Marian", 'config.json with "model_type": "marian"', ("config.json",), "marian"),
     "marian": Kind(
-        "Marian", "one .npz, and source.spm and target.spm with a *.vocab.yml, or one or two *.spm alone", ("*.npz",)
+        "Marian", "one .npz; and source.spm and target.spm with a *.vocab.yml, or only one or two *.spm", ("*.npz",)
     ),
 }
 

@@ -106,9 +106,9 @@ def _notes(translator: Translator, whole: Translation, traced: str, segments: Se
     if "repeats" in whole.flags:
         yield "The first search gave a repetitive text, so a second one had its repeated n-grams banned."
     if "wrong_spans" in whole.flags:
-        yield "The copied spans of the translation are not those of the text."
+        yield "The copied spans of the translation differ from the spans of the text."
     if translator.precision == "int8":
-        yield "The search used int8 weights; the tensors are those of float32."
+        yield "The search used int8 weights; the tensors are computed in float32."
 
 
 def attentions(trace: Trace) -> dict[str, Tensor]:

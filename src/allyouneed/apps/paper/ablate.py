@@ -69,7 +69,7 @@ def ablate(
         bundle = run_training(row_recipe, output / row.name, Hooks(callback=recorder, evaluate=_evaluate))
         validation = recorder.validation
         if validation.valid_loss is None:
-            raise ConfigError("an ablation needs validation pairs: set data.valid, or data.held_out to more than 0")
+            raise ConfigError("an ablation needs validation pairs: set data.valid, or set data.held_out above 0")
         seconds = recorder.times[-1] - recorder.times[0]
         perplexity = math.exp(validation.valid_loss)
         yield AblationResult(

@@ -47,7 +47,7 @@ def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: 
             f"{result.scores[MODEL][METRIC]:.1f} against {result.scores[as_good][METRIC]:.1f})"
         )
         if result.scores[MODEL]["exact"] == 100:
-            return [f"{beside}: both are right on all of these pairs, which need no model."]
+            return [f"{beside}: both are right on all these pairs, so they need no model."]
         if is_good:
             return [f"{beside}: either these pairs need no model, or longer training helps ({_longer(run)})."]
         if run.last_step() < MIN_UPDATES:
@@ -158,7 +158,7 @@ def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
             which = replace(run.data.train, dropped=rules).sentence()
             yield (
                 f"{dropped / read:.0%} of the pairs were dropped as faulty ({which}), so others "
-                "may be noisy, too: look at data-report.json, and clean the pairs."
+                "may also be noisy: look at data-report.json, and clean the pairs."
             )
 
 

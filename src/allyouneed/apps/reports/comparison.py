@@ -123,7 +123,7 @@ def _significance(comparison: Comparison) -> str:
         return section("Scores", *map(paragraph, comparison.summary()))
     kind = comparison.what
     caution = "" if kind == "test pairs" else (
-        " They are those of the model that each run kept, and may have been used to choose it; "
+        " Each run's kept model made them, and they may have been used to choose it; "
         "allyouneed report RUN RUN --test translates the test pairs."
     )  # fmt: skip
     rows = [

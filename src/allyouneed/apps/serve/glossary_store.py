@@ -148,7 +148,7 @@ class GlossaryStore:
                     self._database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                     yield
             except sqlite3.Error as error:
-                raise OutputError(f"the file of glossaries could not be used: {error}") from error
+                raise OutputError(f"the file of glossaries cannot be used: {error}") from error
 
     def _insert(self, identifier: str, pair: LanguagePair, terms: Entries) -> None:
         self._database.executemany(

@@ -115,7 +115,7 @@ class SafeAnswers(Middleware):
             where = ", ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
             _LOG.error("%s in %s", type(error).__name__, where)
             if started:
-                raise ConnectionError("the answer had begun when its making failed") from None
+                raise ConnectionError("making the answer failed after it had begun") from None
             await error_response(scope["path"], 500, "an error in the program; the log of the server says more")(
                 scope, receive, send_guarded
             )

@@ -27,30 +27,32 @@ class ServeConfig(Checked):
     host: str = setting("127.0.0.1", "address to listen on; 0.0.0.0: any")
     port: int = setting(5000, "port to listen on; 0: any free one", Range(at_least=0, at_most=65_535))
 
-    max_loaded_memory: int = setting(0, "MiB of weights; 0: no limit", COUNT_OR_NONE)
-    device: str = setting("auto", "auto, cpu, cuda or mps")
-    precision: str = setting("auto", "auto, float32, int8, or bfloat16 on a GPU")
-    workers: int = setting(0, "batches at once; 0: one per core", COUNT_OR_NONE)
+    max_loaded_memory: int = setting(0, "MiB of weights in memory; 0: no limit", COUNT_OR_NONE)
+    device: str = setting("auto", "device of the models: auto, cpu, cuda or mps")
+    precision: str = setting("auto", "type of the weights: auto, float32, int8, or bfloat16 on a GPU")
+    workers: int = setting(0, "batches translated at once; 0: one per core", COUNT_OR_NONE)
 
-    max_queue: int = setting(1000, "texts that wait; more are refused", COUNT)
-    request_timeout: float = setting(60.0, "seconds for an answer", _SECONDS)
+    max_queue: int = setting(1000, "texts that may wait; more are refused", COUNT)
+    request_timeout: float = setting(60.0, "time limit of a request, in seconds", _SECONDS)
 
     keys: str = setting("", "file of API keys (allyouneed keys add FILE --name NAME)")
     key_optional: bool = setting(False, "also serve requests without a key")
     requests_per_minute: int = setting(
         -1,
-        "per client; 0: no limit; -1: 120, no limit on loopback",
+        "requests per client; 0: no limit; -1: 120, no limit on loopback",
         _COUNT_OR_AUTO,
     )
     max_texts: int = setting(500, "texts per request; 0: no limit", COUNT_OR_NONE)
     max_characters: int = setting(50_000, "characters per text; 0: no limit", COUNT_OR_NONE)
-    max_file: int = setting(10 * 2**20, "bytes of a document; 0: none", COUNT_OR_NONE)
-    suggestions: str = setting("", "file for corrections (JSON Lines)")
-    glossaries: str = setting("", "file for glossaries (SQLite)")
+    max_file: int = setting(10 * 2**20, "bytes of a document; 0: no documents", COUNT_OR_NONE)
+    suggestions: str = setting("", "file that stores corrections (JSON Lines)")
+    glossaries: str = setting("", "file that stores glossaries (SQLite)")
     allowed_hosts: tuple[str, ...] = setting((), "host names of this server")
-    cors_origins: tuple[str, ...] = setting(("*",), "origins whose pages may call the API")
+    cors_origins: tuple[str, ...] = setting(("*",), "origins of web pages that may call the API")
 
-    reload_every: float = setting(0.0, "seconds; 0: reload on SIGHUP only", Range(at_least=0))
+    reload_every: float = setting(
+        0.0, "seconds between reloads of changed models; 0: only on SIGHUP", Range(at_least=0)
+    )
     log_text: bool = setting(False, "log the texts of requests")
 
     def __post_init__(self) -> None:
@@ -58,5 +60,5 @@ class ServeConfig(Checked):
         for name in self.allowed_hosts:
             if "*" in name.removeprefix("*.") and name != "*":
                 raise ConfigError(
-                    f"allowed_hosts has {name!r}; a name may begin with *., for any name below it, or be * alone"
+                    f"allowed_hosts has {name!r}; a name may begin with *., for any name below it, or be just *"
                 )

@@ -107,7 +107,7 @@ def require_unicode(values: object) -> None:
     try:
         json.dumps(values, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise Refusal(400, "Invalid request: a text has half of a surrogate pair, which is no character") from None
+        raise Refusal(400, "Invalid request: a text has half of a surrogate pair, which is not a character") from None
     except RecursionError:
         raise Refusal(400, "Invalid JSON format: it is nested too deeply") from None
 

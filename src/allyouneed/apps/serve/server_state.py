@@ -56,7 +56,7 @@ async def refuse_other_pages(request: Request, server: Server) -> None:
     origin = request.headers.get("origin")
     is_other = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
     if is_other and origin not in server.config.cors_origins:
-        raise Refusal(403, "pages of other origins may not store anything here, nor read what is not theirs")
+        raise Refusal(403, "pages of other origins may not store anything here, nor read other data")
 
 
 OwnPages = Depends(refuse_other_pages)

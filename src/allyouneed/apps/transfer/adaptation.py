@@ -155,10 +155,10 @@ def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: Trai
     rows = [Pair(*map(base.normalization, map(str.strip, pair))) for pair in iterate_pairs(corrections)]
     pairs = list(dict.fromkeys(pair for pair in rows if pair.source and pair.target))
     if not pairs:
-        raise DataError("there is no correction to learn: expected pairs of a source and its translation")
+        raise DataError("there are no corrections to learn: expected pairs of a source and its translation")
     if not (pairs := _short_enough(base, different := pairs)):
         raise DataError(
-            f"there is no correction to learn: all {len(different):,} are longer than the "
+            f"there are no corrections to learn: all {len(different):,} are longer than the "
             f"{base.model.config.max_length:,} tokens that the model reads; split them into sentences"
         )
     if left_out := len(rows) - len(pairs):

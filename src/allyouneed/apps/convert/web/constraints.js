@@ -34,7 +34,7 @@ class Constraints {
   phrases(text) {
     return [...countOf(this.spans(text).map((span) => span.text))].flatMap(([required, times]) => {
       const spellings = this.spellings(required);
-      if (!spellings.length && this.mustCopy) throw new Error(`“${required}” must stand in the translation, but the vocabulary cannot spell it`);
+      if (!spellings.length && this.mustCopy) throw new Error(`“${required}” must be in the translation, but the vocabulary cannot spell it`);
       return spellings.length ? [{ spellings, times }] : [];
     });
   }
