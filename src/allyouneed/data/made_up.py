@@ -26,10 +26,9 @@ Row = tuple[list[int], list[int]]
 class MadeUpPairs:
     """Maps indices of `pairs` and an epoch to pairs of ids. In each epoch, about `share` of the pairs are made up.
 
-    Only pairs whose sides share a letter are made up: a token of one character that is neither a digit nor a mark. The
-    kinds that a pair allows are equally frequent. New letters replace the longest string that both sides share, except
-    for its last `ENDING` letters. `<unk>` replaces one shared letter wherever it occurs. An unknown tag is encoded
-    letter by letter.
+    Only pairs whose sides share a letter are made up, by all kinds equally often. A letter is a token of one character
+    that is neither a digit nor a mark. New letters replace the longest shared string, except its last `ENDING` letters.
+    `<unk>` replaces one shared letter wherever it occurs. Unknown tags are encoded by letters.
     """
 
     def __init__(self, pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) -> None:
