@@ -67,7 +67,7 @@ def test_a_model_that_is_not_named_or_misspelt_is_one_of_those_that_are_there(de
 def test_the_next_steps_are_commands_that_work(demo: Demo) -> None:
     lines = demo.output.partition("Try next:")[2].splitlines()
     commands = {words[0]: words for line in lines if (words := shlex.split(line.partition(" -m allyouneed ")[2]))}
-    assert commands.keys() == {"translate", "evaluate", "serve", "explain", "export", "report", "train"}
+    assert commands.keys() == {"translate", "evaluate", "serve", "explain", "export", "train"}
     assert run_here(*commands["translate"], cwd=demo.folder).stdout == b"February 29, 2024\n"
     for name in ("explain", "export"):
         assert run_here(*commands[name], cwd=demo.folder).returncode == 0
