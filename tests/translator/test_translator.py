@@ -140,7 +140,7 @@ MAKE: Any = Translator  # takes arguments of any type here
             "alternatives",
         ),
         (lambda bundle: [*MAKE(bundle).score([1])], "pair .*got 1"),
-        (lambda bundle: MAKE(bundle).using(glossary={"a": "é"})("a"), "'é' .*stand .*translation"),
+        (lambda bundle: MAKE(bundle).using(glossary={"a": "é"})("a"), "'é' .*vocabulary"),
         (
             lambda bundle: evaluate(bundle, [("a", ["b"]), ("b", [])]),
             r"\('b', \[\]\)",

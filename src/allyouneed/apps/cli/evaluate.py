@@ -112,7 +112,7 @@ def _translate_with_all(
 def _refuse_number_of(models: Sequence[str], scoring: Scoring) -> None:
     """Refuse a number of models that an option does not take; propose the first with the last that differs from it."""
     if scoring.no_worse and len(models) == 1:
-        raise ConfigError(f"--no-worse compares two models; got one: {command_without(['--no-worse'])}")
+        raise ConfigError(f"--no-worse compares two models; got 1: {command_without(['--no-worse'])}")
     if len(models) > 2 and (scoring.no_worse or scoring.wrong):
         rule = "--no-worse compares two" if scoring.no_worse else "--wrong lists the translations of one or two"
         last = next((model for model in reversed(models) if model != models[0]), models[0])

@@ -102,7 +102,7 @@ def _refuse_beside_references(options: ScoreOptions, scoring: Scoring) -> None:
         error = ConfigError(f"--reference scores one --target, or compares two; got {len(options.target)}")
         raise error.mended_by("--target", str(options.target[0]), "--target", str(options.target[-1]))
     if scoring.no_worse and len(options.target) == 1:
-        raise ConfigError(f"--no-worse compares two --target; got one: {command_without(['--no-worse'])}")
+        raise ConfigError(f"--no-worse compares two --target; got 1: {command_without(['--no-worse'])}")
 
 
 def _aligned_lines(path: Path, count: int) -> list[str]:

@@ -54,7 +54,7 @@ class TranslateOptions:
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted output.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")] = False
     skip_refused: Annotated[
-        bool, typer.Option("--skip-refused", help="Skip texts that cannot be translated, and exit with 3.")
+        bool, typer.Option("--skip-refused", help="Skip untranslatable texts, and exit with 3.")
     ] = False
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False
     align: Annotated[
@@ -71,7 +71,7 @@ class TranslateOptions:
         int,
         typer.Option(
             metavar="N",
-            help="Print N translations with different continuations of the prefix.",
+            help="Print N ways to continue the prefix.",
             min=0,
             show_default=False,
             rich_help_panel="Search",

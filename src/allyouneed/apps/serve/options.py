@@ -28,12 +28,12 @@ class ServeConfig(Checked):
     port: int = setting(5000, "port to listen on; 0: any free one", Range(at_least=0, at_most=65_535))
 
     max_loaded_memory: int = setting(0, "MiB of weights in memory; 0: no limit", COUNT_OR_NONE)
-    device: str = setting("auto", "device of the models: auto, cpu, cuda or mps")
+    device: str = setting("auto", "device: auto, cpu, cuda or mps")
     precision: str = setting("auto", "type of the weights: auto, float32, int8, or bfloat16 on a GPU")
-    workers: int = setting(0, "batches translated at once; 0: one per core", COUNT_OR_NONE)
+    workers: int = setting(0, "parallel batches; 0: one per core", COUNT_OR_NONE)
 
-    max_queue: int = setting(1000, "texts that may wait; more are refused", COUNT)
-    request_timeout: float = setting(60.0, "time limit of a request, in seconds", _SECONDS)
+    max_queue: int = setting(1000, "queued texts; more are refused", COUNT)
+    request_timeout: float = setting(60.0, "maximum seconds per request", _SECONDS)
 
     keys: str = setting("", "file of API keys (allyouneed keys add FILE --name NAME)")
     key_optional: bool = setting(False, "also serve requests without a key")
