@@ -60,13 +60,15 @@ def test_train_finds_what_was_prepared(folder: Path, words: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_the_present_folder_can_be_that_of_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_folder_can_be_that_of_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "run").mkdir()
     monkeypatch.chdir(folder / "run")
     assert run_here("train", "../mine.toml", "-o", ".", "data.train=../pairs.tsv").returncode == 0
     assert run_here("report", ".").returncode == 0
     assert run_here("train", "../mine.toml", "-o", ".", "data.train=../pairs.tsv", "--resume").returncode == 0
-    assert "present folder" in refusal("train", "../mine.toml", "-o", ".", "data.train=../pairs.tsv", "--overwrite")
+    line = refusal("train", "../mine.toml", "-o", ".", "data.train=../pairs.tsv", "--overwrite")
+    assert re.match(rf"allyouneed: {re.escape(str(Path.cwd()))} .*--overwrite", line)
+    assert Path("recipe.toml").is_file()
 
 
 def test_a_run_on_a_hidden_file_has_a_folder_of_its_own() -> None:

@@ -77,8 +77,10 @@ def test_entities_are_never_expanded(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     bombs = f'<!DOCTYPE tmx [<!ENTITY a "bomb"><!ENTITY s SYSTEM "file://{tmp_path}/secret">]>\n'
     path = memory(tmp_path / "a.tmx", unit(en="a &a;", it="b"), unit(en="c", it="&s;"), before=bombs)
-    reason = "has the entity &{};, which is not expanded; write what it stands for"
-    assert list(read_tmx(path, ("en", "it"))) == [Fault(6, reason.format("a")), Fault(7, reason.format("s"))]
+    first, second = read_tmx(path, ("en", "it"))
+    assert isinstance(first, Fault)
+    assert isinstance(second, Fault)
+    assert (first.line, "&a;" in first.reason, second.line, "&s;" in second.reason) == (6, True, 7, True)
 
 
 def test_of_entities_the_named_characters_of_html_are_read(tmp_path: Path) -> None:

@@ -35,5 +35,5 @@ def test_formats_whose_numbers_are_the_same_in_every_language_have_no_such_optio
         try:
             read(b"", kind, numbers=True)
         except DocumentError as error:
-            refused |= {kind} if f"test.{kind} " in str(error) else set()
+            refused |= {kind} if "--numbers" in str(error) else set()
     assert refused == {"po", "xliff", "srt", "vtt"}
