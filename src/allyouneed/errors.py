@@ -110,7 +110,7 @@ def install_command(extra: str) -> str:
 
 
 def pip_install(package: str) -> str:
-    """Return the command that installs a package, as a shell quotes its name, for this Python."""
+    """Return the shell command that installs a package for this Python. The name of the package is quoted."""
     return f"{shlex.quote(sys.executable or 'python')} -m pip install {package}"
 
 

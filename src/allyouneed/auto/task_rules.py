@@ -53,7 +53,7 @@ def _is_letter_by_letter(statistics: PairStatistics) -> bool:
 
 
 def _is_of_letters(side: SideStatistics) -> bool:
-    """Return True if the words of a side are single letters, as in a script without spaces or with spaced letters."""
+    """Return True if a side's words are single letters, because its script has no spaces or its letters are spaced."""
     return side.words >= 1 and side.word_length < LETTERS
 
 

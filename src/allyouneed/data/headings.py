@@ -109,9 +109,9 @@ class _Head:
     def sides(self, row: int, places: Sequence[int] = ()) -> tuple[str, str] | None:
         """Return the names of source and target if a row, or its cells at `places`, could be a heading.
 
-        A heading has more filled cells than all rows above it, which are then titles. Near the top, a row that contains
-        the names themselves may be a heading even if a row above has as many cells, because such names are hardly ever
-        pairs.
+        A heading has more filled cells than any row above it; the rows above are titles. Near the top, a row that
+        contains the names themselves may be a heading even if a row above has as many cells, because such names are
+        hardly ever pairs.
         """
         filled = self.filled()
         cells = self.cells(row)

@@ -42,7 +42,7 @@ class Fault(NamedTuple):
     file: str = ""
 
     def message(self, name: str) -> str:
-        """Describe the line and the reason. `name` is the name of the source."""
+        """Say which line was skipped and why. `name` is the name of the file."""
         return f"{name}, line {self.line} {f'of {self.file} ' if self.file else ''}{self.reason}"
 
     def remedy(self, name: str) -> str:

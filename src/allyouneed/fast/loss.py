@@ -189,10 +189,11 @@ def _block_sizes(x: Tensor) -> tuple[int, int]:
 
 
 def round_up(rows: int) -> int:
-    """Round up to a multiple of 16, and of an eighth of the largest power of two that is not above `rows`.
+    """Round up to a multiple of both 16 and p / 8, where p is the largest power of two up to `rows`.
 
-    Batches of many lengths then have products of few shapes. On a CPU, oneDNN generates machine code for every new
-    shape of a product in bfloat16, which takes about 4 ms, longer than most products of a small model.
+    So batches of many different sizes have matrix products of only a few shapes. On a CPU, oneDNN generates machine
+    code for every new shape of a product in bfloat16, which takes about 4 ms, longer than most products of a small
+    model.
     """
     step = _step(rows)
     return -(-rows // step) * step

@@ -25,7 +25,7 @@ _made: dict[str, Callable[[Any], Any]] = {}  # in a process of a cluster: its wo
 def run_item(key: str, makers: list[Any], item: _Item) -> _Result | AllYouNeedError:
     """Compute the result for one item in a process of a cluster. If that fails, return the error.
 
-    `makers` refers to the function that makes the work function; a process calls it once.
+    `makers` refers to the function that makes the work function; each process calls that maker once.
     """
     try:
         if key not in _made:

@@ -105,7 +105,7 @@ def count_sentences(metric: Metric, translations: Sequence[str], references: Ref
 
 
 def can_rise(metric: Metric, references: References) -> bool:
-    """Return True if `metric` counts errors, or if even the references themselves would score above 0.
+    """Return True if `metric` counts errors, or if a perfect translation would score above 0.
 
     BLEU, for example, needs references of four words.
     """

@@ -172,7 +172,7 @@ def prepare_only(recipe: Recipe, output: Path, *, progress: ProgressCallback, ra
 def _existing_vocabulary(plan: Recipe, output: Path, starts_from: str) -> tuple[Vocabulary | None, Sequence[str]]:
     """Find a vocabulary that need not be learned, and say where it comes from.
 
-    A run that is initialized from a model uses the model's vocabulary; when it is resumed, the vocabulary is in its own
+    A run that is initialized from a model uses the model's vocabulary; a resumed run finds this vocabulary in its own
     folder. Any other run may use the vocabulary that `data.tokenizer` names.
     """
     if plan.train.init_from and plan.data.tokenizer:

@@ -1,4 +1,4 @@
-"""The state of a run, apart from the model and its optimizer, and the return to the last checkpoint."""
+"""Keep the state of a run besides its model and optimizer, and return a run to its last checkpoint."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields

@@ -61,7 +61,8 @@ class CaseStatistics:
             require_whole(name, getattr(self, name), least=0)
 
     def is_unusual(self, text: str) -> bool:
-        """Return True if `text` is in capitals, and the training sources rarely were, and most targets kept them.
+        """Return True if `text` is in capitals, although few training sources were, and the targets of these mostly
+        kept the capitals.
 
         False if there were no sources.
         """

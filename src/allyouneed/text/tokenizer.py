@@ -204,7 +204,8 @@ class Tokenizer:
         return isinstance(model, models.BPE | models.Unigram) and self._backend.pre_tokenizer is not None
 
     def with_sampling(self, *, strength: float, seed: int) -> Callable[[str, int], list[int]]:
-        """Return a function of a text and a number that encodes by subword sampling. Equal numbers give equal results.
+        """Return a function that encodes a text by subword sampling. Its second argument is a number; equal numbers
+        give equal results.
 
         `strength` is the probability that BPE skips a merge, or the exponent of a unigram's probability.
         """

@@ -92,7 +92,7 @@ class SegmentTranslator:
     """Translates segments, and flags doubtful translations.
 
     The flag `long` means that the source has more than `longest_source` tokens, and `unknown` that it has text outside
-    the vocabulary. `wrong_spans` means that the translation lacks a run of signs unknown to the source language
+    the vocabulary. `wrong_spans` means that the translation lacks characters foreign to the source language
     (`foreign_runs`) or, with `checks_codes`, a code or a number. In an unsure translation, the blanks next to
     placeholders are made the same as in the source.
 

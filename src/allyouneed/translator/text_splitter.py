@@ -22,8 +22,8 @@ from .translation import Translation, join_translations
 class SplitSentences:
     """Sentences, divided into those that need no decoding (`ready`) and the segments of the others.
 
-    A copied or recased sentence may also have segments `as_is`, which translate the unchanged text. Their translation
-    is used if the model is sure of it.
+    For a copied or recased sentence, `as_is` may have segments of the unchanged text. Their translation is used if the
+    model is sure of it.
     """
 
     texts: Sequence[str]

@@ -23,7 +23,7 @@ POSITIONS = {"rotary": NoPositions, "sinusoidal-rotary": PositionalEncoding}
 
 
 def build_model(config: ModelConfig) -> Transformer:
-    """Make the Transformer of `config`, with the parts younger than the paper that `config` names.
+    """Make the Transformer that `config` describes, including parts that are younger than the paper.
 
     Refuses a model whose weights do not fit into this machine's memory.
     """

@@ -39,8 +39,8 @@ class CurveOptions:
 def curve(options: CurveOptions) -> None:
     """Find out how many pairs are enough: train on an eighth, a quarter, half and all of them.
 
-    Each training has a quarter of the time, and all are scored on the same other pairs. The last line says what twice
-    the pairs would give, if the errors go on falling as they did; curve.svg shows it.
+    Each training has a quarter of the time, and all are scored on the same other pairs. The last line predicts the
+    score of twice as many pairs if the errors go on falling as they did; curve.svg plots the scores.
 
     For example:
       allyouneed curve pairs.tsv --minutes 20

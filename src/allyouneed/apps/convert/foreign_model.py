@@ -50,7 +50,7 @@ class WeightFormat:
         return re.sub(parts, lambda match: self.names[match[0]], ours)
 
     def reorder(self, name: str, weight: Tensor, *, back: bool = False) -> Tensor:
-        """Reorder the residual-stream axis of a weight for this program, or with `back` for our model."""
+        """Reorder the residual-stream axis of a weight for the other program, or with `back` for our model."""
         axis = next((axis for axis, names in _RESIDUAL_AXES.items() if re.search(f"({names})$", name)), None)
         if axis is None:
             return weight

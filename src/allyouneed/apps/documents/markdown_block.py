@@ -177,7 +177,7 @@ class InlineBlock:
         return Edit(*self.located(edit.start, edit.end), edit.content)
 
     def _has_markup(self, content: str) -> bool:
-        """Return True if a new content has the same markup, and a paragraph is still a paragraph."""
+        """Return True if the new content has the same markup as the old, and a paragraph is still a paragraph."""
         tokens = self._parsed(content)
         if [token.type for token in tokens] != _PARAGRAPH:
             if self.kind == "paragraph" and [token.type for token in self._parsed(self.content)] == _PARAGRAPH:

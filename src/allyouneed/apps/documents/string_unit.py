@@ -1,9 +1,9 @@
 """Plain text: strings of a document (messages, cells) and text files (.txt).
 
-A string is one unit, whose lines are its passages; in a text file every passage is a unit. Passages are lines, and
-paragraphs that were wrapped at a width. Everything around a passage stays unchanged: line ends, blank lines, indents,
-marks of lists and quotations, tabs, and the blanks between columns. HTML tags that begin a line (`<p>`, `<li>`) are
-also outside passages, unless the text was wrapped.
+A string is one unit, whose lines are its passages; in a text file every passage is a unit. A passage is a line, or a
+paragraph that was wrapped at a fixed width. Everything around a passage stays unchanged: line ends, blank lines,
+indents, marks of lists and quotations, tabs, and the blanks between columns. HTML tags that begin a line (`<p>`,
+`<li>`) are also outside passages, unless the text was wrapped.
 """
 
 import re
@@ -158,7 +158,8 @@ class StringUnit:
     def translated(self, translation: UnitTranslation) -> str:
         """Write the string with translated passages.
 
-        Extra lines are joined to the last passage. A passage without a line becomes empty.
+        Each line of the translation fills one passage, and extra lines are joined to the last passage. A passage
+        without a line becomes empty.
         """
         if not translation.changes(self.unit("")):
             return self.string

@@ -2,8 +2,8 @@
 
 The lines of a cue are joined, except where a line ends a sentence or another speaker begins (with a dash, a name and a
 colon, a voice or a colour). The last line of a cue and the first line of the next are joined if a sentence clearly
-continues: the first cue ends with a comma, or without punctuation and the next one begins with a small letter. A line
-that the next cue repeats, as in captions that roll up, is read once.
+continues: either the first cue ends with a comma, or it ends without punctuation and the next cue begins with a small
+letter. A line that the next cue repeats, as in captions that roll up, is read once.
 
 Everything around the words stays: numbers, times, settings, dashes, names in capitals, notes, and tags around a line.
 Times inside a line belong to words of the source, so a translation drops them. A translation is broken at the blanks

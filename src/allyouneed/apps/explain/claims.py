@@ -55,7 +55,7 @@ class Claim:
 
 
 class _Shares(NamedTuple):
-    """How much weight each kind of query gives to each kind of key, by head and if spread evenly; and query counts."""
+    """The weight that each kind of query gives to each kind of key, in each head and if it were spread evenly."""
 
     heads: Tensor  # (H, Q, K)
     even: Tensor  # (Q, K)

@@ -46,8 +46,8 @@ def recorded_attention(model: nn.Module) -> Iterator[Recording]:
 def recorded(model: Transformer) -> Iterator[Recording]:
     """Record the tensors of Figure 1 that are listed below, from the latest `model(source, target)` inside the block.
 
-    Yields a dictionary that is filled as the model runs. For every layer i of `encoder` and `decoder`
-    (there `self_attention` and `cross_attention` stand for `attention`):
+    Yields a dictionary that is filled as the model runs. For every layer i of `encoder` and `decoder` (in the decoder,
+    `self_attention` or `cross_attention` instead of `attention`):
 
         source.embedding, target.embedding         √d_model times a row of the table     (B, L, D)
         source.position, target.position           the position vectors                  (L, D)

@@ -1,4 +1,5 @@
-"""The fields of an API's requests and answers: parsed, refused in the words of the API, and described by /spec.
+"""The fields of an API's requests and answers: how they are parsed, which message a wrong one gets, and how /spec
+describes them.
 
 LibreTranslate's fields are in `libretranslate_bodies.py`, DeepL's in `deepl_bodies.py`, and ours in `native.py`.
 """

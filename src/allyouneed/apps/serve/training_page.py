@@ -98,7 +98,7 @@ class TrainingPage:
             self._has_news.notify()
 
     def _write(self, pipe: IO[str]) -> None:
-        """Write the news until the end. A server that has ended does not end the training."""
+        """Send messages about the training until it ends. If the server stops, the training goes on."""
         with suppress(BrokenPipeError), pipe:
             line: Mapping[str, Any] = self._options
             while line:
