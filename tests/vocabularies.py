@@ -26,7 +26,7 @@ CODES = ["#version: 0.2", "t h", "th e</w>", "h o", "i s</w>", "a</w> x"]
 VOCABULARIES: dict[str, Callable[[], Tokenizer]] = {
     "characters": lambda: Tokenizer.characters("abcdefghij "),
     "characters or unknown": lambda: Tokenizer.characters("abcdefghij ", unknown=True),
-    "characters and tags": lambda: Tokenizer.characters("abcdefghijT ", tags=[";PL", ";PST", " S"], unknown=True),
+    "characters and tags": lambda: Tokenizer.characters("abcdefghijT ", tags=[";PL", " is", "it?"], unknown=True),
     "characters, taken apart": lambda: Tokenizer(
         character_backend("abcde e\u0301\u0300", unknown=True, decomposed=True)
     ),

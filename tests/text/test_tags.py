@@ -1,9 +1,12 @@
+import json
 import random
 from itertools import pairwise
 
 import pytest
 
+from allyouneed.errors import DataError
 from allyouneed.text.tags import find_tags
+from allyouneed.text.tokenizer import Tokenizer
 
 WORDS = ["".join(random.Random(seed).choices("abcdefgh", k=6)) for seed in range(60)]
 TAGS = ["V;PST", "V;PRS;3", "N;PL", "N;SG"]
@@ -44,3 +47,21 @@ def test_fields_of_tags_are_found_at_both_ends(texts: list[str], tags: list[str]
 )
 def test_words_are_no_tags(texts: list[str]) -> None:
     assert find_tags(texts) == []
+
+
+def test_a_text_is_split_into_the_longest_tags_and_characters() -> None:
+    tags = [";P", ";PL", "|A.B", " (x)"]
+    tokenizer = Tokenizer.from_json(Tokenizer.characters("ab", tags=tags, unknown=True).to_json())
+    pieces = tokenizer.pieces(tokenizer.encode("ab (x);PL;PX|A.B|AxB")[1:-1])
+    assert pieces == ["a", "b", "␣(x)", ";PL", ";P", "<unk>", "|A.B", *["<unk>"] * 4]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+|[\\s\\S]", "a|b", "a|[\\s\\S]|b", "a*|[\\s\\S]", "\\d|[\\s\\S]", "|[\\s\\S]", "[a]|[\\s\\S]"]
+)
+def test_only_a_pattern_of_plain_tags_is_read(pattern: str) -> None:
+    table = json.loads(Tokenizer.characters("ab", tags=[";PL"], unknown=True).to_json())
+    Tokenizer.from_json(json.dumps(table))
+    table["pre_tokenizer"]["pattern"] = {"Regex": pattern}
+    with pytest.raises(DataError, match="pattern"):
+        Tokenizer.from_json(json.dumps(table))

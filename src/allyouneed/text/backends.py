@@ -12,7 +12,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, pro
 from tokenizers import Tokenizer as Backend
 
 from ..errors import ConfigError, DataError
-from .tokenizer_format import EVERY_CHARACTER, SPACED, WORDS
+from .tokenizer_format import SPACED, WORDS, tag_pattern
 
 PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
 UNK = "<unk>"
@@ -26,28 +26,20 @@ _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
 def character_backend(
-    alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False, decomposed: bool = False
+    alphabet: Iterable[str], *, tags: Sequence[str] = (), unknown: bool = False, decomposed: bool = False
 ) -> Backend:
     """Give an id to each character and each tag. With `unknown`, all other texts share one more id, `<unk>`.
 
     With `decomposed`, texts are first put into Unicode's NFD, which splits a Hangul syllable into its letters, and é
     into e and an accent; `alphabet` and `tags` then consist of such parts.
 
-    A tag begins with the sign that separates it from the text before it. Words do not contain that sign, so the merges
-    that build a tag from its characters never change a word. The ids of partly built tags come after `<unk>`, so a tag
-    that is not in `tags` is unknown, even if it begins like one of them.
+    A text is split into tags, wherever they occur, and single characters. A tag begins with the sign that separates it
+    from the text before it, which words do not contain.
     """
-    tags = list(tags)
-    merges = list(dict.fromkeys((tag[:end], tag[end]) for tag in tags for end in range(1, len(tag))))
     symbols = list(dict.fromkeys([*alphabet, *tags]))
-    parts = dict.fromkeys([*chain.from_iterable(merges), *map("".join, merges)])
-    rest = [part for part in parts if part not in set(symbols)]
-    ids = _ids([*symbols, SOS, EOS, PAD, UNK, *rest] if unknown else [*symbols, *rest, SOS, EOS, PAD])
-    if merges:
-        backend = Backend(models.BPE(ids, merges, unk_token=UNK if unknown else None))
-    else:
-        backend = Backend(models.WordLevel(ids, unk_token=UNK) if unknown else models.WordLevel(ids))
-        backend.pre_tokenizer = pre_tokenizers.Split(Regex(EVERY_CHARACTER), "isolated")
+    ids = _ids([*symbols, SOS, EOS, PAD, *([UNK] if unknown else [])])
+    backend = Backend(models.WordLevel(ids, unk_token=UNK) if unknown else models.WordLevel(ids))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(tag_pattern(tags)), "isolated")
     if decomposed:
         backend.normalizer = normalizers.NFD()
     backend.decoder = decoders.Fuse()

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-_TAG = re.compile(r" ?[^\s;|=]+|[;|=][^\s;|=]*")  # with the sign before the tag, which no word contains
+_TAG = re.compile(r" ?[^\s;|=\\]+|[;|=][^\s;|=\\]*")  # with the sign before the tag, which no word contains
 _CODE = re.compile(r"[!-`{-~]+")  # capitals, digits and marks, such as `+PL` or `3SG`
 NEARLY_ALL = 0.9  # share of the texts that must have a field of tags
 RARE_SHARE, RECURRING = 0.05, 3  # tags that occur once are at most this share; a tag occurs this often on average

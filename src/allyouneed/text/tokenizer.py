@@ -92,11 +92,11 @@ class Tokenizer:
         self._in_bytes = '"ByteLevel"' in decoder
         self._blank = BLANK if symbols or BLANK in decoder else " "
         # With merges, all ids after `<unk>` are read as `<unk>`: symbols of merges that occur in no text.
-        self._last_id = self.unk_id if self._word_end or (merged and self.is_of_characters) else None
+        self._last_id = self.unk_id if self._word_end else None
         self._refuse_misplaced_unknown()
 
     @classmethod
-    def characters(cls, alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False) -> "Tokenizer":
+    def characters(cls, alphabet: Iterable[str], *, tags: Sequence[str] = (), unknown: bool = False) -> "Tokenizer":
         """Give an id to each character, in order, then to each of the `tags`, then to `<sos>`, `<eos>` and `<pad>`.
 
         Each tag begins with the sign before it, such as `;PL`. With `unknown`, every other character is `<unk>`, the

@@ -5,6 +5,7 @@ each of which doubles the length of a text. A file that passes the check here ha
 """
 
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,8 @@ WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 # A string between spaces, with the space before it, or spaces. "<" stands alone, so that no token looks special.
 SPACED = r" ?[^\s<]+| ?<|\s+(?!\S)|\s+"
 EVERY_CHARACTER = r"[\s\S]"
+_TAG_LETTER = r"[^\\^$.*+?()\[\]{}|]|\\[\^$.*+?()\[\]{}|]"  # as it is or, if it has a meaning in patterns, escaped
+_TAGS = re.compile(rf"(?:(?:{_TAG_LETTER})+\|)*{re.escape(EVERY_CHARACTER)}")  # the form of `tag_pattern`
 # Splits the name of a special token inside a text, so that it is plain text.
 INSIDE_SPECIAL = r"<(?=(?:pad|sos|eos|unk)>)"
 
@@ -120,6 +123,12 @@ def put_character_map(text: str, character_map: CharacterMap | None) -> str:
     return json.dumps(table, ensure_ascii=False)
 
 
+def tag_pattern(tags: Sequence[str]) -> str:
+    """Return the pattern of a vocabulary of characters: one of the tags, the longest that matches, or any character."""
+    longest_first = sorted(tags, key=lambda tag: (-len(tag), tag))
+    return "|".join([*(re.sub(r"[\^$.*+?()\[\]{}|]", r"\\\g<0>", tag) for tag in longest_first), EVERY_CHARACTER])
+
+
 def join_symbols(text: str, symbols: Sequence[str] | None) -> str:
     """Add `symbols`, the tokens of all ids, to the JSON of a tokenizer, if the ids of the model differ."""
     return text if symbols is None else json.dumps(json.loads(text) | {"symbols": symbols}, ensure_ascii=False)
@@ -156,7 +165,7 @@ def refuse_unknown_parts(text: str) -> None:
                     raise DataError(f"its {name} has {setting}={part[setting]!r:.40}, as none of our vocabularies has")
             if kind == "Precompiled":
                 _refuse_damaged_map(part)
-            if kind in _PATTERNS and part.get("pattern") not in _PATTERNS[kind]:
+            if kind in _PATTERNS and part.get("pattern") not in _PATTERNS[kind] and not _is_of_tags(part):
                 raise DataError(f"its {name} has the pattern {part.get('pattern')!r:.80}, which cannot be read safely")
             added = str(part.get("content" if kind == "Replace" else "prepend", ""))
             if len(added) > _LONGEST:
@@ -167,6 +176,14 @@ def refuse_unknown_parts(text: str) -> None:
             if len(part.get("single", ())) > _LONGEST:
                 raise DataError(f"its {name} repeats a text or adds more than {_LONGEST} special tokens")
     _refuse_lost_characters(table)
+
+
+def _is_of_tags(part: Mapping[str, Any]) -> bool:
+    """Return True if a part splits a text by a pattern that `tag_pattern` may have made, which is safe."""
+    pattern = part.get("pattern")
+    text = pattern.get("Regex") if isinstance(pattern, dict) and len(pattern) == 1 else None
+    is_split = part.get("type") == "Split" and part.get("behavior") == "Isolated"
+    return is_split and isinstance(text, str) and _TAGS.fullmatch(text) is not None
 
 
 def _refuse_lost_characters(table: Mapping[str, Any]) -> None:
@@ -198,7 +215,10 @@ def describe_foreign_part(text: str) -> str:
 
 def _foreign_settings(part: dict[str, Any]) -> list[str]:
     settings = [f"{key}={part[key]!r}" for key, ours in _OUR_SETTINGS.items() if part.get(key, ours) != ours]
-    if part["type"] == "Split" and (next(iter(part["pattern"].values())), part["behavior"]) not in _PAGE_SPLITS:
+    is_read = (
+        _is_of_tags(part) or (next(iter(part.get("pattern", {"": ""}).values())), part.get("behavior")) in _PAGE_SPLITS
+    )
+    if part["type"] == "Split" and not is_read:
         settings.append(f"behavior={part['behavior']!r}")
     return settings
 

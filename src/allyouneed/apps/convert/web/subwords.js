@@ -20,7 +20,7 @@ class Merges {
     this.ranks = new Map(merges.map(([left, right], rank) => [pairKey(left, right), rank]));
   }
 
-  merge(word) {
+  segment(word) {
     const symbols = [...word];
     symbols[symbols.length - 1] += this.end;
     const rankOf = (i) => this.ranks.get(pairKey(symbols[i], symbols[i + 1])) ?? Infinity;
@@ -34,11 +34,7 @@ class Merges {
       if (best > 0) ranks[best - 1] = rankOf(best - 1);
       if (best < ranks.length) ranks[best] = rankOf(best);
     }
-    return symbols;
-  }
-
-  segment(word) {
-    const tokens = this.merge(word).flatMap((symbol) => {
+    const tokens = symbols.flatMap((symbol) => {
       if (this.symbols.has(symbol)) return [symbol];
       return (this.bytes && byteTokens(symbol, this.symbols)) || [this.symbols.has(this.unknown) ? null : symbol];
     });

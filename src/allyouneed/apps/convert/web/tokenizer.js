@@ -33,9 +33,6 @@ class Tokenizer {
     this.pad = this.ids.get("<pad>");
     this.special = new Set([this.before[0] ?? this.ids.get("<sos>") ?? this.pad, this.ids.get("<eos>"), this.pad]);
     this.unk = this.ids.get("<unk>");
-    // In a vocabulary of merges, all ids after <unk> stand for <unk>: beginnings of tokens that occur in no text.
-    const ofCharacters = file.model.type === "BPE" && !file.pre_tokenizer && file.decoder?.type === "Fuse";
-    this.endsWithUnknown = (this.suffix || ofCharacters) && !this.symbols && this.unk !== undefined;
   }
 
   // Encode a text, with special tokens. A character that the vocabulary cannot spell raises an Error that names the
@@ -88,7 +85,8 @@ class Tokenizer {
   idOf(token) {
     const id = (this.symbols && SPECIALS.includes(token) ? undefined : this.ids.get(token)) ?? this.unk;
     if (id === undefined) throw new Error(`“${token}” is not in the vocabulary`);
-    return this.endsWithUnknown ? Math.min(id, this.unk) : id;
+    // In a vocabulary of merges, all ids after <unk> stand for <unk>.
+    return this.suffix && !this.symbols && this.unk !== undefined ? Math.min(id, this.unk) : id;
   }
 
   // Decode ids to text, without special tokens.
@@ -107,8 +105,7 @@ class Tokenizer {
 
   // List the characters of a text that a vocabulary of characters reads as <unk>.
   unknownCharacters(text) {
-    const tokens = this.split(text).flatMap((word) => (this.model.merge ? this.model.merge(word) : [word]));
-    return tokens.filter((token) => [...token].length === 1 && this.encodeNormal(token).includes(this.unk));
+    return this.split(text).filter((token) => [...token].length === 1 && this.encodeNormal(token).includes(this.unk));
   }
 
   // Return a token in readable form, with ␣ for a blank.
