@@ -18,6 +18,7 @@ ENDING = 2  # letters at the end of a stem that stay, because inflection depends
 SHORTEST_STEM = 2  # letters to replace
 COUNTED = 100_000  # new letters are drawn with their frequency among this many source tokens
 REMEMBERED = 100_000  # stems
+OTHERS = 4  # pairs of each other kind to one with an unknown tag; more such pairs teach copying where it is wrong
 
 Row = tuple[list[int], list[int]]
 """The ids of a source and of its target."""
@@ -26,9 +27,9 @@ Row = tuple[list[int], list[int]]
 class MadeUpPairs:
     """Maps indices of `pairs` and an epoch to pairs of ids. In each epoch, about `share` of the pairs are made up.
 
-    Only pairs whose sides share a letter are made up, by all kinds equally often. A letter is a token of one character
-    that is neither a digit nor a mark. New letters replace the longest shared string, except its last `ENDING` letters.
-    `<unk>` replaces one shared letter wherever it occurs. Unknown tags are encoded by letters.
+    Only pairs whose sides share a letter are made up. A letter is a token of one character that is neither a digit nor
+    a mark. New letters replace the longest shared string, except its last `ENDING` letters; as often, `<unk>` replaces
+    one shared letter wherever it occurs. Unknown tags are rarer, and are encoded by letters.
     """
 
     def __init__(self, pairs: Pairs, vocabulary: Vocabulary, *, share: float, seed: int) -> None:
@@ -62,9 +63,9 @@ class MadeUpPairs:
         both = sorted(i for i in set(read) if self._letters.get(i) in written)
         if not both or random.random() >= self._share:
             return read, written
-        kinds = ["letter"]
+        kinds = ["letter"] * OTHERS
         if self._stem(pair)[2] >= SHORTEST_STEM:
-            kinds.append("stem")
+            kinds += ["stem"] * OTHERS
         if self._source.unk_id not in read and any(i in self._tags for i in read):
             kinds.append("tag")
         match random.choice(kinds):
