@@ -22,12 +22,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from .bundle_parts import FORMAT, WEIGHTS_FILE, BundleParts, LearnedFrom, read_parts
 from .config import DecodeConfig, ModelConfig
-from .config.settings import build_parts, build_settings, from_table, require_whole
-from .config.suggest import near_path
-from .errors import BundleError, ConfigError, DataError, refused
+from .errors import BundleError, ConfigError
 from .machine.checksums import SUMS, Checksums, code_digest, write_with_checksums
-from .machine.files import parse_json, read_whole, to_json
+from .machine.files import to_json
 from .text.letter_case import CaseStatistics
 from .text.normalize import Normalization
 from .text.spans import CopyStatistics
@@ -42,10 +41,8 @@ if TYPE_CHECKING:
 ModelBuilder = Callable[[ModelConfig], "Transformer"]
 """A function that builds the model of a config: `build_model` of younger/, or one of your own."""
 
-FORMAT = 2
 MOST_POSITIONS = 2**28  # numbers in a table of sines and cosines (1 GiB), whose size the weights do not limit
 RETRIES = 3  # how often to read a folder again that is being written
-WEIGHTS_FILE = "weights.safetensors"
 FILES = ("config.json", WEIGHTS_FILE, "tokenizer.json", "tokenizer.target.json")  # translations depend on these files
 
 
@@ -138,7 +135,7 @@ class Bundle:
             "definition": self.definition,
             **({"builder": self.builder} if self.builder else {}),
             "learned_from": asdict(
-                _LearnedFrom(self.longest_source, self.longest_repetition, self.copy_statistics, self.case_statistics)
+                LearnedFrom(self.longest_source, self.longest_repetition, self.copy_statistics, self.case_statistics)
             ),
         }
         texts = self.vocabulary.files() | {"README.md": self.card, "config.json": to_json(config, indent=2) + "\n"}
@@ -175,137 +172,19 @@ class Bundle:
     def read(cls, checksums: Checksums, device: torch.device | None, build_model: ModelBuilder | None) -> Self:
         """Read the folder that has these checksums, once; see `load`."""
         parts = read_parts(checksums)
-        require_builder(parts, build_model)
-        model = _verified_model(parts, build_model)
-        return cls(model.to(device).eval(), **parts.fields)
+        return cls(load_model(parts, build_model).to(device).eval(), **parts.fields())
 
 
-@dataclass(frozen=True, slots=True)
-class _LearnedFrom:
-    """The statistics of the training pairs, as config.json stores them."""
-
-    longest_source: int = 0
-    longest_repetition: int = 0
-    copies: CopyStatistics = field(default_factory=CopyStatistics)
-    letter_case: CaseStatistics = field(default_factory=CaseStatistics)
-
-    def __post_init__(self) -> None:
-        require_whole("longest_source", self.longest_source, least=0)
-        require_whole("longest_repetition", self.longest_repetition, least=0)
-
-
-_OPTIONAL = {
-    "longest_source",
-    "longest_repetition",
-    "alone",
-    "inside",
-    "signs",
-    "letter_case",
-    "contradicted",
-}  # the fields
-
-
-@dataclass(frozen=True, slots=True)
-class BundleParts:
-    """The contents of a bundle's folder except the weights: the model's sizes, and the `fields` of a `Bundle`."""
-
-    checksums: Checksums
-    sizes: ModelConfig
-    vocabulary: Vocabulary
-    fields: dict[str, Any]
-
-
-def read_parts(checksums: Checksums) -> BundleParts:
-    """Read all small files of a bundle. Refuses damaged files, and files that do not belong together."""
-    folder = checksums.folder
-    config = _read_config(folder, checksums)
-    if config.get("checksums") and not checksums.present:
-        raise _not_whole(folder, f"{SUMS} does not exist")
-    # Bundles of earlier versions have no normalization; their training used these defaults.
-    settings = build_parts(
-        {"model": ModelConfig, "decode": DecodeConfig, "normalization": Normalization},
-        {"normalization": {}} | config,
-        where=f"{folder}/config.json",
-    )
-    sizes: ModelConfig = settings["model"]
-    learned_from = _config_part(folder, config, "learned_from", _LearnedFrom)
-    fields = {
-        "decode": settings["decode"],
-        "normalization": settings["normalization"],
-        "copy_statistics": learned_from.copies,
-        "case_statistics": learned_from.letter_case,
-        "longest_source": learned_from.longest_source,
-        "longest_repetition": learned_from.longest_repetition,
-        "languages": _languages(folder, config),
-        "probes": _config_part(folder, config, "probes", tuple[str, ...]),
-        "definition": str(config.get("definition", "")),
-        "builder": str(config.get("builder", "")),
-    }
-    names = ("tokenizer.json", "tokenizer.target.json")[: 1 if sizes.target_vocab_size is None else 2]
-    checksums.require_lines("README.md", WEIGHTS_FILE, *names)
-    texts = [_read(folder, name, checksums) for name in names]
-    card = _read(folder, "README.md")  # anybody may edit the card
-    _read(folder, WEIGHTS_FILE, count=0)  # refuses a missing file before any work
-    vocabulary = _parse_vocabulary(folder, dict(zip(names, texts, strict=True)), sizes)
-    fields["source_tokenizer"] = vocabulary.source
-    fields["target_tokenizer"] = vocabulary.target
-    fields["card"] = card.decode(errors="replace")
-    return BundleParts(checksums, sizes, vocabulary, fields)
-
-
-def _parse_vocabulary(folder: Path, texts: dict[str, bytes], sizes: ModelConfig) -> Vocabulary:
-    """Return the tokenizers of both sides. Refuses tokenizers that do not fit a model of these sizes."""
-    tokenizers = []
-    for name, content in texts.items():
-        try:
-            tokenizers.append(Tokenizer.from_json(content.decode()))
-        except (UnicodeDecodeError, DataError) as error:
-            raise _not_whole(folder, f"{folder}/{name} is not a tokenizer: {error}") from error
-    vocabulary = Vocabulary(tokenizers[0], tokenizers[-1])
-    for name, tokenizer, size, pad_id in (
-        ("tokenizer.json", vocabulary.source, sizes.vocab_size, sizes.pad_id),
-        (
-            "tokenizer.target.json",
-            vocabulary.target,
-            sizes.effective_target_vocab_size,
-            sizes.effective_target_pad_id,
-        ),
-    ):
-        if len(tokenizer) != size:
-            raise BundleError(
-                f"{folder}/{name} has {len(tokenizer)} ids but the model was made for {size}; "
-                "the two files belong to different models"
-            )
-        is_source = name == "tokenizer.json" and not vocabulary.joint
-        _require_framing(tokenizer, pad_id, f"{folder}/{name}", is_source=is_source)
-    return vocabulary
-
-
-def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source: bool) -> None:
-    """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or that has another padding id.
-
-    Only a tokenizer of sources may omit `<sos>`.
-    """
-    ids = tokenizer.encode("")
-    framed = [tokenizer.sos_id, tokenizer.eos_id]
-    if [*ids[:1], *ids[1:][-1:]] != framed and not (is_source and ids == framed[1:]):
-        raise BundleError(
-            f"{path} must put {framed} (<sos>, <eos>) around a text; it makes {ids} of an empty one. "
-            "Its post_processor is missing or wrong"
-        )
-    if tokenizer.pad_id != pad_id:
-        raise BundleError(f"{path} has <pad> as id {tokenizer.pad_id} but the model was made for pad_id={pad_id}")
-
-
-def _verified_model(parts: BundleParts, build_model: ModelBuilder | None) -> Transformer:
+def load_model(parts: BundleParts, build_model: ModelBuilder | None) -> Transformer:
     """Build the model with the weights in the file, and verify the file. Refuses a file with another checksum."""
     from safetensors import SafetensorError
 
+    require_builder(parts, build_model)
     folder = parts.checksums.folder
     with ThreadPoolExecutor(1) as thread:  # hashing takes as long as building the model
         verified = thread.submit(parts.checksums.verify, WEIGHTS_FILE)
         try:
-            model = _read_model(folder, parts.sizes, build_model)
+            model = _read_model(folder, parts.config.model, build_model)
         except (SafetensorError, ConfigError) as error:
             verified.result()  # a damaged file explains the error
             raise not_its_weights(folder, error) from error
@@ -358,98 +237,14 @@ def _require_finite(name: str, tensor: torch.Tensor, what_to_do: str) -> None:
         raise ConfigError(f"{name} has numbers that are not finite; {what_to_do}")
 
 
-def _read_config(folder: Path, checksums: Checksums | None = None) -> dict[str, Any]:
-    content = _read(folder, "config.json", checksums)
-    try:
-        read = parse_json(content)
-    except ValueError as error:
-        raise BundleError(f"{folder}/config.json {error}") from error
-    config: dict[str, Any] = read if isinstance(read, dict) else {}
-    if (version := config.get("format")) != FORMAT:
-        newer = isinstance(version, int) and version > FORMAT
-        raise BundleError(
-            f"{folder}/config.json has format {version!r:.40}; this version of allyouneed reads format {FORMAT}"
-            + ("; a newer version wrote it: upgrade allyouneed" if newer else "")
-        )
-    return config
-
-
-def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str]:
-    table = _config_part(folder, config, "languages", dict[str, str])
-    source = table.get("source", "")
-    target = table.get("target", "")
-    # Languages of imported bundles may not be valid tags ("de_DE"), but must not contain signs that terminals act on.
-    if not re.fullmatch(r"[\w-]*", source) or not re.fullmatch(r"[\w-]*", target):
-        raise BundleError(f"{folder}/config.json, languages, must be tags of letters, digits and -; got {table!r:.80}")
-    return source, target
-
-
-def _config_part(folder: Path, config: dict[str, Any], name: str, kind: Any) -> Any:
-    """Read a part of config.json as an object of `kind`, with default values if an earlier version lacks the part."""
-    what = f"{folder}/config.json, {name}, is not what `allyouneed train` writes"
-    with refused(BundleError, what, AttributeError, KeyError, TypeError, ConfigError):
-        return from_table(kind, config[name], _OPTIONAL) if name in config else kind()
-
-
 def require_builder(parts: BundleParts, build_model: ModelBuilder | None) -> None:
     """Refuse a folder whose model was built by a user's function, unless `build_model` is that function."""
-    builder = parts.fields["builder"]
+    builder = parts.config.builder
     if builder and build_model is None:
         raise BundleError(
             f"{parts.checksums.folder} has a model of {builder!r:.80}, which is not part of allyouneed; import that "
             "function and load the model in Python: Translator.load(folder, build_model=…)"
         )
-
-
-def _read(folder: Path, name: str, checksums: Checksums | None = None, *, count: int = -1) -> bytes:
-    """Read a file, or its first `count` bytes. With `checksums`, refuse a file whose SHA-256 is not listed there."""
-    if not folder.is_dir():
-        in_runs = Path("runs", folder.name)
-        meant = f"; did you mean {in_runs}?" if in_runs.is_dir() else near_path(folder) or near_path(in_runs)
-        raise BundleError(f"{folder} is not a folder; expected a bundle, as `allyouneed train` leaves it{meant}")
-    try:
-        return checksums.read(name) if checksums else read_whole(folder / name, count)
-    except OSError as error:
-        raise _not_whole(folder, f"{name}: {error.strerror or error}") from error
-
-
-def _not_whole(folder: Path, why: str) -> BundleError:
-    return BundleError(
-        f"{folder} is not a complete bundle ({why}); a run that was stopped before its first checkpoint leaves none"
-    )
-
-
-def read_builder(folder: Path) -> str:
-    """Return the name of the user's function that built a bundle's model, or "". Loads no weights."""
-    return str(_read_config(folder).get("builder", ""))
-
-
-def read_languages(folder: str | Path) -> tuple[str, str]:
-    """Read the source and target language of a bundle as BCP 47 tags; empty if it names none. Loads no weights."""
-    return _languages(Path(folder), _read_config(Path(folder)))
-
-
-def read_sizes(folder: str | Path) -> ModelConfig:
-    """Read the sizes of a bundle's model. Loads no weights."""
-    return _sizes(Path(folder), _read_config(Path(folder)))
-
-
-def read_vocabulary(folder: str | Path) -> Vocabulary:
-    """Read the tokenizers of both sides of a bundle. Loads no weights."""
-    return read_parts(Checksums(Path(folder))).vocabulary
-
-
-def read_decode(folder: str | Path) -> DecodeConfig:
-    """Read the settings of the search in a bundle. Loads no weights."""
-    return _decode(Path(folder), _read_config(Path(folder)))
-
-
-def _decode(folder: Path, config: dict[str, Any]) -> DecodeConfig:
-    return build_settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
-
-
-def _sizes(folder: Path, config: dict[str, Any]) -> ModelConfig:
-    return build_settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
 
 
 def list_bundles(folder: str | Path = "runs") -> list[Path]:

@@ -9,7 +9,7 @@ import pytest
 from allyouneed import fit
 from allyouneed.apps.cli.demo import DATE_MODEL
 from allyouneed.apps.serve.suggestions import SuggestionStore
-from allyouneed.bundle import read_languages
+from allyouneed.bundle_parts import read_config
 from allyouneed.data.readers import read_pairs
 from runs import TINY
 from shell import refusal, run_here
@@ -60,7 +60,8 @@ def test_what_cannot_be_learned_is_refused_in_one_line(base: Path, tmp_path: Pat
 
 
 def test_a_correction_that_says_what_the_model_says_is_left_out(tmp_path: Path) -> None:
-    store, languages = SuggestionStore(tmp_path / "suggestions.jsonl", max_size=100_000), read_languages(DATE_MODEL)
+    store = SuggestionStore(tmp_path / "suggestions.jsonl", max_size=100_000)
+    languages = read_config(DATE_MODEL).languages
     store.add("1845-01-05", "January 5, 1845", *languages)
     assert "suggestions.jsonl" in refusal("adapt", DATE_MODEL, store.path, *QUICK, "--output", tmp_path / "better")
     store.add("1845-01-06", "6 January 1845", *languages)

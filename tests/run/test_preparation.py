@@ -2,7 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from allyouneed import Bundle, fit
-from allyouneed.bundle import read_languages
+from allyouneed.bundle_parts import read_config
 from allyouneed.run.preparation import find_languages
 from runs import TINY, Notebook
 
@@ -11,7 +11,7 @@ def test_a_bundle_knows_the_languages_and_the_license_of_its_recipe(tmp_path: Pa
     data = replace(TINY.data, source_language="en", target_language="it", license="cc-by-4.0")
     train = replace(TINY.train, steps=2, validate_every=2, warmup=1, average_checkpoints=1)
     bundle = fit(replace(TINY, data=data, train=train), tmp_path / "run")
-    assert bundle.languages == read_languages(tmp_path / "run") == ("en", "it")
+    assert bundle.languages == read_config(tmp_path / "run").languages == ("en", "it")
     head, text = bundle.card.removeprefix("---\n").split("---\n")
     assert head == "language:\n- en\n- it\nlicense: cc-by-4.0\n"
     for line in (

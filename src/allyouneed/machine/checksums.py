@@ -36,6 +36,13 @@ class Checksums:
         if self.present and not self.matches(name):
             self._refuse(name)
 
+    def verify_contents(self, contents: Mapping[str, bytes]) -> None:
+        """Refuse the content of a file whose SHA-256 differs from the list. A file without a line is not refused."""
+        listed = {name for _, name in self._lines or ()}
+        for name, content in contents.items():
+            if name in listed and (sha256(content).hexdigest(), name) not in (self._lines or ()):
+                self._refuse(name)
+
     def read(self, name: str) -> bytes:
         """Read a file, and refuse it if its SHA-256 is not the listed one. Returns the bytes that were hashed."""
         content = read_whole(self.folder / name)

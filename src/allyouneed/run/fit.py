@@ -8,7 +8,8 @@ from pathlib import Path
 import tomli_w
 import torch
 
-from ..bundle import Bundle, builder_name, read_builder
+from ..bundle import Bundle, builder_name
+from ..bundle_parts import read_config
 from ..config import Recipe, TrainConfig
 from ..data.clean import ProgressCallback
 from ..data.prepared import open_prepared
@@ -168,7 +169,7 @@ def _refuse_another_builder(setup: Setup) -> None:
     """Refuse to continue a run whose model was built by a different function when it started."""
     if not (setup.output / "config.json").exists():  # there was no validation yet
         return
-    before = read_builder(setup.output)
+    before = read_config(setup.output).builder
     now = builder_name(setup.hooks.build_model)
     if before != now:
         names = [repr(name) if name else "the package's own build_model" for name in (before, now)]

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from ..bundle import read_languages, read_vocabulary
+from ..bundle_parts import read_config, read_parts
 from ..config import CorpusConfig, DataConfig, Recipe
 from ..config.data_config import LEARNED_VOCABULARY
 from ..config.language_tags import guess_languages
@@ -20,6 +20,7 @@ from ..data.prepared import PreparedData, compute_provenance, prepared_folder, s
 from ..data.readers import read_columns
 from ..data.tabular import iterate_pairs
 from ..errors import AllYouNeedError, BundleError, ConfigError, DataError
+from ..machine.checksums import Checksums
 from ..machine.files import locked, to_json, written_whole
 from ..text.vocabulary import Vocabulary, load_vocabulary
 from .checkpoint import CHECKPOINT_FILE, read_state
@@ -85,7 +86,7 @@ def find_languages(recipe: Recipe) -> tuple[tuple[str, str], str]:
             return guess, f"{guess[0]} → {guess[1]}, by the names of the data; --languages sets others"
     if recipe.train.init_from:
         try:
-            languages = read_languages(recipe.train.init_from)
+            languages = read_config(recipe.train.init_from).languages
         except BundleError:  # a resumed run works without the model that it started from
             return UNKNOWN, ""
         message = f"{languages[0]} → {languages[1]}, as {Path(recipe.train.init_from)}"
@@ -182,7 +183,7 @@ def _existing_vocabulary(plan: Recipe, output: Path, starts_from: str) -> tuple[
         )
     if starts_from:
         _refuse_another_vocabulary(plan)
-        return read_vocabulary(starts_from), ()
+        return read_parts(Checksums(Path(starts_from))).vocabulary, ()
     if plan.train.init_from:
         return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists()), ()
     return load_vocabulary(plan.data.tokenizer) if plan.data.tokenizer else (None, ())

@@ -7,7 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ..bundle import WEIGHTS_FILE, Bundle, not_its_weights, read_parts, require_builder
+from ..bundle import Bundle, not_its_weights, require_builder
+from ..bundle_parts import WEIGHTS_FILE, read_parts
 from ..config import ModelConfig
 from ..errors import BundleError, ConfigError
 from ..machine.checksums import Checksums
@@ -73,12 +74,12 @@ class UnreadBundle(Bundle):
         parts = read_parts(checksums)
         require_builder(parts, None)
         weights = _read_weights(checksums)
-        bundle = cls(_NOT_MADE, **parts.fields)
+        bundle = cls(_NOT_MADE, **parts.fields())
         del vars(bundle)["model"]  # so that the property builds it
         vars(bundle).update(
             folder=checksums.folder,
             weights_digest=checksums.digest(WEIGHTS_FILE),
-            stored_config=parts.sizes,
+            stored_config=parts.config.model,
             stored_shapes={name: tensor.shape for name, tensor in weights.items()},
             stored_weights=weights,
         )

@@ -116,7 +116,7 @@ def _read_texts(file: Path) -> list[str]:
 
 
 def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequence[Pair]":
-    from ...bundle import read_languages
+    from ...bundle_parts import read_config
     from ...data.pairs import Pair
     from ...data.readers import read_pairs
     from ...errors import DataError
@@ -124,7 +124,7 @@ def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequenc
 
     chosen = parse_columns(columns)
     if not columns and is_suggestion_store(file):
-        kept = [Pair(one.source, one.target) for one in latest_suggestions(file, *read_languages(bundle))]
+        kept = [Pair(one.source, one.target) for one in latest_suggestions(file, *read_config(bundle).languages)]
         if not (changed := _changed(kept, bundle)):
             raise DataError(
                 f"{file} has nothing to learn: the model already writes every translation in it ({len(kept):,})"

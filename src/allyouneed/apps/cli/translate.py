@@ -212,9 +212,9 @@ def _translate_document(
     about: documents.DocumentSettings,
 ) -> int:
     """Translate a document into the file `output`. Returns the exit code."""
-    from ...bundle import read_languages
+    from ...bundle_parts import read_config
 
-    source_language, target_language = read_languages(named_folders(options.bundle)[0])
+    source_language, target_language = read_config(named_folders(options.bundle)[0]).languages
     settings = DocumentOptions(
         about.target_language or target_language,
         about.encoding,

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...bundle import WEIGHTS_FILE, model_files, read_decode, read_languages
+from ...bundle import model_files
+from ...bundle_parts import WEIGHTS_FILE, read_config
 from ...config.language_tags import language_name, model_name, parse_pair, with_name
 from ...errors import BundleError, ConfigError, LanguageError
 from ...machine.files import named_folders
@@ -39,7 +40,7 @@ class ModelSource:
         folder, equals, pair = str(argument).rpartition("=")
         if not equals or Path(argument).is_dir():
             folder, pair = str(argument), ""
-        languages = read_languages(named_folders(folder)[0])  # refuses other folders
+        languages = read_config(named_folders(folder)[0]).languages  # refuses other folders
         source, target = parse_pair(pair) if pair else languages
         if not (source and target):
             source = target = model_name(Path(folder).name)
@@ -47,7 +48,7 @@ class ModelSource:
 
     def require_settings(self, decode: Mapping[str, Any]) -> None:
         """Refuse search settings that this model cannot have, before it is loaded."""
-        read_decode(named_folders(self.folder)[0]).with_changes(decode)
+        read_config(named_folders(self.folder)[0]).decode.with_changes(decode)
 
     def renamed(self) -> "ModelSource":
         """Return the same model with the name of its folder added to its source language: "en-x-small"."""
