@@ -20,7 +20,8 @@ from allyouneed.config import DataConfig, ModelConfig, TrainConfig
 from allyouneed.data.batch import batches
 from allyouneed.data.pairs import Pair, encode_pairs
 from allyouneed.nn import Transformer
-from allyouneed.text.vocabulary import Vocabulary, train_vocabulary
+from allyouneed.text.vocabulary import Vocabulary
+from allyouneed.text.vocabulary_training import train_vocabulary
 from allyouneed.train.loop import updates
 from allyouneed.train.validation import validate
 from allyouneed.younger.muon import build_optimizer

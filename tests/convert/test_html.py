@@ -28,7 +28,7 @@ from allyouneed.nn.weights import weight_buffers
 from allyouneed.text.backends import bpe_backend
 from allyouneed.text.sentencepiece import SentencePieceModel, make_tokenizer
 from allyouneed.text.tokenizer import Tokenizer
-from allyouneed.text.vocabulary import load_vocabulary
+from allyouneed.text.vocabulary_files import load_vocabulary
 from allyouneed.younger import build_model
 from bundles import make_bundle
 from chromium_page import open_page

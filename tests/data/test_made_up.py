@@ -7,7 +7,8 @@ from allyouneed.config import DataConfig
 from allyouneed.data.made_up import ENDING, MadeUpPairs
 from allyouneed.data.pairs import Pair, Pairs, encode_pairs
 from allyouneed.errors import ConfigError
-from allyouneed.text.vocabulary import Vocabulary, train_vocabulary
+from allyouneed.text.vocabulary import Vocabulary
+from allyouneed.text.vocabulary_training import train_vocabulary
 
 PAIRS = [
     Pair("walk V;PST", "walked"),

@@ -10,11 +10,12 @@ from sentencepiece import SentencePieceProcessor
 
 from allyouneed import Bundle, ConfigError, DataError, Recipe, Translator, fit
 from allyouneed.config import DataConfig, ModelConfig
-from allyouneed.errors import CheckpointError
 from allyouneed.run import source_paths
 from allyouneed.text.backends import bpe_backend
 from allyouneed.text.tokenizer import Tokenizer
-from allyouneed.text.vocabulary import Vocabulary, load_vocabulary, train_vocabulary, vocab_size
+from allyouneed.text.vocabulary import Vocabulary
+from allyouneed.text.vocabulary_files import load_vocabulary
+from allyouneed.text.vocabulary_training import train_vocabulary, vocab_size
 from foreign_tokenizers import LINES, foreign_tokenizers
 from marian_checkpoints import ENGLISH, train_spm
 from messages import numbers_in
@@ -199,7 +200,7 @@ def test_a_sentencepiece_model_keeps_its_ids(tmp_path: Path) -> None:
     bundle = fit(recipe(tokenizer=str(tmp_path / "a.model")), tmp_path / "run")
     assert bundle.source_tokenizer.fingerprint() == ours.fingerprint()
     train_spm(ENGLISH, tmp_path / "b.model", 120, model_type="word")
-    with pytest.raises(CheckpointError, match=r"b\.model .*BPE"):
+    with pytest.raises(DataError, match=r"b\.model .*BPE"):
         load_vocabulary(str(tmp_path / "b.model"))
 
 

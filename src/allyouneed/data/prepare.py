@@ -15,7 +15,8 @@ from ..machine.cluster import block_map, connected
 from ..machine.files import to_json, to_json_lines, unused, write_whole
 from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
-from ..text.vocabulary import Vocabulary, train_vocabulary
+from ..text.vocabulary import Vocabulary
+from ..text.vocabulary_training import train_vocabulary
 from .clean import CleanPairs, ProgressCallback, as_example, read_part
 from .filter import select_pairs
 from .pairs import Indices, Pairs, encode_within, stride, writing_pairs

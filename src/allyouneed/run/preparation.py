@@ -22,7 +22,8 @@ from ..data.tabular import iterate_pairs
 from ..errors import AllYouNeedError, BundleError, ConfigError, DataError
 from ..machine.checksums import Checksums
 from ..machine.files import locked, to_json, written_whole
-from ..text.vocabulary import Vocabulary, load_vocabulary
+from ..text.vocabulary import Vocabulary
+from ..text.vocabulary_files import load_vocabulary
 from .checkpoint import CHECKPOINT_FILE, read_state
 from .run_folder import Stage, has_run, refuse_a_run, refuse_other_recipe
 

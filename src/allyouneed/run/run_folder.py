@@ -13,7 +13,7 @@ from ..data.prepared import PREPARED
 from ..data.readers import local_paths
 from ..errors import AllYouNeedError, ConfigError, OutputError
 from ..machine.files import followed, locked, refusing_errors, unused
-from ..text.vocabulary import vocabulary_paths
+from ..text.vocabulary_files import vocabulary_paths
 from .budget import USED_FILE
 from .checkpoint import CHECKPOINT_FILE, read_state
 

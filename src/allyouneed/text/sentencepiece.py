@@ -19,9 +19,10 @@ from tokenizers import Tokenizer as Backend
 
 from ..errors import CheckpointError, InputError, refused
 from ..machine.files import read_whole
-from .backends import EOS, SOS, UNK
+from .backends import EOS, SOS, SPECIALS, UNK
 from .character_map import check_character_map
 from .tokenizer import Tokenizer
+from .tokenizer_adaptation import NAMES
 from .tokenizer_format import EDGE_BLANKS, REPEATED_BLANKS
 
 LARGEST_SPM = 2**25  # bytes; a model of 250,000 pieces has about 5 million
@@ -54,16 +55,14 @@ class SentencePieceModel:
 
         Refuses types other than unigram and BPE, and settings that the tokenizers library lacks.
         """
-        with refused(
-            CheckpointError, f"{path} is not a readable SentencePiece model", OSError, ValueError, struct.error
-        ):
-            content = read_whole(path, LARGEST_SPM + 1)
-            if len(content) > LARGEST_SPM:
-                raise ValueError(f"it has more than {LARGEST_SPM:,} bytes, which no file of this kind needs")
-            return cls._parse(content)
+        with refused(CheckpointError, f"{path} is not a readable SentencePiece model", OSError, ValueError):
+            return cls.parse(read_whole(path, LARGEST_SPM + 1))
 
     @classmethod
-    def _parse(cls, content: bytes) -> SentencePieceModel:
+    def parse(cls, content: bytes) -> SentencePieceModel:
+        """Read the content of a .spm file; see `load`. Raises ValueError instead of a `CheckpointError`."""
+        if len(content) > LARGEST_SPM:
+            raise ValueError(f"it has more than {LARGEST_SPM:,} bytes, which no file of this kind needs")
         stored: list[tuple[str, float, int]] = []
         trainer: dict[int, int | bytes] = {}
         normalizer: dict[int, int | bytes] = {}
@@ -126,7 +125,10 @@ class SentencePieceModel:
 
 def _piece(content: bytes) -> tuple[str, float, int]:
     fields = dict(_fields(content))
-    score = struct.unpack("<f", _message(fields.get(2, bytes(4))))[0]
+    stored = _message(fields.get(2, bytes(4)))
+    if len(stored) != 4:
+        raise ValueError(f"a piece has a score of {len(stored)} bytes; expected 4")
+    score = struct.unpack("<f", stored)[0]
     if not math.isfinite(score):
         raise ValueError("a piece has a score that is not finite")
     return _message(fields.get(1, b"")).decode(), score, cast(int, fields.get(3, NORMAL))
@@ -207,3 +209,18 @@ def make_tokenizer(model: SentencePieceModel, symbols: Sequence[str], *, start: 
         return Tokenizer(backend, symbols)
     except InputError as error:
         raise CheckpointError(f"the vocabulary cannot be imported: {error}; special tokens are {SOS}, {EOS}") from error
+
+
+def adapt_model(model: SentencePieceModel) -> tuple[Tokenizer, list[str]]:
+    """Make a tokenizer of a model with our names for its control pieces, and list each piece that was renamed or added.
+
+    All pieces keep their ids. Missing control pieces are added after the last id.
+    """
+    controls = set(model.names) - {piece for piece, _ in model.pieces}
+    names = {name: ours for ours, others in NAMES.items() for name in others[::-1] if name in controls}
+    renamed = {name: ours for name, ours in names.items() if name != ours}
+    known = [renamed.get(name, name) for name in model.names]
+    missing = [name for name in SPECIALS if name not in known]
+    changes = [f"{name!r} is {ours}, with id {known.index(ours):,}" for name, ours in renamed.items()]
+    changes += [f"{name} was added, with id {i:,}" for i, name in enumerate(missing, start=len(known))]
+    return make_tokenizer(model, [*known, *missing], start=SOS), changes
