@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from allyouneed import Bundle, fit
 from allyouneed.data.pairs import Side
-from allyouneed.data.prepared import open_training_ids
+from allyouneed.data.prepared_files import open_training_ids
 from allyouneed.evaluation import baselines
 from allyouneed.evaluation.baselines import affordable_pairs, find_nearest, nearest_training_pairs
 from runs import TINY

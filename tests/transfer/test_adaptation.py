@@ -9,7 +9,7 @@ import pytest
 from allyouneed import Bundle, ConfigError, DataError, Draft, InputError, OutputError, Recipe, fit
 from allyouneed.apps.transfer.adaptation import adapt_bundle
 from allyouneed.auto.choice_rules import peak_learning_rate
-from allyouneed.data.prepared import read_held_out
+from allyouneed.data.prepared_files import read_held_out
 from allyouneed.data.readers import read_pairs
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.machine.files import locked

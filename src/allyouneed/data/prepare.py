@@ -20,15 +20,9 @@ from ..text.vocabulary_training import train_vocabulary
 from .clean import CleanPairs, ProgressCallback, as_example, read_part
 from .filter import select_pairs
 from .pairs import Indices, Pairs, encode_within, stride, writing_pairs
-from .prepared import (
-    PreparedData,
-    compute_provenance,
-    describe_difference,
-    open_prepared,
-    prepared_folder,
-    replacing_folder,
-    stored_provenance,
-)
+from .prepared import PreparedData
+from .prepared_files import open_prepared, prepared_folder, replacing_folder, stored_provenance
+from .provenance import compute_provenance, describe_difference
 from .report import DataReport, Part, RuleCount
 
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, from which subwords are learned

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..config import Recipe
 from ..data.pairs import Pair, Side
-from ..data.prepared import open_training_ids
+from ..data.prepared_files import open_training_ids
 from ..errors import InputError
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from ..config import Recipe
 from ..data.pairs import Pair
-from ..data.prepared import compute_provenance, prepared_folder, read_held_out
+from ..data.prepared_files import prepared_folder, read_held_out
+from ..data.provenance import compute_provenance
 from ..data.readers import is_task, read_pairs
 from ..errors import ConfigError
 from ..machine.files import parse_json, read_whole

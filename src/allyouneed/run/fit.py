@@ -12,7 +12,7 @@ from ..bundle import Bundle, builder_name
 from ..bundle_parts import read_config
 from ..config import Recipe, TrainConfig
 from ..data.clean import ProgressCallback
-from ..data.prepared import open_prepared
+from ..data.prepared_files import open_prepared
 from ..errors import ConfigError
 from ..fast.workers import WorkerGroup
 from ..machine.device import describe_device, pick_device, using_threads

@@ -16,7 +16,9 @@ from ..config.data_config import LEARNED_VOCABULARY
 from ..config.language_tags import guess_languages
 from ..data.clean import ProgressCallback
 from ..data.prepare import prepare
-from ..data.prepared import PreparedData, compute_provenance, prepared_folder, stored_provenance
+from ..data.prepared import PreparedData
+from ..data.prepared_files import prepared_folder, stored_provenance
+from ..data.provenance import compute_provenance
 from ..data.readers import read_columns
 from ..data.tabular import iterate_pairs
 from ..errors import AllYouNeedError, BundleError, ConfigError, DataError

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from ..config import Recipe
-from ..data.prepared import PREPARED
+from ..data.prepared_files import PREPARED
 from ..data.readers import local_paths
 from ..errors import AllYouNeedError, ConfigError, OutputError
 from ..machine.files import followed, locked, refusing_errors, unused

@@ -9,7 +9,7 @@ from pathlib import Path
 from ...bundle import Bundle
 from ...config import Recipe
 from ...data.pairs import Pair, Side
-from ...data.prepared import open_training_ids
+from ...data.prepared_files import open_training_ids
 from ...errors import InputError
 from ...evaluation.baselines import affordable_pairs, encode_known, find_nearest
 from ...evaluation.held_out import find_prepared, held_out_pairs

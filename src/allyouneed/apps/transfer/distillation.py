@@ -22,7 +22,7 @@ from ...config import Recipe
 from ...data.clean import read_part
 from ...data.filter import select_pairs
 from ...data.pairs import Pair, chunks
-from ...data.prepared import compute_provenance, describe_difference
+from ...data.provenance import compute_provenance, describe_difference
 from ...data.readers import is_task
 from ...data.report import DataReport, Part
 from ...errors import ConfigError, DataError, Interrupted

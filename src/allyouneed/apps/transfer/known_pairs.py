@@ -12,7 +12,8 @@ from ...bundle import Bundle
 from ...config import Recipe
 from ...data.clean import dedup_key
 from ...data.pairs import Pair, stride
-from ...data.prepared import PreparedData, open_prepared, stored_provenance
+from ...data.prepared import PreparedData
+from ...data.prepared_files import open_prepared, stored_provenance
 from ...data.readers import is_task, read_pairs
 from ...errors import ConfigError, DataError, InputError, refused
 from ...evaluation.model_scores import greedy_translator
