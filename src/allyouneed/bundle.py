@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .bundle_parts import FORMAT, WEIGHTS_FILE, BundleParts, LearnedFrom, read_parts
 from .config import DecodeConfig, ModelConfig
-from .errors import BundleError, ConfigError
+from .errors import BundleError, ConfigError, refused
 from .machine.checksums import SUMS, Checksums, code_digest, write_with_checksums
-from .machine.files import to_json
+from .machine.files import parse_json, read_whole, to_json, write_whole
 from .text.letter_case import CaseStatistics
 from .text.normalize import Normalization
 from .text.spans import CopyStatistics
@@ -43,6 +43,7 @@ ModelBuilder = Callable[[ModelConfig], "Transformer"]
 
 MOST_POSITIONS = 2**28  # numbers in a table of sines and cosines (1 GiB), whose size the weights do not limit
 RETRIES = 3  # how often to read a folder again that is being written
+ENSEMBLE_FILE = "ensemble.json"  # written when all models of an ensemble are trained
 FILES = ("config.json", WEIGHTS_FILE, "tokenizer.json", "tokenizer.target.json")  # translations depend on these files
 
 
@@ -294,6 +295,28 @@ def require_one_vocabulary(bundles: Sequence[Bundle], names: Sequence[str]) -> N
             raise ConfigError(f"{names[0]} translates {first}, but {name} {second}; they cannot be combined")
 
 
+def folder_of_model(folder: Path, number: int) -> Path:
+    """Return the folder of a model of the ensemble in `folder`. Model number 1 is in `folder` itself."""
+    return folder if number == 1 else folder / "models" / str(number)
+
+
+def mark_ensemble(folder: Path, models: int) -> None:
+    """Note that a folder holds an ensemble, whose models are all trained."""
+    write_whole(folder / ENSEMBLE_FILE, to_json({"models": models}) + "\n")
+
+
+def folders_of_models(folder: str | Path) -> list[Path]:
+    """List the folders of all models of the ensemble in `folder`; without an ensemble, only `folder`."""
+    folder = Path(folder)
+    note = folder / ENSEMBLE_FILE
+    if not note.is_file():
+        return [folder]
+    with refused(BundleError, f"{note} is damaged", TypeError, KeyError, ValueError, remedy="remove it"):
+        models = parse_json(read_whole(note))["models"]
+        return [folder_of_model(folder, number) for number in range(1, models + 1)]
+
+
 def model_files(folder: Path) -> list[Path]:
-    """List the files of a bundle that its translations depend on."""
-    return [folder / name for name in FILES if (folder / name).is_file()]
+    """List the files that the translations of a bundle, or of an ensemble, depend on."""
+    paths = [path / name for path in folders_of_models(folder) for name in FILES]
+    return [path for path in [*paths, folder / ENSEMBLE_FILE] if path.is_file()]

@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from allyouneed.auto import Corpus, Draft
-from allyouneed.auto.choice_rules import Size, choose_dropout, choose_exact_size, choose_size, expected_epochs
+from allyouneed.auto.choice_rules import (
+    MOST_MODELS,
+    Size,
+    choose_dropout,
+    choose_ensemble,
+    choose_exact_size,
+    choose_size,
+    expected_epochs,
+)
 from allyouneed.auto.statistics import measure_pairs
 from allyouneed.auto.task_rules import choose_vocabulary, task_kind
 from allyouneed.data.pairs import Pair
@@ -211,3 +219,28 @@ def test_lengths_are_no_fault_of_a_pair_where_one_target_is_right() -> None:
     ):  # fmt: skip
         draft = Draft(tables).with_statistics(measure_pairs(TASKS[task]))
         assert draft.tables.get("clean", {}) == expected
+
+
+def test_an_ensemble_has_as_many_models_as_the_time_allows_each_of_which_gets_enough_updates() -> None:
+    corpus = Corpus(700, 10_000, 20, has_valid=True, exact=True, gpu=False, speed=SPEED)
+    counts = [choose_ensemble(replace(corpus, minutes=minutes), 64) for minutes in (0.5, 1, 2, 3, 4, 6, 8, 100)]
+    assert counts == sorted(counts)
+    assert (counts[0], counts[-1]) == (1, MOST_MODELS)
+    for minutes, count in zip((2, 3, 4, 6, 8), counts[2:], strict=False):
+        assert count == 1 or minutes * SPEED[64] / 1_024 / count >= 24 * 64  # updates of each
+    assert choose_ensemble(replace(corpus, minutes=8, tokens=100_000), 64) == 1  # they would see the pairs too rarely
+    assert choose_ensemble(replace(corpus, minutes=6), 128) < choose_ensemble(replace(corpus, minutes=6), 64)
+
+
+@pytest.mark.parametrize(("task", "is_ensemble"), [("inflections", True), ("sums", False), ("translations", False)])
+def test_only_strings_get_an_ensemble_and_its_models_the_regularization_of_their_share(
+    task: str, is_ensemble: bool
+) -> None:
+    draft = Draft({"train": {"minutes": 30}}, statistics=measure_pairs(TASKS[task]), speed=SPEED)
+    corpus = Corpus(700, 100_000, 20, has_valid=True, exact=draft.is_exact, gpu=False, minutes=30, speed=SPEED)
+    recipe, _ = draft.complete(corpus)
+    assert (recipe.train.ensemble > 1) == is_ensemble
+    alone, _ = replace(draft, tables={"train": {"minutes": 30 / recipe.train.ensemble, "ensemble": 1}}).complete(
+        replace(corpus, minutes=30 / recipe.train.ensemble)
+    )
+    assert (alone.model.dropout, alone.train.steps) == (recipe.model.dropout, recipe.train.steps)

@@ -45,6 +45,7 @@ LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
 # little from few updates. If the speed is unknown, exact models have the width EXACT_WIDTH.
 BUDGET_SIZES = {64: 2, 128: 2, 192: 3, 256: 3}
 UPDATES_PER_WIDTH = 24
+MOST_MODELS = 4  # in an ensemble; each takes time to translate
 EXACT_WIDTH, NARROWEST_TEXT = 128, 128
 
 DROPOUT_STEPS = 20  # dropout is rounded down to twentieths
@@ -122,6 +123,12 @@ def affordable_width(corpus: Corpus, narrowest: int) -> int:
     )
 
 
+def choose_ensemble(corpus: Corpus, d_model: int) -> int:
+    """Choose the number of models: as many as get enough updates and epochs each, one after another."""
+    enough = max(UPDATES_PER_WIDTH * d_model * BATCH_TOKENS["CPU"], max(STRING_REGULARIZATION) * corpus.tokens)
+    return max(1, min(MOST_MODELS, int(_budget_tokens(corpus, d_model) / enough)))
+
+
 def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
     """Choose the size of a model of strings or templates, and say why: no wider than suits the number of pairs."""
     width, why = EXACT_WIDTH, "one target is right"
@@ -167,10 +174,13 @@ def _sized(size: Size, width: int) -> Size:
 
 def expected_epochs(corpus: Corpus, d_model: int) -> float:
     """Estimate how often a time budget repeats the pairs; infinity if the speed was not measured."""
-    if not corpus.speed:
-        return float("inf")
+    return _budget_tokens(corpus, d_model) / max(1, corpus.tokens) if corpus.speed else float("inf")
+
+
+def _budget_tokens(corpus: Corpus, d_model: int) -> float:
+    """Return the number of tokens that a model of this width trains on in the time budget."""
     width = min((width for width in corpus.speed if d_model <= width), default=max(corpus.speed))
-    return corpus.minutes * corpus.speed[width] / max(1, corpus.tokens)
+    return corpus.minutes * corpus.speed[width]
 
 
 def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str]:

@@ -5,7 +5,7 @@ depend on it: the learning rate on the width, the width on the number of pairs.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from .choice_rules import (
     Corpus,
     Size,
     choose_dropout,
+    choose_ensemble,
     choose_exact_regularization,
     choose_exact_size,
     choose_metric,
@@ -59,6 +60,11 @@ class Known:
         return self.corpus.exact and self.statistics is not None and task_kind(self.statistics)[0] == "strings"
 
     @property
+    def share(self) -> Corpus:
+        """The corpus with the time budget of one model of an ensemble."""
+        return replace(self.corpus, minutes=self.corpus.minutes / self.tables["train"].get("ensemble", 1))
+
+    @property
     def size(self) -> tuple[Size, str]:
         """The size of a new model, and why."""
         return choose_exact_size(self.corpus) if self.is_measured_exact else choose_size(self.corpus)
@@ -67,11 +73,11 @@ class Known:
     def regularization(self) -> tuple[float, float, str]:
         """Dropout and label smoothing, and why."""
         if not self.corpus.exact:
-            dropout, why = choose_dropout(self.corpus, self.size[0], self.tables["model"]["d_model"])
+            dropout, why = choose_dropout(self.share, self.size[0], self.tables["model"]["d_model"])
             return dropout, 0.0, why
         if self.statistics is None:
             return 0.0, 0.0, "strings of characters with one correct output"
-        return choose_exact_regularization(self.corpus, self.statistics, self.tables["model"]["d_model"])
+        return choose_exact_regularization(self.share, self.statistics, self.tables["model"]["d_model"])
 
     @property
     def hardware(self) -> str:
@@ -133,7 +139,7 @@ def _cooldown(known: Known) -> int:
 def _metric(known: Known) -> tuple[str, str]:
     if known.is_measured_exact:
         return "accuracy", "of all validation pairs; exact match of the few translated is noisy"
-    return choose_metric(known.corpus, known.tables["model"]["d_model"])
+    return choose_metric(known.share, known.tables["model"]["d_model"])
 
 
 RULES = (
@@ -141,6 +147,12 @@ RULES = (
         _size_settings,
         lambda known: known.size[1],
         measured="experiments.md#the-size-for-30000-pairs",
+    ),
+    Rule(
+        lambda known: {"train.ensemble": choose_ensemble(known.corpus, known.tables["model"]["d_model"])},
+        lambda known: "after enough updates, models with other seeds help more than further updates of one model",
+        lambda known: known.is_new and bool(known.corpus.speed) and known.has_strings,
+        "strings.md#ensembles",
     ),
     Rule(
         lambda known: {f"model.{name}": value for name, value in STRING_POSITIONS.items()},
@@ -180,7 +192,7 @@ RULES = (
         lambda known: f"on a {known.hardware}; at least the longest sentence",
     ),
     Rule(
-        lambda known: {"train.steps": round_to_two_digits(known.corpus.minutes * UPDATES_PER_MINUTE)},
+        lambda known: {"train.steps": round_to_two_digits(known.share.minutes * UPDATES_PER_MINUTE)},
         lambda known: "the length of the schedule, which is compressed to the time budget",
         lambda known: known.corpus.minutes > 0,
     ),

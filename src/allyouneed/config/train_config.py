@@ -18,6 +18,11 @@ class TrainConfig(Checked):
         "updates as fit; 0: off",
         Range(at_least=0, at_most=525_600),
     )
+    ensemble: int = setting(
+        1,
+        "models to train one after another, each with another seed; they share the time budget, and translate together",
+        Range(at_least=1, at_most=64),
+    )
     optimizer: Literal["adam", "adamw", "muon"] = setting(
         "adam",
         "optimizer; muon: Muon for the matrices inside the layers, Adam for all other weights",
@@ -112,6 +117,11 @@ class TrainConfig(Checked):
         paper="8 GPUs",
     )
     device: str = setting("auto", "device that trains: auto, cpu, cuda or mps", paper="8 P100 GPUs")
+
+    @property
+    def minutes_each(self) -> float:
+        """The time budget of each model of an ensemble, or of the only model."""
+        return self.minutes / self.ensemble
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)

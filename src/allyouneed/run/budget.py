@@ -87,9 +87,9 @@ class Stopwatch:
 
     def require_time(self, config: TrainConfig) -> None:
         """Refuse a budget that leaves no time for updates. Call this before the first update."""
-        if config.minutes and self.left(config.minutes) <= 0:
+        if config.minutes and self.left(config.minutes_each) <= 0:
             used = self.seconds()
-            minutes = max(0.1, 2 * used / 60, 4 * self._start_seconds / 60)
+            minutes = config.ensemble * max(0.1, 2 * used / 60, 4 * self._start_seconds / 60)
             enough = ceil(minutes) if minutes > 1 else ceil(10 * minutes) / 10
             raise TrainingError(
                 f"train.minutes={config.minutes:g} leaves no time to train: preparing took {used:.1f} seconds; give at "
@@ -147,7 +147,7 @@ def within_budget(
 
 
 class Budget:
-    """The time budget of a run, `config.minutes`. Its measurements are in the run's `TrainState`.
+    """The time budget of a run, `config.minutes_each`. Its measurements are in the run's `TrainState`.
 
     `has_test` says that there are test pairs, so that time is kept for scoring them.
     """
@@ -156,7 +156,7 @@ class Budget:
         self._config = config
         self._stopwatch = stopwatch
         self._has_test = has_test
-        self.seconds = 60 * config.minutes
+        self.seconds = 60 * config.minutes_each
         self._save_seconds = 0.0
         self._is_unmeasured = False
 
@@ -247,7 +247,7 @@ class Budget:
         config = self._config
         validations = 2 if config.average_checkpoints > 1 else 1
         end = validations * state.validation_seconds + 2 * self._save_seconds
-        left = self._stopwatch.left(config.minutes) - end
+        left = self._stopwatch.left(config.minutes_each) - end
         if not self._has_test:
             return left
         return left - self._stopwatch.closing_seconds(self.seconds, state.validation_seconds)

@@ -103,18 +103,19 @@ def describe_plan(setup: Setup) -> list[tuple[str, str]]:
         return [*lines, ("plan", f"{settings.steps:,} updates, {_epochs(setup, settings.steps):.3g} epochs; {size}")]
     used = setup.hooks.stopwatch.seconds()
     seconds = _measure(setup)
-    left = max(0.0, (60 * settings.minutes - used) * (1 - VALIDATION_SHARE - LAST_SHARE))
+    left = max(0.0, (60 * settings.minutes_each - used) * (1 - VALIDATION_SHARE - LAST_SHARE))
     steps = min(settings.steps, int(left / seconds))
+    shared = f"each of {settings.ensemble} models has " if settings.ensemble > 1 else ""
     return [
         (
             "plan",
-            f"about {steps:,} updates of {seconds:.3g} seconds, measured now: "
+            f"{shared}about {steps:,} updates of {seconds:.3g} seconds, measured now: "
             f"{_epochs(setup, steps):.3g} epochs; {size}",
         ),
         (
             "plan",
-            f"of {settings.minutes:g} minutes, {format_duration(used)} are used to prepare, {format_duration(left)} "
-            "are for updates, the rest for validations and final scores",
+            f"of {settings.minutes_each:g} minutes, {format_duration(used)} are used to prepare, "
+            f"{format_duration(left)} are for updates, the rest for validations and final scores",
         ),
     ]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import tomli_w
 import torch
 
-from ..bundle import Bundle, builder_name
+from ..bundle import Bundle, builder_name, mark_ensemble
 from ..bundle_parts import read_config
 from ..config import Recipe, TrainConfig
 from ..data.clean import ProgressCallback
@@ -23,11 +23,12 @@ from ..train.averaging import copy_weights
 from ..younger import build_model as build_known_model
 from .budget import USED_FILE, within_budget
 from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
+from .ensemble import further_models, hooks_of_further
 from .estimate import describe_plan, describe_time
 from .hooks import Hooks
 from .log import RunLog
 from .preparation import find_languages, prepare_pairs, require_resumable
-from .processes import Helpers, Task, group_of_torchrun, running_workers, was_restarted
+from .processes import Helpers, Task, group_of_torchrun, running_workers, started_by_torchrun, was_restarted
 from .run import Run
 from .run_folder import Stage, enter_run, has_run, refuse_a_run
 from .setup import Setup, set_up
@@ -56,24 +57,49 @@ def run_training(
     With `train.minutes` the whole run ends within this time, measured by the stopwatch of `hooks`. A resumed run gets
     the time that is left.
 
+    With `train.ensemble`, the other models are trained after the first one, in folders inside `output`. The bundle is
+    that of the first model; `Translator.load(output)` uses all of them.
+
     Under torchrun, the first process calls this function, and the others call `join_run`.
     """
     output = Path(output)
     hooks = hooks or Hooks()
     resume = resume or was_restarted()
+    models = recipe.train.ensemble
+    if models > 1 and started_by_torchrun():
+        raise ConfigError(f"torchrun trains a single model; got train.ensemble={models}").mended_by("train.ensemble=1")
     with group_of_torchrun(), locked(output, what=str(output)):
-        stage, changes = _enter(recipe, output, resume=resume)
-        device = pick_device(recipe.train.device)
-        used = output / USED_FILE
-        noted = hooks.stopwatch.noted(used, goes_on=resume) if recipe.train.minutes else nullcontext()
-        with noted, using_threads(first_threads(recipe.train, device)):
-            progress: ProgressCallback = hooks.callback.on_prepare
-            if not stage.has_checkpoint:
-                progress = within_budget(recipe.train, hooks.stopwatch, progress)
-            pairs = prepare_pairs(recipe, output, stage=stage, progress=progress)
-            setup = set_up(recipe, pairs, output, hooks, device=device, notes=notes)
-            setup.messages.extend(_describe_length(setup, stage, is_chosen=bool(notes)))
-            return _train(setup, stage, changes=changes)
+        bundle = _train_one(recipe, output, hooks, resume=resume, notes=notes)
+        for number, (other, folder) in enumerate(further_models(recipe, output), start=2):
+            hooks.callback.on_message("model", f"number {number} of {models}, in {folder}")
+            _train_one(other, folder, hooks_of_further(hooks), resume=resume, prepared=output / "data")
+        if models > 1:
+            mark_ensemble(output, models)
+        return bundle
+
+
+def _train_one(
+    recipe: Recipe,
+    output: Path,
+    hooks: Hooks,
+    *,
+    resume: bool,
+    notes: Sequence[tuple[str, str]] = (),
+    prepared: Path | None = None,
+) -> Bundle:
+    """Train one model in the folder `output`. The pairs are prepared in the folder `prepared`, or in `output`/data."""
+    stage, changes = _enter(recipe, output, resume=resume)
+    device = pick_device(recipe.train.device)
+    used = output / USED_FILE
+    noted = hooks.stopwatch.noted(used, goes_on=resume) if recipe.train.minutes else nullcontext()
+    with noted, using_threads(first_threads(recipe.train, device)):
+        progress: ProgressCallback = hooks.callback.on_prepare
+        if not stage.has_checkpoint:
+            progress = within_budget(recipe.train, hooks.stopwatch, progress)
+        pairs = prepare_pairs(recipe, output, stage=stage, progress=progress, folder=prepared)
+        setup = set_up(recipe, pairs, output, hooks, device=device, notes=notes)
+        setup.messages.extend(_describe_length(setup, stage, is_chosen=bool(notes)))
+        return _train(setup, stage, changes=changes)
 
 
 def _enter(recipe: Recipe, output: Path, *, resume: bool) -> tuple[Stage, list[str]]:
@@ -89,7 +115,8 @@ def _describe_length(setup: Setup, stage: Stage, *, is_chosen: bool) -> list[tup
     minutes = setup.recipe.train.minutes
     if minutes and not stage.has_checkpoint:
         unit = "minute" if minutes == 1 else "minutes"
-        text = f"{minutes:g} {unit} in all, with validations and final scores; Ctrl-C saves earlier"
+        shared = f" for {models} models" if (models := setup.recipe.train.ensemble) > 1 else ""
+        text = f"{minutes:g} {unit} in all{shared}, with validations and final scores; Ctrl-C saves earlier"
         return [("time", text)]
     return describe_time(setup) if is_chosen else []
 
@@ -181,7 +208,9 @@ def _refuse_another_builder(setup: Setup) -> None:
 
 def _finished(setup: Setup, state: TrainState, changes: list[str]) -> Bundle:
     """Report that nothing is left to do, let the other workers of torchrun end, and return the bundle."""
-    text = f"this run was finished after update {state.step:,}; nothing is left to do"
+    models = setup.recipe.train.ensemble
+    what = "this run" if models == 1 else f"the first of {models} models"
+    text = f"{what} was finished after update {state.step:,}; nothing is left to do"
     of_the_model = [change for change in changes if not change.startswith("train.")]
     if of_the_model:
         text += f", and its model keeps its settings: {'; '.join(of_the_model)}"

@@ -130,24 +130,33 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_SAMPLE else f"{text[: LONGEST_SAMPLE - 1]}…"
 
 
-def prepare_pairs(plan: Recipe, output: Path, *, stage: Stage, progress: ProgressCallback, ray: str = "") -> RunPairs:
-    """Prepare the pairs of a run in `output`/data or `data.cache_dir`, or open them if they are there already.
+def prepare_pairs(
+    plan: Recipe,
+    output: Path,
+    *,
+    stage: Stage,
+    progress: ProgressCallback,
+    ray: str = "",
+    folder: Path | None = None,
+) -> RunPairs:
+    """Prepare the pairs of a run in `folder` or `data.cache_dir`, or open them if they are there already.
 
-    `ray` is the address of a Ray cluster that shares the work.
+    Without `folder`, this is `output`/data. `ray` is the address of a Ray cluster that shares the work.
     """
     starts_from = plan.train.init_from if not stage.has_checkpoint else ""
     vocabulary, notes = _existing_vocabulary(plan, output, starts_from)
+    folder = folder or output / "data"
     data = prepare(
         plan.data,
         plan.clean,
-        output / "data",
+        folder,
         max_length=plan.model.max_length,
         vocabulary=vocabulary,
         resume=stage is not Stage.NEW,
         progress=progress,
         ray=ray,
     )
-    return RunPairs(data, prepared_folder(plan.data, output / "data", data.provenance), starts_from, notes)
+    return RunPairs(data, prepared_folder(plan.data, folder, data.provenance), starts_from, notes)
 
 
 def require_resumable(recipe: Recipe, output: Path) -> None:

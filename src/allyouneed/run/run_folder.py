@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 
+from ..bundle import ENSEMBLE_FILE
 from ..config import Recipe
 from ..data.prepared_files import PREPARED
 from ..data.readers import local_paths
@@ -148,7 +149,7 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
 
 
 # All files that a run, the demo and `check --save-baseline` write to the folder of a run.
-WRITTEN = (
+_OF_A_MODEL = (
     "recipe.toml", "checkpoint.safetensors",
     "snapshots/[0-9]*.safetensors", "snapshots/.*.partial",
     "config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json", "README.md", "SHA256SUMS",
@@ -158,6 +159,7 @@ WRITTEN = (
     ".data.lock", "adaptation.json", "film.jsonl", "plans.jsonl", "used_seconds.txt",
     *(f"{folder}/{name}" for folder in ("data", ".data.partial") for name in PREPARED),
 )  # fmt: skip
+WRITTEN = (*_OF_A_MODEL, ENSEMBLE_FILE, *(f"models/*/{pattern}" for pattern in _OF_A_MODEL))
 FOLDERS = {pattern.partition("/")[0] for pattern in WRITTEN if "/" in pattern}
 
 

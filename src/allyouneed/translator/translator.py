@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from ..bundle import Bundle, ModelBuilder, require_one_vocabulary, warn_of_another_definition
+from ..bundle import Bundle, ModelBuilder, folders_of_models, require_one_vocabulary, warn_of_another_definition
 from ..config import DecodeConfig
 from ..config.settings import require_whole
 from ..decode import never_cancelled
@@ -148,11 +148,11 @@ class Translator:
         build_model: ModelBuilder | None = None,
         **decode: SearchSetting,
     ) -> Self:
-        """Make a translator from the folder of a bundle, or an ensemble from several folders.
+        """Make a translator from the folder of a bundle or an ensemble, or an ensemble from several folders.
 
         The settings in `decode` replace the bundle's own, as in `using`. `build_model` is as in `Bundle.load`.
         """
-        folders = [folder, *others]
+        folders = [path for one in (folder, *others) for path in folders_of_models(one)]
         on_cpu = device == "cpu" or (device == "auto" and not may_have_gpu())
         if on_cpu and build_model is None:
             bundles: list[Bundle] = [UnreadBundle.load(Path(one)) for one in folders]  # needs no PyTorch

@@ -61,12 +61,15 @@ def export(
       allyouneed export runs/mine mine-marian --to huggingface
       allyouneed export runs/mine mine-page --to html decode.beam=8
     """
+    from ...bundle import folders_of_models
     from ..convert.exports import export_bundle
 
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that the unfinished folder is removed
     chosen = precision and precision.value
     proof = export_bundle(bundle, output, to=to.value, precision=chosen, sentences=sentences, decode=decode)
     _print_proof(output, proof)
+    if (models := len(folders_of_models(bundle))) > 1:
+        print(f"{bundle} is an ensemble of {models} models, and the export has only the first one")
 
 
 def _print_proof(output: Path, proof: "Proof") -> None:

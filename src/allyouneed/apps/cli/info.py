@@ -74,7 +74,7 @@ def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> di
         "translates here": _engine(bundle),
         "parameters": {**parts, "all": sum(parts.values())},
         "checksums": _compare(checksums),
-        "files": {file.name: f"{file.stat().st_size:,} bytes" for file in files},
+        "files": {str(file.relative_to(checksums.folder)): f"{file.stat().st_size:,} bytes" for file in files},
         "export": {name: reason or "yes" for name, reason in exportable(config, tokenizers).items()},
     }
 

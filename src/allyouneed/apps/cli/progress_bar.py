@@ -80,7 +80,7 @@ class ProgressBar:
 
     def on_train_begin(self, step: int, steps: int) -> None:
         self._since = time.monotonic()
-        if self._details is not None:
+        if self._details is not None and not self._header_shown:  # the first model of an ensemble
             console.print(f"{'why':<7} {self._details}")
         self._bar.reset(self._task, total=steps, completed=step, description="training", about="updates", begun=step)
 

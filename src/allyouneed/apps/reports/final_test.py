@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...bundle import Bundle
+from ...bundle import Bundle, folders_of_models
 from ...config import Recipe
 from ...data.pairs import Pair, Side
 from ...data.prepared_files import open_training_ids
@@ -46,7 +46,10 @@ def evaluate_run(
     held_out = held_out_pairs(run)
     pairs = random.Random(0).sample(held_out, min(len(held_out), MAX_TEST_PAIRS))
     sources = [pair.source for pair in pairs]
-    outputs, refused = translate_within(Translator(bundle), sources, TRANSLATING * seconds, on_progress=on_progress)
+    others = [Bundle.load(folder) for folder in folders_of_models(run)[1:]]
+    outputs, refused = translate_within(
+        Translator(bundle, *others), sources, TRANSLATING * seconds, on_progress=on_progress
+    )
     notes = []
     if len(outputs) < len(pairs):
         notes.append(

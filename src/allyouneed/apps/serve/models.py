@@ -62,7 +62,8 @@ class LoadedModel:
         self.source, self.stamp = source, _stamp(source.folder)
         folders = named_folders(source.folder)
         self.base = Translator.load(*folders, device=config.device, precision=config.precision, **decode)
-        self.bytes = sum((folder / WEIGHTS_FILE).stat().st_size for folder in folders)
+        files = [path for folder in folders for path in model_files(Path(folder))]
+        self.bytes = sum(path.stat().st_size for path in files if path.name == WEIGHTS_FILE)
 
     def is_current(self) -> bool:
         """Return True if the files on disk are still those that were read."""
