@@ -10,18 +10,21 @@ from allyouneed import ConfigError, TrainConfig, Transformer
 from allyouneed.config import ModelConfig
 from allyouneed.run import worker_count
 from allyouneed.run.state import CoreTrial, TrainState
-from allyouneed.run.worker_count import CoreChoice, choose_cores, most_workers, window_size
+from allyouneed.run.worker_count import CoreChoice, begin_with_cores, choose_cores, most_workers, window_size
 
 DATES = Transformer(ModelConfig(vocab_size=68, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2))
 WINDOW = 20  # updates
 Speed = Callable[[int, int], float]  # updates a second on some cores, at an update
 
 
-def cores_of_a_run(speed: Speed, updates: int, *, most: int = 2, starts: bool = True) -> list[int]:
+def cores_of_a_run(
+    speed: Speed, updates: int, *, most: int = 2, starts: bool = True, earlier: TrainState | None = None
+) -> list[int]:
     """Return the cores with which each window of a run was trained."""
     started: list[int] = []
     choice = CoreChoice(most, WINDOW, start=started.append, can_start=lambda: starts, say=lambda _: None)
     state, used = TrainState(cores=1), []
+    state = begin_with_cores(state, earlier) if earlier else state
     for step in range(1, updates + 1):
         state.step = step
         choice.count(1000, 1 / speed(state.cores, step))
@@ -42,6 +45,14 @@ def test_more_processes_train_where_they_gain() -> None:
     assert used[:5] == [1, 1, 1, 1, 2]
     assert share(used[4:], 2) > 0.97
     assert used[-1] == 2
+
+
+def test_a_further_model_begins_with_the_cores_of_the_one_before_and_still_follows_a_change() -> None:
+    earlier = TrainState(cores=2, gains=[(2, 1.6)])
+    used = cores_of_a_run(lambda cores, _: [10, 16][cores - 1], 20_000, earlier=earlier)
+    assert used[:11] == [2] * 11
+    assert share(used, 2) > 0.97
+    assert cores_of_a_run(lambda cores, _: [10, 6][cores - 1], 20_000, earlier=earlier)[-1] == 1
 
 
 def test_where_two_processes_do_not_gain_one_trains_and_few_updates_are_spent_on_trials() -> None:

@@ -22,7 +22,7 @@ from ..machine.interrupts import InterruptRequest, catch_interrupts
 from ..train.averaging import copy_weights
 from ..younger import build_model as build_known_model
 from .budget import USED_FILE, within_budget
-from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
+from .checkpoint import CHECKPOINT_FILE, load_checkpoint, read_state, save_checkpoint
 from .ensemble import further_models, hooks_of_further
 from .estimate import describe_plan, describe_time
 from .hooks import Hooks
@@ -33,7 +33,7 @@ from .run import Run
 from .run_folder import Stage, enter_run, has_run, refuse_a_run
 from .setup import Setup, set_up
 from .state import TrainState
-from .worker_count import CoreChoice, Cores
+from .worker_count import CoreChoice, Cores, begin_with_cores
 
 
 def run_training(
@@ -72,7 +72,7 @@ def run_training(
         bundle = _train_one(recipe, output, hooks, resume=resume, notes=notes)
         for number, (other, folder) in enumerate(further_models(recipe, output), start=2):
             hooks.callback.on_message("model", f"number {number} of {models}, in {folder}")
-            _train_one(other, folder, hooks_of_further(hooks), resume=resume, prepared=output / "data")
+            _train_one(other, folder, hooks_of_further(hooks), resume=resume, first=output)
         if models > 1:
             mark_ensemble(output, models)
         return bundle
@@ -85,9 +85,13 @@ def _train_one(
     *,
     resume: bool,
     notes: Sequence[tuple[str, str]] = (),
-    prepared: Path | None = None,
+    first: Path | None = None,
 ) -> Bundle:
-    """Train one model in the folder `output`. The pairs are prepared in the folder `prepared`, or in `output`/data."""
+    """Train one model in the folder `output`.
+
+    A further model of an ensemble uses the prepared pairs of the `first` model, in whose folder it is, and begins with
+    as many cores as that model had in the end.
+    """
     stage, changes = _enter(recipe, output, resume=resume)
     device = pick_device(recipe.train.device)
     used = output / USED_FILE
@@ -96,10 +100,10 @@ def _train_one(
         progress: ProgressCallback = hooks.callback.on_prepare
         if not stage.has_checkpoint:
             progress = within_budget(recipe.train, hooks.stopwatch, progress)
-        pairs = prepare_pairs(recipe, output, stage=stage, progress=progress, folder=prepared)
+        pairs = prepare_pairs(recipe, output, stage=stage, progress=progress, folder=(first or output) / "data")
         setup = set_up(recipe, pairs, output, hooks, device=device, notes=notes)
         setup.messages.extend(_describe_length(setup, stage, is_chosen=bool(notes)))
-        return _train(setup, stage, changes=changes)
+        return _train(setup, stage, changes=changes, first=first)
 
 
 def _enter(recipe: Recipe, output: Path, *, resume: bool) -> tuple[Stage, list[str]]:
@@ -144,9 +148,9 @@ def preview_training(
             hooks.callback.on_message("data", f"{setup.data_folder} has the pairs, which the run will use")
 
 
-def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
+def _train(setup: Setup, stage: Stage, *, changes: list[str], first: Path | None) -> Bundle:
     checkpoint = setup.output / CHECKPOINT_FILE
-    state = _first_state(setup, stage)
+    state = _first_state(setup, stage, first)
     if stage is Stage.FINISHED:
         return _finished(setup, state, changes)
     if stage is Stage.STOPPED:
@@ -180,10 +184,11 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str]) -> Bundle:
     return Bundle.load(setup.output, device=setup.device, build_model=setup.hooks.build_model)
 
 
-def _first_state(setup: Setup, stage: Stage) -> TrainState:
+def _first_state(setup: Setup, stage: Stage, first: Path | None) -> TrainState:
     """Return the state to start from. If there is a checkpoint, load the model and the optimizer from it."""
     if not stage.has_checkpoint:
-        return TrainState(ema=copy_weights(setup.model) if setup.recipe.train.ema_decay else {})
+        state = TrainState(ema=copy_weights(setup.model) if setup.recipe.train.ema_decay else {})
+        return begin_with_cores(state, read_state(first / CHECKPOINT_FILE)) if first else state
     _refuse_another_builder(setup)
     checkpoint = setup.output / CHECKPOINT_FILE
     state = load_checkpoint(checkpoint, setup.model, setup.optimizer, data=setup.data.identity())

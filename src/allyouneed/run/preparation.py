@@ -141,7 +141,7 @@ def prepare_pairs(
 ) -> RunPairs:
     """Prepare the pairs of a run in `folder` or `data.cache_dir`, or open them if they are there already.
 
-    Without `folder`, this is `output`/data. `ray` is the address of a Ray cluster that shares the work.
+    `folder` is `output`/data by default. `ray` is the address of a Ray cluster that shares the work.
     """
     starts_from = plan.train.init_from if not stage.has_checkpoint else ""
     vocabulary, notes = _existing_vocabulary(plan, output, starts_from)

@@ -123,6 +123,14 @@ def window_size(config: TrainConfig, model: Transformer) -> int:
     return max(FEWEST, ceil(WINDOW / update_size(config, model)))
 
 
+def begin_with_cores(state: TrainState, earlier: TrainState) -> TrainState:
+    """Let a run begin with the cores that an earlier run of such a model had in the end, and try others later."""
+    state.cores = earlier.cores
+    state.gains = earlier.gains
+    state.trial_at = FIRST * SPACING
+    return state
+
+
 class CoreChoice:
     """Tries other numbers of cores, up to `most`, each for a stretch of the run, called a window.
 
