@@ -51,9 +51,8 @@ def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: 
         if is_good:
             return [f"{beside}: either these pairs need no model, or longer training helps ({_longer(run)})."]
         if run.last_step() < MIN_UPDATES:
-            return [
-                f"{beside}: it has had {run.last_step()} updates, too few to learn much; train longer ({_longer(run)})."
-            ]
+            few_updates = f"after {run.last_step():,} of at least {MIN_UPDATES} updates it has learned little"
+            return [f"{beside}: {few_updates}; train longer ({_longer(run)})."]
         first = [f"{beside}: check that {_alignment(run)}; if so, train longer ({_longer(run)})."]
     elif is_good:
         return []
