@@ -63,7 +63,7 @@ def learning_curve(
             f"a learning curve needs at least {least} pairs besides those that are held out; got {len(train)}"
         )
     for count in counts:
-        bundle = fit(
+        fit(
             dict(settings or {}),
             folder / f"{count}",
             train=train[:count],
@@ -73,7 +73,7 @@ def learning_curve(
             resume=resume,
         )
         chosen = Recipe.read(folder / f"{count}" / "recipe.toml").train.early_stopping_metric
-        found = evaluate(Translator(bundle), valid, metrics=QUICK_METRICS, intervals=False)
+        found = evaluate(Translator.load(folder / f"{count}"), valid, metrics=QUICK_METRICS, intervals=False)
         yield CurvePoint(count, found.scores, "exact" if chosen == "accuracy" else "chrf")
 
 
