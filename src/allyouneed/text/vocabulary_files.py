@@ -51,6 +51,7 @@ def _read(path: Path) -> tuple[Tokenizer, list[str]]:
     with refused(DataError, f"{path} cannot be used as a vocabulary", *reasons):
         content = read_whole(path, LARGEST_SPM + 1 if is_sentencepiece else -1)
         if is_sentencepiece:
-            return adapt_model(SentencePieceModel.parse(content))
+            model = SentencePieceModel.parse(content)
+            return adapt_model(model)
         text, changes = adapt_tokenizer(content.decode())
         return Tokenizer.from_json(text), changes
