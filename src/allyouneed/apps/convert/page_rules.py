@@ -2,12 +2,14 @@
 
 A Python library decides where sentences end, and its list of abbreviations cannot be read directly. So this file asks
 the library about every relevant word: the words in the library's own file, the vocabulary's words, and single letters.
+The answers are kept, because every model asks about the same nine languages, and most about the same words.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -121,13 +123,14 @@ def splitting_rules(tokenizer: Tokenizer, languages: tuple[str, str], is_split: 
     code = primary_language(languages[0])
     main = sentences.SLOW.get(code, code) or "en"
     asked = (main, *sentences.VOTERS) if is_split else ()
-    words = _words_in_question(tokenizer) if is_split else set()
+    words = _words_in_question(tokenizer) if is_split else ()
     # Words with a sign → one bit for each language in which no sentence ends after them.
     exceptions: dict[str, int] = {}
     for bit, language in enumerate(asked):
         for sign in "." if bit else ".!":  # as in "Yahoo!"
             for word in _exceptions(words, sign, language):
                 exceptions[word] = exceptions.get(word, 0) | 1 << bit
+    exceptions = dict(sorted(exceptions.items()))
     # "Jan. Why" is two sentences in English, but "Jan. Smith" is not.
     weak = [
         [word for word, bits in exceptions.items() if bits >> bit & 1 and _count(language, f"{word} Why not") == 2]
@@ -151,17 +154,29 @@ def splitting_rules(tokenizer: Tokenizer, languages: tuple[str, str], is_split: 
     }
 
 
-def _words_in_question(tokenizer: Tokenizer) -> set[str]:
+def _words_in_question(tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Return the words to ask about, sorted, so that the rules of a bundle are always the same."""
     pieces = (piece.strip("␣▁") for piece in tokenizer.pieces(range(len(tokenizer))))
+    forms = _forms(piece for piece in pieces if piece.isalpha() and len(piece) <= 15)
+    return tuple(sorted(_listed_words() | forms))
+
+
+@cache
+def _listed_words() -> frozenset[str]:
+    """Return all letters, and the words in the library's own file."""
     letters = (chr(code) for code in range(0x41, 0x590))
     text = Path(library.__file__).read_bytes().decode(errors="replace")  # its lists have one word per line
     word = r"[^\W\d_]{1,15}(?:\.[^\W\d_]{1,9})*"
     listed = re.findall(rf"(?<=\n){word}|{word}(?=\n)", text)
-    words = [*letters, *listed, *(piece for piece in pieces if piece.isalpha() and len(piece) <= 15)]
-    return {form for one in words for form in (one, one.lower(), one.upper(), one.capitalize())}
+    return _forms([*letters, *listed])
 
 
-def _exceptions(words: Iterable[str], sign: str, language: str) -> list[str]:
+def _forms(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(form for word in words for form in (word, word.lower(), word.upper(), word.capitalize()))
+
+
+@lru_cache(maxsize=64)
+def _exceptions(words: tuple[str, ...], sign: str, language: str) -> list[str]:
     return [word + sign for word in words if _count(language, f"{word}{sign} Abcde") == 1]
 
 
@@ -171,7 +186,8 @@ def _parts_at_slash(exceptions: Mapping[str, int], bit: int, language: str) -> b
     return bool(word) and _count(language, f"xyzzy/{word} Abcde") == 1
 
 
-def _before(words: Iterable[str], beginning: str, sentences: int, language: str) -> list[str]:
+@lru_cache(maxsize=64)
+def _before(words: tuple[str, ...], beginning: str, sentences: int, language: str) -> list[str]:
     """Return the capitalized words after which, if `beginning` precedes them, a text has this many sentences."""
     return [word for word in words if word.istitle() and _count(language, f"{beginning}{word} abc") == sentences]
 
@@ -181,6 +197,7 @@ def _count(language: str, text: str) -> int:
     return len(library.segment(language, text))
 
 
+@cache
 def _end_signs(language: str) -> str:
     """List the signs that end a sentence, by themselves or several in a row."""
     signs = (chr(code) for code in range(0x11FFF) if unicodedata.category(chr(code)) == "Po")
