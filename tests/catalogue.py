@@ -35,8 +35,8 @@ RECIPE = Recipe.from_tables(
             "dropout": 0.0,
         },
         "train": {
-            "steps": 200, "batch_tokens": 1200, "optimizer": "muon", "learning_rate": 0.01, "schedule": "cosine",
-            "warmup": 10, "validate_every": 200, "average_checkpoints": 1, "threads": 1, "tensorboard": False,
+            "steps": 150, "batch_tokens": 1200, "optimizer": "muon", "learning_rate": 0.01, "schedule": "cosine",
+            "warmup": 10, "validate_every": 150, "average_checkpoints": 1, "threads": 1, "tensorboard": False,
         },
         "decode": {"copy_untranslatable": False, "retry_repetition": False},
     }

@@ -1,6 +1,7 @@
 """What an edited copy of the package computes: `python edited_package.py FOLDER…`, each with the package and a report.
 
-PyTorch is imported once; then a child process for each folder imports the package there, trains, translates and serves.
+PyTorch is imported once; then a child process for each folder imports the package there, trains and translates. Only
+those of `SERVED` also serve, because a server makes its translator like everybody else.
 """
 
 import json
@@ -29,17 +30,15 @@ TABLES: dict[str, Any] = {
 }  # fmt: skip
 TEXTS = ["1845-01-05", "2001-12-31"]
 WAYS = ("float32", "int8")
+SERVED = ("", "attention", "position")  # edits whose translations a server is asked for
 OWN = {"allyouneed", "__main__", "__mp_main__"}  # modules that each child imports itself
 
 
 def observe(folder: Path) -> dict[str, Any]:
     """Return the trained weights, the results of each engine and `forward` on its translations, and a server's."""
     import torch
-    from fastapi.testclient import TestClient
 
     from allyouneed import Recipe, Translator, fit
-    from allyouneed.apps.serve.app import create_app
-    from allyouneed.apps.serve.options import ServeConfig
     from allyouneed.nn.weights import weights
 
     torch.set_num_threads(1)
@@ -73,12 +72,24 @@ def observe(folder: Path) -> dict[str, Any]:
                 {"text": one.text, "log_probability": one.log_probability} for one in translator.translations(TEXTS)
             ]
             report.setdefault("translations", texts)
-        with TestClient(create_app([f"{folder}/run=en-it"], ServeConfig(workers=1)), "http://localhost") as client:
-            answer = client.post("/v1/translate", json={"texts": TEXTS, "source": "en", "target": "it"})
-    report["served"] = answer.json()["translations"]
+        if (folder / "served").exists():
+            report["served"] = serve(folder)
     report["warnings"] = sorted({str(one.message) for one in warned if "slowly" in str(one.message)})
     report["weights"] = float(sum(tensor.double().abs().sum() for tensor in weights(model).values()))
     return report
+
+
+def serve(folder: Path) -> list[dict[str, Any]]:
+    """Return the translations of a server."""
+    from fastapi.testclient import TestClient
+
+    from allyouneed.apps.serve.app import create_app
+    from allyouneed.apps.serve.options import ServeConfig
+
+    with TestClient(create_app([f"{folder}/run=en-it"], ServeConfig(workers=1)), "http://localhost") as client:
+        answer = client.post("/v1/translate", json={"texts": TEXTS, "source": "en", "target": "it"})
+    translations: list[dict[str, Any]] = answer.json()["translations"]
+    return translations
 
 
 def main() -> None:

@@ -312,7 +312,7 @@ def quotations(source: str, messages: set[str]) -> list[str]:
     tree = ast.parse(source)
     expected = [*compared(tree)]
     for test in ast.walk(tree):
-        if isinstance(test, ast.FunctionDef):
+        if isinstance(test, ast.FunctionDef) and test.decorator_list:
             names = {node.id for node in compared(test) if isinstance(node, ast.Name)}
             expected += [value for name, value in parametrized(test) if name in names]
     return sorted(set().union(*(phrases(text) for node in expected for text in strings_in(node))) & messages)

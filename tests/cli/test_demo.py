@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from shell import ENVIRONMENT, refusal, run_here
 from waiting import PATIENCE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [
@@ -34,36 +36,44 @@ def test_the_demo_learns_all_dates(demo: Demo, line: str) -> None:
     assert line in demo.output
 
 
+@pytest.mark.slow
 def test_it_draws_what_the_decoder_looks_at(demo: Demo) -> None:
     assert (demo.folder / "runs/dates/cross_attention.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_dates_stay_right_in_int8(demo: Demo) -> None:
-    translator = Translator.load(demo.folder / "runs/dates", device="cpu", precision="int8")
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    """Return a folder with a model of dates in runs/dates, as the demo leaves one."""
+    shutil.copytree(DATE_MODEL, tmp_path / "there/runs/dates")
+    return tmp_path / "there"
+
+
+def test_dates_stay_right_in_int8() -> None:
+    translator = Translator.load(DATE_MODEL, device="cpu", precision="int8")
     sources, targets = map(list, zip(*date_pairs("test", count=2_000), strict=True))
     assert translator.precision == "int8"
     assert translator.translate(sources) == targets
 
 
-def test_a_text_is_translated_as_it_is_typed_unless_a_file_has_its_name(demo: Demo) -> None:
-    result = run_here("translate", "runs/dates", "1845-01-05", cwd=demo.folder)
+def test_a_text_is_translated_as_it_is_typed_unless_a_file_has_its_name(there: Path) -> None:
+    result = run_here("translate", "runs/dates", "1845-01-05", cwd=there)
     assert result.stdout == b"January 5, 1845\n"
     assert b"'1845-01-05'" in result.stderr
-    (demo.folder / "1996-09-08").write_text("1959-03-02\n")
-    assert run_here("translate", "runs/dates", "1996-09-08", cwd=demo.folder).stdout == b"March 2, 1959\n"
-    (demo.folder / "1996-09-08").unlink()
+    (there / "1996-09-08").write_text("1959-03-02\n")
+    assert run_here("translate", "runs/dates", "1996-09-08", cwd=there).stdout == b"March 2, 1959\n"
 
 
-def test_a_model_that_is_not_named_or_misspelt_is_one_of_those_that_are_there(demo: Demo, tmp_path: Path) -> None:
-    line = refusal("translate", cwd=demo.folder)
+def test_a_model_that_is_not_named_or_misspelt_is_one_of_those_that_are_there(there: Path, tmp_path: Path) -> None:
+    line = refusal("translate", cwd=there)
     assert re.search("'BUNDLE'.* runs/dates.* allyouneed translate runs/", line)
-    assert "allyouneed serve runs/" in refusal("serve", cwd=demo.folder)
+    assert "allyouneed serve runs/" in refusal("serve", cwd=there)
     assert "allyouneed train PAIRS" in refusal("translate", cwd=tmp_path)
-    assert refusal("translate", "runs/date", cwd=demo.folder).endswith("runs/dates?")
-    (demo.folder / "dates-of-another-kind").mkdir(exist_ok=True)
-    assert refusal("translate", "dates", cwd=demo.folder).endswith("runs/dates?")
+    assert refusal("translate", "runs/date", cwd=there).endswith("runs/dates?")
+    (there / "dates-of-another-kind").mkdir(exist_ok=True)
+    assert refusal("translate", "dates", cwd=there).endswith("runs/dates?")
 
 
+@pytest.mark.slow
 def test_the_next_steps_are_commands_that_work(demo: Demo) -> None:
     lines = demo.output.partition("Try next:")[2].splitlines()
     commands = {words[0]: words for line in lines if (words := shlex.split(line.partition(" -m allyouneed ")[2]))}
