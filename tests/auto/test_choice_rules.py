@@ -113,6 +113,17 @@ def test_the_statistics_tell_kinds_of_tasks_apart(task: str, kind: str, vocabula
     assert choose_vocabulary(statistics)[0] == vocabulary
 
 
+def test_text_gets_a_smaller_vocabulary_in_a_run_too_short_for_a_narrow_model() -> None:
+    statistics = replace(measure_pairs(TASKS["translations"]), pairs=100_000)
+    for minutes, size in ((1, 4_000), (2, 0), (30, 0)):
+        draft = Draft({"train": {"minutes": minutes}}, speed={64: 1_000_000}).with_statistics(statistics)
+        assert draft.preliminary.data.vocab_size == size
+    few = Draft({"train": {"minutes": 1}}, speed={64: 1_000_000}).with_statistics(replace(statistics, pairs=400))
+    assert few.preliminary.data.vocab_size == 0
+    unlimited = Draft({}).with_statistics(statistics)
+    assert unlimited.preliminary.data.vocab_size == 0
+
+
 def test_where_strings_are_copied_an_unknown_letter_is_copied_too() -> None:
     draft = Draft({}).with_statistics(measure_pairs(TASKS["inflections"]))
     recipe, _ = draft.complete(Corpus(pairs=400, tokens=9_000, longest=14, has_valid=True, exact=True, gpu=False))
@@ -223,13 +234,13 @@ def test_lengths_are_no_fault_of_a_pair_where_one_target_is_right() -> None:
 
 def test_an_ensemble_has_as_many_models_as_the_time_allows_each_of_which_gets_enough_updates() -> None:
     corpus = Corpus(700, 10_000, 20, has_valid=True, exact=True, gpu=False, speed=SPEED)
-    counts = [choose_ensemble(replace(corpus, minutes=minutes), 64) for minutes in (0.5, 1, 2, 3, 4, 6, 8, 100)]
+    counts = [choose_ensemble(replace(corpus, minutes=minutes), 64) for minutes in (1, 2, 4, 6, 8, 12, 16, 200)]
     assert counts == sorted(counts)
     assert (counts[0], counts[-1]) == (1, MOST_MODELS)
-    for minutes, count in zip((2, 3, 4, 6, 8), counts[2:], strict=False):
-        assert count == 1 or minutes * SPEED[64] / 1_024 / count >= 24 * 64  # updates of each
-    assert choose_ensemble(replace(corpus, minutes=8, tokens=100_000), 64) == 1  # they would see the pairs too rarely
-    assert choose_ensemble(replace(corpus, minutes=6), 128) < choose_ensemble(replace(corpus, minutes=6), 64)
+    for minutes, count in zip((4, 6, 8, 12, 16), counts[2:], strict=False):
+        assert count == 1 or minutes * SPEED[64] / 1_024 / count >= 48 * 64  # updates of each
+    assert choose_ensemble(replace(corpus, minutes=8, tokens=150_000), 64) == 1  # they would see the pairs too rarely
+    assert choose_ensemble(replace(corpus, minutes=8), 128) < choose_ensemble(replace(corpus, minutes=8), 64)
 
 
 @pytest.mark.parametrize(("task", "is_ensemble"), [("inflections", True), ("sums", False), ("translations", False)])
