@@ -97,7 +97,8 @@ def test_an_update_is_that_of_adam(micro: Any) -> None:
 
 
 def test_it_learns(micro: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    micro.UPDATES, micro.LAYERS = 25, 1
+    micro.UPDATES = 25
+    micro.LAYERS = 1
     micro.main()
     choices = [float(line.split(" characters;")[0].split()[-1]) for line in capsys.readouterr().out.splitlines()[1:-1]]
     assert len(choices) == 1

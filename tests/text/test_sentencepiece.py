@@ -72,7 +72,7 @@ def test_what_the_tokenizers_library_lacks_is_refused(tmp_path: Path, options: d
         SentencePieceModel.load(tmp_path / "a.spm")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_read_but_never_crashes(spm: Path, data: st.DataObject) -> None:
     content = bytearray(spm.read_bytes())
@@ -141,9 +141,9 @@ def test_runs_and_mixtures_have_the_same_pieces_by_merges(tmp_path: Path) -> Non
     tokenizer, reference = load(tmp_path / "a.spm")
     again = Tokenizer.from_json(tokenizer.to_json())
     rng = random.Random(1)
-    runs = ["".join(rng.choice("-=.`a#| ") * rng.randint(1, 30) for _ in range(3)) for _ in range(1_000)]
-    mixtures = ["".join(rng.choice("abnst☃") for _ in range(rng.randint(1, 20))) for _ in range(1_000)]
-    for text in [*lines[:2_000], *runs, *mixtures]:
+    runs = ["".join(rng.choice("-=.`a#| ") * rng.randint(1, 30) for _ in range(3)) for _ in range(300)]
+    mixtures = ["".join(rng.choice("abnst☃") for _ in range(rng.randint(1, 20))) for _ in range(300)]
+    for text in [*lines[:500], *runs, *mixtures]:
         expected = ids(tokenizer, reference, text)
         assert tokenizer.encode(text)[:-1] == expected, ascii(text)
     assert again.encode_all(lines[:50]) == tokenizer.encode_all(lines[:50])

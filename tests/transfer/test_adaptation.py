@@ -30,9 +30,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "data": {"vocabulary": "characters", "alphabet": "0123456789abcdefghijkl", "held_out": 0.1},
         "model": {"d_model": 32, "d_ff": 64, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0},
         "train": {
-            "steps": 300,
+            "steps": 200,
             "batch_tokens": 500,
-            "validate_every": 300,
+            "validate_every": 200,
             "threads": 1,
             "tensorboard": False,
             "label_smoothing": 0,
