@@ -43,11 +43,13 @@ def observe(folder: Path) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     bundle = fit(Recipe.from_tables(TABLES), folder / "run")
-    model, report = bundle.model, dict[str, Any]()
+    model = bundle.model
+    report = dict[str, Any]()
 
     @torch.inference_mode()
     def forward_says(source: list[int], banned_ids: tuple[int, ...], ids: list[int]) -> float:
-        total, prefix = 0.0, [bundle.target_tokenizer.sos_id]
+        total = 0.0
+        prefix = [bundle.target_tokenizer.sos_id]
         for token in ids:
             logits = model(torch.tensor([source]), torch.tensor([prefix]))[0, -1]
             total += float(logits.index_fill(0, torch.tensor(banned_ids), -torch.inf).log_softmax(-1)[token])
@@ -58,7 +60,8 @@ def observe(folder: Path) -> dict[str, Any]:
         warnings.simplefilter("always")
         for way in WAYS:
             translator = Translator(bundle, precision=way)
-            generator, split = translator._generator, translator.split(TEXTS)
+            generator = translator._generator
+            split = translator.split(TEXTS)
             requests = [segment.request for segment in split.segments]
             hypotheses = [best for best, *_ in generator.generate(requests)[0]]
             report[way] = {

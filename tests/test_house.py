@@ -47,7 +47,8 @@ def rooms_imported_by(file: Path) -> set[str]:
 
 def wrong_imports(file: Path) -> set[str]:
     """Return the rooms that a file imports but may not."""
-    room, imported = find_room(file), rooms_imported_by(file)
+    room = find_room(file)
+    imported = rooms_imported_by(file)
     wrong = set() if room in {"apps", "__main__"} else imported & {"apps"}
     return wrong | imported & NOT_FOR.get(room, set())
 
@@ -72,7 +73,8 @@ def test_core_never_imports_apps_and_rooms_are_handed_what_they_may_not_import()
     ],
 )
 def test_a_wrong_import_is_seen(room: str, line: str, wrong: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    planted, original = HOUSE / room / "planted.py", Path.read_text
+    planted = HOUSE / room / "planted.py"
+    original = Path.read_text
     monkeypatch.setattr(Path, "read_text", lambda self, **kw: line if self == planted else original(self, **kw))
     assert wrong_imports(planted) == wrong
 

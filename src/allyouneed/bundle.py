@@ -285,7 +285,8 @@ def read_license(head: str) -> str:
 def require_one_vocabulary(bundles: Sequence[Bundle], names: Sequence[str]) -> None:
     """Refuse bundles that cannot be combined, because their vocabularies or languages differ from the first one's."""
     for bundle, name in zip(bundles[1:], names[1:], strict=True):
-        if difference := bundles[0].vocabulary.first_difference(bundle.vocabulary):
+        difference = bundles[0].vocabulary.first_difference(bundle.vocabulary)
+        if difference:
             raise ConfigError(
                 f"{names[0]} and {name} have different vocabularies: {difference}; "
                 "only models of one vocabulary can be combined"

@@ -1,5 +1,6 @@
 """SHA256SUMS: what it covers, what it refuses, and that a writer who is killed leaves a bundle that loads."""
 
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -84,6 +85,20 @@ def test_a_list_may_have_other_files(saved: Path) -> None:
     with (saved / SUMS).open("a") as file:
         file.write(f"{'0' * 64}  notes.txt\n")
     assert Bundle.load(saved)
+
+
+def test_a_tokenizer_of_an_earlier_model_is_left_alone(saved: Path) -> None:
+    """A bundle with one vocabulary that replaces one with two leaves the other file, without a line in the list."""
+    (saved / "tokenizer.target.json").write_text("damaged")
+    assert Bundle.load(saved)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(name: str, saved: Path) -> None:
+    (saved / name).unlink()
+    os.mkfifo(saved / name)
+    with pytest.raises(BundleError, match=name):
+        Bundle.load(saved)
 
 
 def test_a_bundle_from_before_there_were_checksums_loads(saved: Path) -> None:

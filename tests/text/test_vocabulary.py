@@ -190,7 +190,8 @@ def test_a_run_has_the_vocabulary_of_the_file_and_says_what_was_added(kind: str,
 def test_a_sentencepiece_model_keeps_its_ids(tmp_path: Path) -> None:
     train_spm(ENGLISH, tmp_path / "a.model", 120)
     vocabulary, notes = load_vocabulary(str(tmp_path / "a.model"))
-    ours, reference = vocabulary.source, SentencePieceProcessor(model_file=str(tmp_path / "a.model"))
+    ours = vocabulary.source
+    reference = SentencePieceProcessor(model_file=str(tmp_path / "a.model"))
     expected = ["'<s>' .*<sos>.* 1", "'</s>' .*<eos>.* 2", f"<pad> .* {len(reference)}"]
     assert all(re.fullmatch(f".*: {part}", note) for part, note in zip(expected, notes, strict=True))
     assert (ours.unk_id, ours.sos_id, ours.eos_id, ours.pad_id) == (0, 1, 2, len(reference))

@@ -153,7 +153,8 @@ def _write_ids(
 ) -> list[tuple[int, float]]:
     """Write the pairs with these indices as ids. Returns, for each corpus, where its pairs end and its weight."""
     weights: list[tuple[int, float]] = []
-    begin, rows = 0, array("i")  # the index of each pair that is written
+    begin = 0
+    rows = array("i")  # the index of each pair that is written
     with writing_pairs(folder, "train") as write, block_map(encoder, ray) as encoded:
         for (end, weight, *_), counts in zip(train.ends, report.sources, strict=True):
             before = len(rows)

@@ -85,7 +85,8 @@ def find_languages(recipe: Recipe) -> tuple[tuple[str, str], str]:
     if data.source_language:
         return (data.source_language, data.target_language), ""
     for corpus in data.corpora()[:1]:
-        if guess := guess_languages(corpus.train, corpus.columns or _heading(data, corpus)):
+        guess = guess_languages(corpus.train, corpus.columns or _heading(data, corpus))
+        if guess:
             return guess, f"{guess[0]} → {guess[1]}, by the names of the data; --languages sets others"
     if recipe.train.init_from:
         try:
@@ -206,7 +207,8 @@ def _refuse_another_vocabulary(plan: Recipe) -> None:
     made = Path(plan.train.init_from, "recipe.toml")
     initial = Recipe.read(made).data if made.is_file() else DataConfig()
     names = plan.data.changed(*LEARNED_VOCABULARY)
-    if others := [name for name in names if getattr(plan.data, name) != getattr(initial, name)]:
+    others = [name for name in names if getattr(plan.data, name) != getattr(initial, name)]
+    if others:
         raise ConfigError(
             f"a run that starts from the weights of {plan.train.init_from} also has its vocabulary; leave "
             f"out settings of another vocabulary, or set them to their defaults: {plan.data.describe_values(*others)}"

@@ -24,7 +24,8 @@ def vocabulary_paths(tokenizer: str | tuple[str, ...]) -> list[Path]:
     """List the files that `data.tokenizer` names: one for both sides, or one for each."""
     if not isinstance(tokenizer, str):
         return [Path(name) for name in tokenizer]
-    if not (path := Path(tokenizer)).is_dir():
+    path = Path(tokenizer)
+    if not path.is_dir():
         return [path] if tokenizer else []
     files = [path / name for name in ("tokenizer.json", "tokenizer.target.json")]
     if not files[0].is_file():

@@ -51,7 +51,8 @@ def info(
 def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> dict[str, Any]:
     from ...config.export_limits import exportable
 
-    config, parts = bundle.config, dict.fromkeys(("embeddings and projection", "encoder", "decoder"), 0)
+    config = bundle.config
+    parts = dict.fromkeys(("embeddings and projection", "encoder", "decoder"), 0)
     for name, shape in bundle.shapes.items():
         room = name.partition(".")[0]
         parts[room if room in parts else "embeddings and projection"] += prod(shape)

@@ -93,7 +93,8 @@ def page_rules() -> dict[str, Any]:
 
 def bundle_rules(bundle: Bundle) -> dict[str, Any]:
     """Return the rules of one bundle: its languages, and its statistics of copies and capitals."""
-    decode, copies = bundle.decode, bundle.copy_statistics
+    decode = bundle.decode
+    copies = bundle.copy_statistics
     return {
         "splitting": splitting_rules(bundle.source_tokenizer, bundle.languages, Translator.splits_sentences_of(bundle)),
         "longestSource": min(bundle.model.config.max_length, bundle.longest_source or bundle.model.config.max_length),
