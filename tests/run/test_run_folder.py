@@ -451,7 +451,7 @@ class StopAtOnce(Notebook):
 
 
 def test_several_runs_that_begin_on_one_store_prepare_it_once(tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("".join(f"a {i} dog runs\tein {i} Hund rennt\n" for i in range(20_000)))
+    (tmp_path / "pairs.tsv").write_text("".join(f"a {i} dog runs\tein {i} Hund rennt\n" for i in range(5_000)))
     several = [FORKS.Process(target=prepare_in_store, args=(tmp_path, name)) for name in "abcd"]
     for process in several:
         process.start()

@@ -16,6 +16,7 @@ import string
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import date
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -62,7 +63,8 @@ LOCALES = (
 )  # fmt: skip
 MAKE_AT_MOST = 50_000  # pairs, for tasks without a last pair
 
-Maker = Callable[[random.Random], Iterator[tuple[str, str]]]
+# Draws sources without end, each with a function that makes its target: most sources are of another split.
+Maker = Callable[[random.Random], Iterator[tuple[str, Callable[[], str]]]]
 
 
 def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
@@ -76,9 +78,9 @@ def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> lis
     pairs: dict[str, str] = {}
     # Generators never end, but there are few short strings: stop after 1,000 draws without a new pair.
     stale = 0
-    for source, target in _MAKERS[task](random.Random(f"{task} {seed}")):
+    for source, make_target in _MAKERS[task](random.Random(f"{task} {seed}")):
         if text_split(source) == split and source not in pairs:
-            pairs[source] = target
+            pairs[source] = make_target()
             stale = 0
         stale += 1
         if len(pairs) == most or stale > 1_000:
@@ -102,28 +104,29 @@ def _words(rng: random.Random) -> Iterator[str]:
         yield "".join(rng.sample(string.ascii_lowercase, rng.randint(2, 10)))
 
 
-def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
+def _numbers(rng: random.Random) -> Iterator[tuple[str, Callable[[], str]]]:
     engine = require_extra("inflect", 'the task "numbers"', "tasks").engine()
     while True:
         # All lengths equally often, and many zeros, because the difficult numbers would otherwise be rare.
         digits = rng.randint(1, 6)
         number = int("".join("0" if rng.random() < 0.3 else rng.choice("123456789") for _ in range(digits)))
-        yield str(number), str(engine.number_to_words(str(number)))
+        yield str(number), partial(engine.number_to_words, str(number))
 
 
-def _locales(rng: random.Random) -> Iterator[tuple[str, str]]:
+def _locales(rng: random.Random) -> Iterator[tuple[str, Callable[[], str]]]:
     format_date = require_extra("babel.dates", 'the task "locales"', "tasks").format_date
     while True:
         day = date.fromordinal(rng.randint(FIRST, LAST))
         locale = rng.choice(LOCALES)
-        yield f"{locale} {day.isoformat()}", format_date(day, "long", locale=locale.replace("-", "_"))
+        make_target = partial(format_date, day, "long", locale=locale.replace("-", "_"))
+        yield f"{locale} {day.isoformat()}", make_target
 
 
 _MAKERS: dict[str, Maker] = {
-    "agreement": sentence_pairs,
+    "agreement": lambda rng: ((source, partial(str, target)) for source, target in sentence_pairs(rng)),
     "locales": _locales,
     "numbers": _numbers,
-    "reverse": lambda rng: ((word, word[::-1]) for word in _words(rng)),
-    "sort": lambda rng: ((word, "".join(sorted(word))) for word in _words(rng)),
+    "reverse": lambda rng: ((word, partial("".join, reversed(word))) for word in _words(rng)),
+    "sort": lambda rng: ((word, partial("".join, sorted(word))) for word in _words(rng)),
 }
 TASKS = ("dates", *sorted(_MAKERS))
