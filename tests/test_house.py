@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -26,16 +27,20 @@ def find_room(file: Path) -> str:
     return file.relative_to(HOUSE).parts[0].removesuffix(".py")
 
 
+@cache
+def imports_in(source: str) -> list[ast.Import | ast.ImportFrom]:
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def modules_imported_by(file: Path) -> set[str]:
     package = ["allyouneed", *file.relative_to(HOUSE).parts[:-1]]
     modules = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        names = []
+    for node in imports_in(file.read_text(encoding="utf-8")):
         if isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*above, *([node.module] if node.module else [])])
             names = [module] if module != "allyouneed" else [f"{module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
+        else:
             names = [alias.name for alias in node.names]
         modules |= {name for name in names if name.startswith("allyouneed.")}
     return modules
