@@ -113,17 +113,6 @@ def test_the_statistics_tell_kinds_of_tasks_apart(task: str, kind: str, vocabula
     assert choose_vocabulary(statistics)[0] == vocabulary
 
 
-def test_text_gets_a_smaller_vocabulary_in_a_run_too_short_for_a_narrow_model() -> None:
-    statistics = replace(measure_pairs(TASKS["translations"]), pairs=100_000)
-    for minutes, size in ((1, 4_000), (2, 0), (30, 0)):
-        draft = Draft({"train": {"minutes": minutes}}, speed={64: 1_000_000}).with_statistics(statistics)
-        assert draft.preliminary.data.vocab_size == size
-    few = Draft({"train": {"minutes": 1}}, speed={64: 1_000_000}).with_statistics(replace(statistics, pairs=400))
-    assert few.preliminary.data.vocab_size == 0
-    unlimited = Draft({}).with_statistics(statistics)
-    assert unlimited.preliminary.data.vocab_size == 0
-
-
 def test_where_strings_are_copied_an_unknown_letter_is_copied_too() -> None:
     draft = Draft({}).with_statistics(measure_pairs(TASKS["inflections"]))
     recipe, _ = draft.complete(Corpus(pairs=400, tokens=9_000, longest=14, has_valid=True, exact=True, gpu=False))

@@ -117,11 +117,6 @@ def has_time_for(d_model: int, tokens: float) -> bool:
     return tokens >= UPDATES_PER_WIDTH * d_model * BATCH_TOKENS["CPU"]
 
 
-def is_short(speed: Mapping[int, float], minutes: float) -> bool:
-    """Return True if a time budget is too short to give even the narrowest model enough updates."""
-    return not any(has_time_for(width, minutes * tokens) for width, tokens in speed.items())
-
-
 def affordable_width(corpus: Corpus, narrowest: int) -> int:
     """Return the widest width in `BUDGET_SIZES` for which there is time, but at least `narrowest`."""
     return max(

@@ -9,7 +9,7 @@ from typing import Any, Self
 from ..bundle import Bundle
 from ..config import DataConfig, Recipe
 from ..errors import ConfigError
-from .choice_rules import ALWAYS, FEW_SENTENCES, Corpus, is_short
+from .choice_rules import ALWAYS, FEW_SENTENCES, Corpus
 from .rules import RULES, Known, Settings
 from .statistics import PairStatistics
 from .task_rules import choose_vocabulary, task_kind
@@ -103,8 +103,7 @@ class Draft:
             draft = draft.with_choice({"clean.max_length_ratio": 0}, "no text, so lengths are the task's")
         if self.model or VOCABULARY_SETTINGS & self.tables.get("data", {}).keys():
             return draft
-        minutes = self.preliminary.train.minutes
-        settings, reason = choose_vocabulary(statistics, is_short=bool(self.speed) and is_short(self.speed, minutes))
+        settings, reason = choose_vocabulary(statistics)
         return draft.with_choice({f"data.{key}": value for key, value in settings.items()}, reason)
 
     def with_choice(self, settings: Mapping[str, object], reason: str) -> Self:

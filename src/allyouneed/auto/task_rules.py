@@ -7,8 +7,6 @@ In *text*, such as translations, several targets may be correct. In *strings* (p
 from math import inf
 from typing import Any, Literal
 
-from ..config import DataConfig
-from ..text.vocabulary_training import vocab_size
 from .statistics import PairStatistics, SideStatistics
 
 TaskKind = Literal["text", "strings", "templates"]
@@ -31,7 +29,6 @@ COPIES, MADE_UP = 0.25, {500: 0.5, 3_000: 0.3, inf: 0.1}
 # For strings of several recurring words, byte pairs are correct more often than characters after the same minutes. In a
 # script with more than MOST_ALPHABET letters, letters would take up most of this vocabulary.
 PHRASE_TOKENS, MOST_ALPHABET, WORD_LETTERS = 1_000, 250, 2
-SHORT_RUN_TOKENS = 4_000  # the vocabulary of text if there is not even time for enough updates of a narrow model
 
 
 def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
@@ -66,14 +63,9 @@ def _has_many_words(statistics: PairStatistics) -> bool:
     return min(source.words, target.words) >= TEXT_WORDS and is_open
 
 
-def choose_vocabulary(statistics: PairStatistics, *, is_short: bool = False) -> tuple[dict[str, Any], str]:
-    """Choose the settings of [data] for the vocabularies, if they differ from the defaults, and say why.
-
-    `is_short` says that the run has time for few updates.
-    """
+def choose_vocabulary(statistics: PairStatistics) -> tuple[dict[str, Any], str]:
+    """Choose the settings of [data] for the vocabularies, if they differ from the defaults, and say why."""
     kind, _ = task_kind(statistics)
-    if kind == "text" and is_short and vocab_size(DataConfig(), statistics.pairs) > SHORT_RUN_TOKENS:
-        return {"vocab_size": SHORT_RUN_TOKENS}, "a smaller vocabulary is learned in fewer updates"
     spelled, size, closed = "characters", 0, _closed_sides(statistics)
     if kind == "text" or (kind == "templates" and max(statistics.source.words, statistics.target.words) >= 1):
         spelled = "bpe"
