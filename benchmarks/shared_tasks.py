@@ -49,7 +49,7 @@ LARGE = {
     "lud": (73.1, 53.0), "non": (87.2, 85.0), "slk": (94.0, 70.1), "tur": (94.2, 39.7), "vep": (62.3, 48.8),
 }  # fmt: skip
 # Published, per cent right on these validation pairs: an ensemble of ten transducers, the baseline of the task.
-SOUNDS_2021 = {
+SOUNDS_2021: dict[str, dict[str, float]] = {
     "2021-low": {"ady": 78, "gre": 95, "ice": 89, "ita": 78, "lav": 59, "rum": 90, "wel_sw": 84},
     "2021-medium": {
         "arm_e": 95.5, "bul": 91.7, "dut": 89.2, "geo": 100, "hbs_latn": 65.3, "hun": 98.5, "jpn_hira": 93.8,

@@ -55,8 +55,9 @@ def test_a_translator_of_the_folder_averages_all_models(run: Path) -> None:
     together = Translator(*map(Bundle.load, folders), precision="float32")
     ensemble = Translator.load(run, device="cpu", precision="float32")
     assert len(ensemble.bundles) == 3
-    scores = [one.score([(source, "5 May") for source in SOURCES]) for one in (together, ensemble)]
-    assert np.allclose(*[[score.log_probability for score in some] for some in scores], atol=1e-4)
+    pairs = [(source, "5 May") for source in SOURCES]
+    scores, expected = ([score.log_probability for score in one.score(pairs)] for one in (ensemble, together))
+    assert np.allclose(scores, expected, atol=1e-4)
     assert ensemble.translate(SOURCES) == together.translate(SOURCES)
 
 
