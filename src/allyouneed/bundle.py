@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .bundle_parts import FORMAT, WEIGHTS_FILE, BundleParts, LearnedFrom, read_parts
 from .config import DecodeConfig, ModelConfig
+from .config.train_config import MOST_MODELS
 from .errors import BundleError, ConfigError, refused
 from .machine.checksums import SUMS, Checksums, code_digest, write_with_checksums
 from .machine.files import parse_json, read_whole, to_json, write_whole
@@ -314,6 +315,8 @@ def folders_of_models(folder: str | Path) -> list[Path]:
         return [folder]
     with refused(BundleError, f"{note} is damaged", TypeError, KeyError, ValueError, remedy="remove it"):
         models = parse_json(read_whole(note))["models"]
+        if models not in range(2, MOST_MODELS + 1):
+            raise ValueError(f"models must be a whole number from 2 to {MOST_MODELS}; got {models!r:.40}")
         return [folder_of_model(folder, number) for number in range(1, models + 1)]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from allyouneed.auto import Corpus, Draft
 from allyouneed.auto.choice_rules import (
-    MOST_MODELS,
+    MOST_CHOSEN,
     Size,
     choose_dropout,
     choose_ensemble,
@@ -225,7 +225,7 @@ def test_an_ensemble_has_as_many_models_as_the_time_allows_each_of_which_gets_en
     corpus = Corpus(700, 10_000, 20, has_valid=True, exact=True, gpu=False, speed=SPEED)
     counts = [choose_ensemble(replace(corpus, minutes=minutes), 64) for minutes in (1, 2, 4, 6, 8, 12, 16, 200)]
     assert counts == sorted(counts)
-    assert (counts[0], counts[-1]) == (1, MOST_MODELS)
+    assert (counts[0], counts[-1]) == (1, MOST_CHOSEN)
     for minutes, count in zip((4, 6, 8, 12, 16), counts[2:], strict=False):
         assert count == 1 or minutes * SPEED[64] / 1_024 / count >= 48 * 64  # updates of each
     assert choose_ensemble(replace(corpus, minutes=8, tokens=150_000), 64) == 1  # they would see the pairs too rarely

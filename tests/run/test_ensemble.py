@@ -9,7 +9,8 @@ import pytest
 
 from allyouneed import Translator, fit
 from allyouneed.bundle import Bundle, folders_of_models, model_files
-from allyouneed.errors import AllYouNeedError, ConfigError
+from allyouneed.config import DataConfig
+from allyouneed.errors import AllYouNeedError, ConfigError, DataError
 from allyouneed.run import run_training
 from allyouneed.run.ensemble import further_models
 from allyouneed.run.run_folder import remove_run, unrelated
@@ -90,6 +91,21 @@ def test_a_resumed_run_has_as_many_models_as_it_was_started_with(run: Path) -> N
         fit(fewer, run, resume=True, evaluate=None)
 
 
+def test_pairs_that_change_between_two_models_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.tsv"
+    file.write_text("".join(f"{number}\t{number + 1}\n" for number in range(100)))
+
+    class Change(Notebook):
+        def on_message(self, topic: str, text: str) -> None:
+            if str(Path("models/2")) in text:
+                file.write_text("".join(f"{number}\t{number + 2}\n" for number in range(100)))
+
+    data = DataConfig(train=str(file), vocabulary="characters", held_out=0.2)
+    with pytest.raises(DataError):
+        fit(replace(THREE, data=data), tmp_path / "run", callback=Change(), evaluate=None)
+    assert folders_of_models(tmp_path / "run") == [tmp_path / "run"]
+
+
 def test_the_time_budget_is_shared(tmp_path: Path) -> None:
     train = replace(TINY.train, ensemble=4, minutes=2.0, steps=1_000)
     assert {one.train.minutes for one, _ in further_models(replace(TINY, train=train), tmp_path)} == {0.5}
@@ -104,7 +120,9 @@ def test_all_that_an_ensemble_writes_belongs_to_the_run(run: Path, tmp_path: Pat
     assert not copy.exists()
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"models": "two"}', '{"models": 9}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", *(f'{{"models": {number}}}' for number in ('"two"', 0, -1, 1, 2.5, 9, 10**12))]
+)
 def test_a_damaged_ensemble_is_refused(run: Path, tmp_path: Path, content: str) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(run, copy)

@@ -45,8 +45,8 @@ LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
 # little from few updates. If the speed is unknown, exact models have the width EXACT_WIDTH.
 BUDGET_SIZES = {64: 2, 128: 2, 192: 3, 256: 3}
 UPDATES_PER_WIDTH = 24
-# In an ensemble, each of at most MOST_MODELS gets at least ENOUGH_PER_WIDTH updates per unit of width.
-ENOUGH_PER_WIDTH, MOST_MODELS = 48, 4
+# In an ensemble, each of at most MOST_CHOSEN gets at least ENOUGH_PER_WIDTH updates per unit of width.
+ENOUGH_PER_WIDTH, MOST_CHOSEN = 48, 4
 EXACT_WIDTH, NARROWEST_TEXT = 128, 128
 
 DROPOUT_STEPS = 20  # dropout is rounded down to twentieths
@@ -127,7 +127,7 @@ def affordable_width(corpus: Corpus, narrowest: int) -> int:
 def choose_ensemble(corpus: Corpus, d_model: int) -> int:
     """Choose the number of models: as many as get enough updates and epochs each, one after another."""
     enough = max(ENOUGH_PER_WIDTH * d_model * BATCH_TOKENS["CPU"], max(STRING_REGULARIZATION) * corpus.tokens)
-    return max(1, min(MOST_MODELS, int(_budget_tokens(corpus, d_model) / enough)))
+    return max(1, min(MOST_CHOSEN, int(_budget_tokens(corpus, d_model) / enough)))
 
 
 def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:

@@ -150,7 +150,7 @@ RULES = (
     ),
     Rule(
         lambda known: {"train.ensemble": choose_ensemble(known.corpus, known.tables["model"]["d_model"])},
-        lambda known: "after enough updates, models with other seeds help more than further updates of one model",
+        lambda known: "time for several models, which make different mistakes and translate together",
         lambda known: known.is_new and bool(known.corpus.speed) and known.has_strings,
         "strings.md#ensembles",
     ),

@@ -6,6 +6,8 @@ from typing import Literal
 from ..errors import ConfigError
 from .settings import COUNT, COUNT_OR_NONE, SEED, SHARE, Checked, Range, setting
 
+MOST_MODELS = 64  # in an ensemble
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(Checked):
@@ -21,7 +23,7 @@ class TrainConfig(Checked):
     ensemble: int = setting(
         1,
         "models to train one after another, each with another seed; they share the time budget, and translate together",
-        Range(at_least=1, at_most=64),
+        Range(at_least=1, at_most=MOST_MODELS),
     )
     optimizer: Literal["adam", "adamw", "muon"] = setting(
         "adam",

@@ -1,7 +1,7 @@
 """The further models of an ensemble: the recipe of the first model with other seeds, each in a folder of its own.
 
-Models with different random starts make different mistakes. Therefore the mean of their probabilities is right more
-often than each of them, and more often than a single model that was trained for as long as all of them.
+Models with different random starts make different mistakes, so the mean of their probabilities is right more often
+than each of them. docs/measured/strings.md compares it with a single model that was trained for as long as all of them.
 """
 
 from collections.abc import Iterator

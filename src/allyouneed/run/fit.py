@@ -100,7 +100,7 @@ def _train_one(
         progress: ProgressCallback = hooks.callback.on_prepare
         if not stage.has_checkpoint:
             progress = within_budget(recipe.train, hooks.stopwatch, progress)
-        pairs = prepare_pairs(recipe, output, stage=stage, progress=progress, folder=(first or output) / "data")
+        pairs = prepare_pairs(recipe, output, stage=stage, progress=progress, folder=first / "data" if first else None)
         setup = set_up(recipe, pairs, output, hooks, device=device, notes=notes)
         setup.messages.extend(_describe_length(setup, stage, is_chosen=bool(notes)))
         return _train(setup, stage, changes=changes, first=first)

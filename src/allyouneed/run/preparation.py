@@ -142,10 +142,12 @@ def prepare_pairs(
 ) -> RunPairs:
     """Prepare the pairs of a run in `folder` or `data.cache_dir`, or open them if they are there already.
 
-    `folder` is `output`/data by default. `ray` is the address of a Ray cluster that shares the work.
+    `folder` is `output`/data by default; if it is given, its pairs must be there and unchanged.
+    `ray` is the address of a Ray cluster that shares the work.
     """
     starts_from = plan.train.init_from if not stage.has_checkpoint else ""
     vocabulary, notes = _existing_vocabulary(plan, output, starts_from)
+    is_prepared = folder is not None or stage is not Stage.NEW
     folder = folder or output / "data"
     data = prepare(
         plan.data,
@@ -153,7 +155,7 @@ def prepare_pairs(
         folder,
         max_length=plan.model.max_length,
         vocabulary=vocabulary,
-        resume=stage is not Stage.NEW,
+        resume=is_prepared,
         progress=progress,
         ray=ray,
     )
