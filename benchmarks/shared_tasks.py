@@ -1,13 +1,14 @@
 """What `allyouneed train PAIRS --minutes N` reaches on public shared tasks, next to the published figures.
 
-    python benchmarks/shared_tasks.py FOLDER [--only inflection-small-hun …] [--minutes 2 10] [--record runs.jsonl]
+    python benchmarks/shared_tasks.py FOLDER (--all | --only inflection-small …) [--minutes 2 10] [--record runs.jsonl]
 
 FOLDER holds `sigmorphon-inflection-2022`, `sigmorphon-g2p`, `scan` and `cogs`: pairs as TSV, gzip. The command trains
 on the training file alone; validation pairs, where a task has them, choose the best model and are what is answered
 here, greedily. Of SCAN a twentieth of the training pairs is held out. What `scan-length-26` asks, commands of more than
 26 actions, is answered for those that the random split has. A row is printed as each run ends, with the processor time
 of its training, which is less than the minutes on a busy machine, and a 95 % interval by Wilson's formula. With
-`--record` each result is added to a file, and results that the file has are not measured again.
+`--record` each result is added to a file, and results that the file has are not measured again, so
+a run that was stopped continues.
 
 The published test of inflection asks four kinds of questions about equally often: lemma and set of tags both seen in
 training but not together, only the lemma, only the tags, neither. Validation pairs have other shares of them, so the
@@ -188,7 +189,9 @@ def wilson(right: int, count: int, z: float = 1.96) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="folder of the corpora")
-    parser.add_argument("--only", nargs="+", metavar="TASK", help="these tasks; a beginning of names is enough")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--all", action="store_true", help="every task, which takes many hours")
+    which.add_argument("--only", nargs="+", metavar="TASK", help="these tasks; a beginning of names is enough")
     parser.add_argument("--minutes", nargs="+", type=float, default=[2.0, 10.0, 30.0])
     parser.add_argument("--settings", nargs="+", default=[], help="settings of every run, such as train.workers=1")
     parser.add_argument("--keep", type=Path, help="folder that keeps the folders of the runs")
@@ -197,7 +200,7 @@ def main() -> None:
     chosen = {
         name: task
         for name, task in tasks(options.folder).items()
-        if not options.only or name.startswith(tuple(options.only))
+        if options.all or name.startswith(tuple(options.only))
     }
     print(f"{os.cpu_count()} cores, {time.strftime('%Y-%m-%d')} {' '.join(options.settings)}\n")
     print(
