@@ -19,7 +19,9 @@ from allyouneed import Recipe, fit
 from allyouneed.run import processes
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["allyouneed.run.worker_process", "torch._dynamo"])  # the second, Adam imports
+FORKS.set_forkserver_preload(
+    ["allyouneed.run.worker_process", "allyouneed.run.model_process", "torch._dynamo"]
+)  # Adam imports the last one
 
 
 class ForkedWorker:
@@ -32,7 +34,7 @@ class ForkedWorker:
         stdout, written_by_worker = os.pipe()
         passed = [Connection(os.dup(descriptor)) for descriptor in pass_fds]
         channels = [Connection(read_by_worker), Connection(written_by_worker), *passed]
-        self._process = FORKS.Process(target=_work, args=(words[-4:], channels, dict(os.environ)))
+        self._process = FORKS.Process(target=_work, args=(words, channels, dict(os.environ)))
         self._process.start()
         for channel in channels:
             channel.close()
@@ -44,6 +46,9 @@ class ForkedWorker:
         self._process.join(timeout)
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired("worker", timeout or 0)
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
         return self._process.exitcode
 
     def kill(self) -> None:
@@ -60,6 +65,7 @@ class ForkedWorker:
 
 
 def _work(words: Sequence[str], channels: Sequence[Connection], environment: dict[str, str]) -> None:
+    from allyouneed.run.model_process import run_models
     from allyouneed.run.worker_process import run_worker
 
     os.environ.update(environment)
@@ -67,8 +73,10 @@ def _work(words: Sequence[str], channels: Sequence[Connection], environment: dic
         os.dup2(channel.fileno(), descriptor)
         channel.close()
     sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    if words[-1].endswith("model_process"):
+        os._exit(_flushed(run_models()))
     store = [f"/dev/fd/{channel.fileno()}" for channel in channels[2:]]
-    sys.argv = ["worker", *(store or words[:1]), *words[1:]]
+    sys.argv = ["worker", *(store or words[-4:-3]), *words[-3:]]
     os._exit(_flushed(run_worker()))
 
 
@@ -102,3 +110,17 @@ def _run(recipe: Recipe, folder: Path, temporary: Path) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(temporary.with_name("cache"))  # PyTorch keeps it for later processes
     fit(recipe, folder, evaluate=None)
+
+
+def is_running(pid: int) -> bool:
+    """Return True if a process is there and has not ended; a process that has ended has no command line."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
+def children_with(program: str, pid: int) -> list[int]:
+    """Return the processes that a process has started with a program of the package."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children if program in Path(f"/proc/{child}/cmdline").read_text()]

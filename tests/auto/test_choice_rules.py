@@ -11,11 +11,13 @@ from allyouneed.auto.choice_rules import (
     choose_dropout,
     choose_ensemble,
     choose_exact_size,
+    choose_parallel_models,
     choose_size,
     expected_epochs,
 )
 from allyouneed.auto.statistics import measure_pairs
 from allyouneed.auto.task_rules import choose_vocabulary, task_kind
+from allyouneed.config import TrainConfig
 from allyouneed.data.pairs import Pair
 
 RNG = random.Random(1)
@@ -223,13 +225,36 @@ def test_lengths_are_no_fault_of_a_pair_where_one_target_is_right() -> None:
 
 def test_an_ensemble_has_as_many_models_as_the_time_allows_each_of_which_gets_enough_updates() -> None:
     corpus = Corpus(700, 10_000, 20, has_valid=True, exact=True, gpu=False, speed=SPEED)
-    counts = [choose_ensemble(replace(corpus, minutes=minutes), 64) for minutes in (1, 2, 4, 6, 8, 12, 16, 200)]
+    counts = [choose_ensemble(replace(corpus, minutes=minutes), 64, 1) for minutes in (1, 2, 4, 6, 8, 12, 16, 200)]
     assert counts == sorted(counts)
     assert (counts[0], counts[-1]) == (1, MOST_CHOSEN)
     for minutes, count in zip((4, 6, 8, 12, 16), counts[2:], strict=False):
         assert count == 1 or minutes * SPEED[64] / 1_024 / count >= 48 * 64  # updates of each
-    assert choose_ensemble(replace(corpus, minutes=8, tokens=150_000), 64) == 1  # they would see the pairs too rarely
-    assert choose_ensemble(replace(corpus, minutes=8), 128) < choose_ensemble(replace(corpus, minutes=8), 64)
+    assert (
+        choose_ensemble(replace(corpus, minutes=8, tokens=150_000), 64, 1) == 1
+    )  # they would see the pairs too rarely
+    assert choose_ensemble(replace(corpus, minutes=8), 128, 1) < choose_ensemble(replace(corpus, minutes=8), 64, 1)
+
+
+@pytest.mark.parametrize(
+    ("cores", "models", "minutes", "count"),
+    [
+        (1, None, 9, 1), (2, None, 9, 2), (3, None, 9, 3), (64, None, 9, MOST_CHOSEN), (2, None, 0.1, 1),
+        (1, 3, 0, 1), (2, 2, 0, 2), (2, 3, 0, 2), (3, 4, 0, 2), (4, 4, 0, 4), (8, 5, 0, 5), (4, 6, 9, 3), (9, 1, 9, 1),
+    ],
+)  # fmt: skip
+def test_the_cores_train_as_many_models_at_the_same_time_as_end_soonest(
+    cores: int, models: int | None, minutes: float, count: int
+) -> None:
+    assert choose_parallel_models(cores, models, minutes) == count
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 4])
+def test_there_is_a_model_for_each_core_and_more_only_if_each_gets_enough_updates(at_once: int) -> None:
+    corpus = Corpus(700, 10_000, 20, has_valid=True, exact=True, gpu=False, speed=SPEED)
+    counts = [choose_ensemble(replace(corpus, minutes=minutes), 64, at_once) for minutes in (0.5, 4, 8, 12, 200)]
+    rounds = [choose_ensemble(replace(corpus, minutes=minutes), 64, 1) for minutes in (0.5, 4, 8, 12, 200)]
+    assert counts == [at_once * min(MOST_CHOSEN // at_once, number) for number in rounds]
 
 
 @pytest.mark.parametrize(("task", "is_ensemble"), [("inflections", True), ("sums", False), ("translations", False)])
@@ -244,3 +269,16 @@ def test_only_strings_get_an_ensemble_and_its_models_the_regularization_of_their
         replace(corpus, minutes=30 / recipe.train.ensemble)
     )
     assert (alone.model.dropout, alone.train.steps) == (recipe.model.dropout, recipe.train.steps)
+
+
+def test_models_at_the_same_time_do_not_share_their_minutes() -> None:
+    statistics = measure_pairs(TASKS["inflections"])
+    corpus = Corpus(700, 100_000, 20, has_valid=True, exact=True, gpu=False, minutes=10, speed=SPEED)
+
+    def complete(**train: int) -> TrainConfig:
+        draft = Draft({"train": {"minutes": 10, **train}}, statistics=statistics, speed=SPEED)
+        return draft.complete(corpus)[0].train
+
+    one, two = complete(ensemble=1), complete(parallel_models=2)
+    assert (two.ensemble, two.steps, two.label_smoothing) == (2, one.steps, one.label_smoothing)
+    assert complete(ensemble=4, parallel_models=2).steps == complete(ensemble=2).steps < one.steps

@@ -13,6 +13,8 @@ from allyouneed.config import CleanConfig, DataConfig
 from allyouneed.errors import OutputError
 
 CPU = torch.device("cpu")
+RNG = Random(1)
+WORDS = sorted({"".join(RNG.choices("abdefgiklmnoprstu", k=RNG.randint(4, 9))) for _ in range(300)})
 
 
 def choose(path: Path, folder: Path, minutes: float) -> Draft:
@@ -30,6 +32,36 @@ def test_a_budget_buys_a_model_by_the_speed_of_the_machine(tmp_path: Path, monke
     recipes = [draft.complete(replace(corpus, speed=draft.speed))[0] for draft in drafts]
     assert [recipe.model.d_model for recipe in recipes] == [256, 64, 256]
     assert not choose(path, tmp_path / "unlimited", 0.0).speed
+
+
+@pytest.mark.parametrize(
+    ("train", "at_once"),
+    [({}, 2), ({"minutes": 0.1}, 1), ({"ensemble": 1}, 1), ({"ensemble": 5}, 2), ({"parallel_models": 1}, 1)],
+)
+def test_each_core_trains_a_model_of_an_ensemble_of_strings_and_its_speed_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train: dict[str, float], at_once: int
+) -> None:
+    path, workers = tmp_path / "pairs.tsv", list[int]()
+    path.write_text("".join(f"{word} PL\t{word}ek\n" for word in WORDS), encoding="utf-8")
+
+    def measured(folder: Path, minutes: float, count: int) -> dict[int, float]:
+        workers.append(count)
+        return {64: 1e5}
+
+    monkeypatch.setattr(choosing, "recorded_speed", measured)
+    draft = Draft.from_tables({"data": {"train": str(path)}, "train": {"minutes": 1, **train}})
+    draft = choose_from_pairs(draft, tmp_path, device=CPU, workers=2, parallel_models=2)
+    assert draft.tables["train"].get("parallel_models", 1) == at_once
+    assert workers == [2 // at_once]
+
+
+def test_texts_train_at_the_same_time_only_in_an_ensemble_that_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{n}+{n % 7}\t{n + n % 7}\n" for n in range(900)), encoding="utf-8")
+    for train, at_once in (({}, None), ({"ensemble": 2}, 2)):
+        draft = Draft.from_tables({"data": {"train": str(path)}, "train": train})
+        draft = choose_from_pairs(draft, tmp_path, device=CPU, workers=2, parallel_models=2)
+        assert draft.tables["train"].get("parallel_models") == at_once
 
 
 @pytest.mark.parametrize(("count", "share"), [(100, 0.25), (800, 0.1), (3_000, 0.05), (6_000, None)])

@@ -16,7 +16,7 @@ from allyouneed.config import DataConfig
 from allyouneed.data.pairs import Pair
 from allyouneed.errors import Interrupted, TrainingError
 from allyouneed.run import Evaluation
-from allyouneed.run.budget import Stopwatch
+from allyouneed.run.budget import USED_FILE, Stopwatch
 from allyouneed.run.log import read_jsonl_lines, read_plans
 from allyouneed.train import Update, learning_rate_at
 from messages import numbers_in
@@ -350,6 +350,21 @@ def test_the_seconds_of_a_process_are_noted_while_it_runs(tmp_path: Path) -> Non
         assert again.seconds() == 35  # the file has its own five
     with (new := Stopwatch(clock)).noted(tmp_path / "killed.txt", goes_on=False):
         assert new.seconds() == 0
+
+
+def test_a_twin_has_used_as_many_seconds_unless_its_own_model_has_used_others(tmp_path: Path) -> None:
+    stopwatch = Stopwatch(lambda: 10.0, begun=4.0)
+    stopwatch.go_on_after(5.0)
+    for number, (noted, seconds) in enumerate([("", 11.0), ("20.0", 26.0)]):
+        file = tmp_path / str(number) / USED_FILE
+        file.parent.mkdir()
+        file.write_text(noted)
+        with (
+            stopwatch.noted(tmp_path / "first" / USED_FILE, goes_on=False),
+            (twin := stopwatch.twin()).noted(file, goes_on=True),
+        ):
+            assert twin.seconds() == seconds
+        assert (stopwatch.seconds(), twin.left(1)) == (11.0, stopwatch.left(1) + 11 - seconds)
 
 
 def test_a_model_of_few_updates_is_called_untrained(tmp_path: Path) -> None:

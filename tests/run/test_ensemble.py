@@ -44,7 +44,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_model_is_what_a_run_of_its_recipe_makes(run: Path, tmp_path: Path) -> None:
-    recipes = [replace(THREE, train=replace(THREE.train, ensemble=1)), *(one for one, _ in further_models(THREE, run))]
+    recipes = [
+        replace(THREE, train=replace(THREE.train, ensemble=1)),
+        *(one.recipe for one in further_models(THREE, run)),
+    ]
     assert len({recipe.train.seed for recipe in recipes}) == 3
     for number, (recipe, folder) in enumerate(zip(recipes, folders_of_models(run), strict=True)):
         fit(recipe, tmp_path / str(number), evaluate=None)
@@ -108,7 +111,7 @@ def test_pairs_that_change_between_two_models_are_refused(tmp_path: Path) -> Non
 
 def test_the_time_budget_is_shared(tmp_path: Path) -> None:
     train = replace(TINY.train, ensemble=4, minutes=2.0, steps=1_000)
-    assert {one.train.minutes for one, _ in further_models(replace(TINY, train=train), tmp_path)} == {0.5}
+    assert {one.recipe.train.minutes for one in further_models(replace(TINY, train=train), tmp_path)} == {0.5}
     assert train.minutes_each == 0.5
 
 

@@ -19,7 +19,7 @@ from allyouneed import Recipe, TrainConfig, TrainingError, Transformer, fit
 from allyouneed.bundle import Bundle
 from allyouneed.run import processes, worker_count
 from allyouneed.train import Update, add_gradients, make_optimizer
-from forked_workers import forking_workers, kill_worker, start_run
+from forked_workers import children_with, forking_workers, is_running, kill_worker, start_run
 from messages import numbers_in
 from runs import TINY, Notebook, StopAt, eventful, read_weights
 from waiting import PATIENCE, wait_until
@@ -42,20 +42,6 @@ def test_a_lost_worker_is_known_by_the_words_of_gloo_and_of_nccl() -> None:
 
 def losses(folder: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-def is_running(pid: int) -> bool:
-    """Return True if a process is there and has not ended; a process that has ended has no command line."""
-    try:
-        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
-    except OSError:
-        return False
-
-
-def children_that_train(pid: int) -> list[int]:
-    """Return the processes of workers that a process has started."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in children if "worker_process" in Path(f"/proc/{child}/cmdline").read_text()]
 
 
 class KillAWorker(Notebook):
@@ -165,7 +151,7 @@ def test_ctrl_c_saves_and_ends_all_workers(tmp_path: Path) -> None:
 
 def test_a_stopped_worker_does_not_keep_a_run_from_ending(tmp_path: Path) -> None:
     process = start(tmp_path)
-    (worker,) = children_that_train(process.pid)
+    (worker,) = children_with("worker_process", process.pid)
     os.kill(worker, signal.SIGSTOP)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=PATIENCE)
@@ -179,7 +165,7 @@ def test_a_killed_run_leaves_neither_a_worker_nor_a_temporary_file(tmp_path: Pat
     temporary.mkdir()
     process = start_run(Recipe.from_tables(tomllib.loads(ENDLESS)), tmp_path / "run", temporary)
     wait_until((tmp_path / "run/config.json").exists, process)
-    (worker,) = children_that_train(process.pid)
+    (worker,) = children_with("worker_process", process.pid)
     os.kill(worker, signal.SIGSTOP if is_stopped else signal.SIGCONT)
     process.kill()
     process.join(PATIENCE)

@@ -12,6 +12,7 @@ narrower model learns faster. See docs/measured/automatic-settings.md.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import NamedTuple
 
 from .statistics import PairStatistics
@@ -45,8 +46,10 @@ LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
 # little from few updates. If the speed is unknown, exact models have the width EXACT_WIDTH.
 BUDGET_SIZES = {64: 2, 128: 2, 192: 3, 256: 3}
 UPDATES_PER_WIDTH = 24
-# In an ensemble, each of at most MOST_CHOSEN gets at least ENOUGH_PER_WIDTH updates per unit of width.
+# An ensemble has at most MOST_CHOSEN models. More than one for each core only if each of them gets at least
+# ENOUGH_PER_WIDTH updates per unit of width. A process takes seconds to start, so shorter runs use only one.
 ENOUGH_PER_WIDTH, MOST_CHOSEN = 48, 4
+FEWEST_PARALLEL_MINUTES = 0.5
 EXACT_WIDTH, NARROWEST_TEXT = 128, 128
 
 DROPOUT_STEPS = 20  # dropout is rounded down to twentieths
@@ -93,8 +96,8 @@ class Corpus:
     """The facts about a corpus on which the rules depend.
 
     `tokens` counts the longer side. `exact` means that only one target is correct. `minutes` is the time budget, or 0.
-    `speed` is the number of tokens that this machine trains on in a minute, by d_model (`machine_speed.py`); empty if
-    it was not measured.
+    `speed` is the number of tokens that a model trains on in a minute on this machine, by d_model (`machine_speed.py`);
+    empty if it was not measured.
     """
 
     pairs: int
@@ -124,10 +127,21 @@ def affordable_width(corpus: Corpus, narrowest: int) -> int:
     )
 
 
-def choose_ensemble(corpus: Corpus, d_model: int) -> int:
-    """Choose the number of models: as many as get enough updates and epochs each, one after another."""
+def choose_parallel_models(cores: int, models: int | None, minutes: float) -> int:
+    """Choose how many models of an ensemble train at the same time: one for each core.
+
+    `models` is the size of the ensemble; None if `choose_ensemble` chooses it for the time budget `minutes`.
+    """
+    if models is None:
+        return min(cores, MOST_CHOSEN) if minutes >= FEWEST_PARALLEL_MINUTES else 1
+    return ceil(models / ceil(models / cores))
+
+
+def choose_ensemble(corpus: Corpus, d_model: int, parallel_models: int) -> int:
+    """Choose the number of models: for each process as many as get enough updates and epochs, one after another."""
     enough = max(ENOUGH_PER_WIDTH * d_model * BATCH_TOKENS["CPU"], max(STRING_REGULARIZATION) * corpus.tokens)
-    return max(1, min(MOST_CHOSEN, int(_budget_tokens(corpus, d_model) / enough)))
+    rounds = min(MOST_CHOSEN // parallel_models, int(_budget_tokens(corpus, d_model) / enough))
+    return parallel_models * max(1, rounds)
 
 
 def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:

@@ -12,7 +12,7 @@ from ..data.filter import mask_corpora, select_pairs
 from ..data.pairs import stride
 from ..data.report import DataReport
 from ..machine.files import refusing_errors
-from .choice_rules import held_out_share
+from .choice_rules import choose_parallel_models, held_out_share
 from .draft import Draft
 from .machine_speed import recorded_speed
 from .statistics import MOST_MEASURED, PairStatistics, measure_pairs
@@ -21,20 +21,36 @@ from .task_rules import NEAR_COPIES, task_kind
 MOST_READ = 200_000  # pairs of each corpus, from its beginning
 
 
-def choose_from_pairs(draft: Draft, folder: Path, *, device: torch.device, workers: int = 1) -> Draft:
+def choose_from_pairs(
+    draft: Draft, folder: Path, *, device: torch.device, workers: int = 1, parallel_models: int = 1
+) -> Draft:
     """Add the statistics of its pairs to a draft, and a vocabulary that suits them.
 
     A run that starts from a model keeps that model's vocabulary and sizes, so only the split of its pairs is chosen.
-    With a time budget on a CPU, the speed of the machine with `workers` processes is also measured, and recorded in
-    `folder`.
+    At most `parallel_models` models of an ensemble train at the same time. With a time budget on a CPU, the speed of
+    the machine with `workers` processes, divided among these models, is also measured, and recorded in `folder`.
     """
     draft, statistics = choose_pairs(draft)
+    draft = _with_parallel_models(draft, statistics, parallel_models)
     if statistics is None:
         return draft
+    train = draft.tables.get("train", {})
     minutes = draft.preliminary.train.minutes
     if minutes and device.type == "cpu":
-        draft = replace(draft, speed=recorded_speed(folder, minutes, workers))
+        share = max(1, workers // train.get("parallel_models", 1))
+        draft = replace(draft, speed=recorded_speed(folder, minutes, share))
     return draft.with_statistics(statistics)
+
+
+def _with_parallel_models(draft: Draft, statistics: PairStatistics | None, most: int) -> Draft:
+    """Choose how many models of an ensemble train at the same time, if there will be an ensemble."""
+    train = draft.tables.get("train", {})
+    models = train.get("ensemble")
+    may_choose_ensemble = statistics is not None and task_kind(statistics)[0] == "strings"
+    if "parallel_models" in train or (models is None and not may_choose_ensemble):
+        return draft
+    count = choose_parallel_models(most, models, draft.preliminary.train.minutes)
+    return draft.with_choice({"train.parallel_models": count}, f"on {most} cores") if count > 1 else draft
 
 
 def choose_pairs(draft: Draft) -> tuple[Draft, PairStatistics | None]:

@@ -14,7 +14,7 @@ from ..run.fit import first_threads
 from ..run.hooks import Hooks
 from ..run.preparation import RunPairs, prepare_pairs, require_resumable
 from ..run.run_folder import Stage, has_run, refuse_a_run
-from ..run.setup import divides_work
+from ..run.setup import divides_work, most_parallel_models
 from ..run.worker_count import most_workers
 from .choice_rules import Corpus
 from .choosing import choose_from_pairs
@@ -45,7 +45,8 @@ def complete(
         used = output / USED_FILE
         noted = hooks.stopwatch.noted(used, goes_on=resume) if settings.minutes else nullcontext()
         with noted, using_threads(first_threads(settings, device)):
-            draft = choose_from_pairs(draft, output, device=device, workers=workers)
+            most = most_parallel_models(settings, device, hooks)
+            draft = choose_from_pairs(draft, output, device=device, workers=workers, parallel_models=most)
             progress = within_budget(settings, hooks.stopwatch, hooks.callback.on_prepare)
             pairs = prepare_pairs(draft.preliminary, output, stage=Stage.NEW, progress=progress)
             return _complete(draft, pairs, has_gpu=device.type != "cpu")

@@ -82,6 +82,7 @@ class Draft:
         if not {"d_model", "heads"} <= model.keys():  # the other one is not chosen yet, so they need not fit
             model = {"heads": 1, "d_k": 2, "d_v": 2, **model}
         train = {**ALWAYS, **self.tables.get("train", {})}
+        train.setdefault("ensemble", train.get("parallel_models", 1))  # not chosen yet
         return Recipe.from_tables({**self.tables, **self.recipe_tables(), "model": model, "train": train})
 
     @property

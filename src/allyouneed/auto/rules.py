@@ -62,7 +62,9 @@ class Known:
     @property
     def share(self) -> Corpus:
         """The corpus with the time budget of one model of an ensemble."""
-        return replace(self.corpus, minutes=self.corpus.minutes / self.tables["train"].get("ensemble", 1))
+        train = self.tables["train"]
+        rounds = ceil(train.get("ensemble", 1) / train.get("parallel_models", 1))
+        return replace(self.corpus, minutes=self.corpus.minutes / rounds)
 
     @property
     def size(self) -> tuple[Size, str]:
@@ -126,6 +128,11 @@ def _size_settings(known: Known) -> Settings:
     }  # fmt: skip
 
 
+def _ensemble(known: Known) -> int:
+    parallel_models = known.tables["train"].get("parallel_models", 1)
+    return choose_ensemble(known.corpus, known.tables["model"]["d_model"], parallel_models)
+
+
 def _warmup(known: Known) -> int:
     return max(1, min(MAX_WARMUP, round_to_two_digits(known.tables["train"]["steps"] * WARMUP_SHARE)))
 
@@ -149,8 +156,10 @@ RULES = (
         measured="experiments.md#the-size-for-30000-pairs",
     ),
     Rule(
-        lambda known: {"train.ensemble": choose_ensemble(known.corpus, known.tables["model"]["d_model"])},
-        lambda known: "time for several models, which make different mistakes and translate together",
+        lambda known: {"train.ensemble": _ensemble(known)},
+        lambda known: (
+            "models make different mistakes and translate together" if _ensemble(known) > 1 else "little time"
+        ),
         lambda known: known.is_new and bool(known.corpus.speed) and known.has_strings,
         "strings.md#ensembles",
     ),

@@ -1,6 +1,7 @@
 """The settings of `[train]`: a training run (§5)."""
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal
 
 from ..errors import ConfigError
@@ -22,7 +23,12 @@ class TrainConfig(Checked):
     )
     ensemble: int = setting(
         1,
-        "models to train one after another, each with another seed; they share the time budget, and translate together",
+        "models to train, each with another seed; they share the time budget, and translate together",
+        Range(at_least=1, at_most=MOST_MODELS),
+    )
+    parallel_models: int = setting(
+        1,
+        "models of an ensemble that train at the same time, each in its own process with its share of the cores",
         Range(at_least=1, at_most=MOST_MODELS),
     )
     optimizer: Literal["adam", "adamw", "muon"] = setting(
@@ -121,12 +127,21 @@ class TrainConfig(Checked):
     device: str = setting("auto", "device that trains: auto, cpu, cuda or mps", paper="8 P100 GPUs")
 
     @property
+    def rounds(self) -> int:
+        """The number of models of an ensemble that a process trains one after another."""
+        return ceil(self.ensemble / self.parallel_models)
+
+    @property
     def minutes_each(self) -> float:
         """The time budget of each model of an ensemble, or of the only model."""
-        return self.minutes / self.ensemble
+        return self.minutes / self.rounds
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
+        if self.parallel_models > self.ensemble:
+            raise ConfigError(
+                f"parallel_models must be at most ensemble; got {self.describe_values('parallel_models', 'ensemble')}"
+            )
         if not self.learning_rate and self.schedule != "paper":
             raise ConfigError(
                 'learning_rate must be more than 0, except with schedule = "paper"; '

@@ -6,7 +6,7 @@ notes about them without a stop in between.
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -14,25 +14,37 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class InterruptRequest:
-    """The signal that has requested a stop, if any."""
+    """The signal that has requested a stop, or that `other_reason` returns; 0 if there is no reason to stop."""
 
-    signal: int | None = None
+    def __init__(self, other_reason: Callable[[], int] = int) -> None:
+        self._received = 0
+        self._other_reason = other_reason
+
+    @property
+    def signal(self) -> int:
+        """The signal, or 0."""
+        return self._received or self._other_reason()
+
+    def receive(self, number: int) -> None:
+        """Record a signal."""
+        self._received = number
 
 
 @contextmanager
-def catch_interrupts() -> Iterator[InterruptRequest]:
+def catch_interrupts(other_reason: Callable[[], int] = int) -> Iterator[InterruptRequest]:
     """Record the first signal inside this `with` block without acting on it. A second signal has its usual effect.
 
-    Python delivers signals to the main thread only; in other threads the block changes nothing.
+    `other_reason` returns a signal if there is another reason to stop, otherwise 0. Python delivers signals to the main
+    thread only; in other threads the block records none.
     """
-    request = InterruptRequest()
+    request = InterruptRequest(other_reason)
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
     def note(number: int, _: FrameType | None) -> None:
-        request.signal = number
+        request.receive(number)
         restore()
 
     def restore() -> None:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from math import ceil
 from pathlib import Path
 from threading import Event, Thread
@@ -69,6 +70,12 @@ class Stopwatch:
         """Return the seconds used so far."""
         return self.before + self.now() - self._begun
 
+    def twin(self) -> "Stopwatch":
+        """Make a stopwatch that began at the same time, for a process of this machine that trains another model."""
+        twin = copy(self)
+        twin._is_noted = False
+        return twin
+
     def closing_seconds(self, budget: float, validation: float = 0.0) -> float:
         """Return the seconds of a budget that are kept for the work after the run.
 
@@ -89,7 +96,7 @@ class Stopwatch:
         """Refuse a budget that leaves no time for updates. Call this before the first update."""
         if config.minutes and self.left(config.minutes_each) <= 0:
             used = self.seconds()
-            minutes = config.ensemble * max(0.1, 2 * used / 60, 4 * self._start_seconds / 60)
+            minutes = config.rounds * max(0.1, 2 * used / 60, 4 * self._start_seconds / 60)
             enough = ceil(minutes) if minutes > 1 else ceil(10 * minutes) / 10
             raise TrainingError(
                 f"train.minutes={config.minutes:g} leaves no time to train: preparing took {used:.1f} seconds; give at "
@@ -108,7 +115,7 @@ class Stopwatch:
         has_ended = Event()
         with refused(DataError, f"{file} is damaged", OSError, ValueError, remedy="remove it to continue without it"):
             if goes_on and not self._is_noted:  # later the file has this process's own seconds
-                self.before = float(read_whole(file) or 0)
+                self.before = float(read_whole(file) or self.before)
         self._is_noted = True
 
         def note() -> None:

@@ -1,7 +1,8 @@
 """Start or resume a run from a complete recipe, or take part in a run as a worker."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,17 +22,18 @@ from ..machine.interpreter import environment
 from ..machine.interrupts import InterruptRequest, catch_interrupts
 from ..train.averaging import copy_weights
 from ..younger import build_model as build_known_model
-from .budget import USED_FILE, within_budget
+from .budget import USED_FILE, Stopwatch, within_budget
 from .checkpoint import CHECKPOINT_FILE, load_checkpoint, read_state, save_checkpoint
-from .ensemble import further_models, hooks_of_further
+from .ensemble import FurtherModel, OtherModels, hooks_of_further
 from .estimate import describe_plan, describe_time
 from .hooks import Hooks
 from .log import RunLog
+from .parallel_models import model_processes
 from .preparation import find_languages, prepare_pairs, require_resumable
 from .processes import Helpers, Task, group_of_torchrun, running_workers, started_by_torchrun, was_restarted
 from .run import Run
 from .run_folder import Stage, enter_run, has_run, refuse_a_run
-from .setup import Setup, set_up
+from .setup import Setup, require_parallel, set_up
 from .state import TrainState
 from .worker_count import CoreChoice, Cores, begin_with_cores
 
@@ -57,8 +59,8 @@ def run_training(
     With `train.minutes` the whole run ends within this time, measured by the stopwatch of `hooks`. A resumed run gets
     the time that is left.
 
-    With `train.ensemble`, the other models are trained after the first one, in folders inside `output`. The bundle is
-    that of the first model; `Translator.load(output)` uses all of them.
+    With `train.ensemble`, the other models are trained after the first one, or with `train.parallel_models` at the same
+    time, in folders inside `output`. The bundle is that of the first model; `Translator.load(output)` uses all of them.
 
     Under torchrun, the first process calls this function, and the others call `join_run`.
     """
@@ -68,14 +70,34 @@ def run_training(
     models = recipe.train.ensemble
     if models > 1 and started_by_torchrun():
         raise ConfigError(f"torchrun trains a single model; got train.ensemble={models}").mended_by("train.ensemble=1")
+    require_parallel(recipe.train, hooks)
     with group_of_torchrun(), locked(output, what=str(output)):
-        bundle = _train_one(recipe, output, hooks, resume=resume, notes=notes)
-        for number, (other, folder) in enumerate(further_models(recipe, output), start=2):
-            hooks.callback.on_message("model", f"number {number} of {models}, in {folder}")
-            _train_one(other, folder, hooks_of_further(hooks), resume=resume, first=output)
+        with model_processes(recipe, output, hooks, resume=resume) as processes:
+            bundle = _train_one(recipe, output, hooks, resume=resume, notes=notes, others=processes.for_first)
+            train_further(processes.own, hooks, resume=resume, others=processes.for_further)
         if models > 1:
             mark_ensemble(output, models)
         return bundle
+
+
+def train_further(
+    models: Iterable[FurtherModel],
+    hooks: Hooks,
+    *,
+    resume: bool,
+    others: OtherModels,
+    stopwatch: Stopwatch | None = None,
+) -> None:
+    """Train further models of an ensemble, one after another, with the hooks of the first model.
+
+    `stopwatch` measures the time of the first of `models`, if that has already begun.
+    """
+    for model in models:
+        hooks.callback.on_message("model", f"number {model.number} of {model.models}, in {model.folder}")
+        its_own = hooks_of_further(hooks, stopwatch or Stopwatch())
+        _train_one(model.recipe, model.folder, its_own, resume=resume, others=others)
+        others = replace(others, earlier=model.folder)
+        stopwatch = None
 
 
 def _train_one(
@@ -85,25 +107,22 @@ def _train_one(
     *,
     resume: bool,
     notes: Sequence[tuple[str, str]] = (),
-    first: Path | None = None,
+    others: OtherModels,
 ) -> Bundle:
-    """Train one model in the folder `output`.
-
-    A further model of an ensemble uses the prepared pairs of the `first` model, in whose folder it is, and begins with
-    as many cores as that model had in the end.
-    """
+    """Train one model in the folder `output`. A further model of an ensemble uses the pairs of the first one."""
+    first = others.first
     stage, changes = _enter(recipe, output, resume=resume)
     device = pick_device(recipe.train.device)
     used = output / USED_FILE
     noted = hooks.stopwatch.noted(used, goes_on=resume) if recipe.train.minutes else nullcontext()
-    with noted, using_threads(first_threads(recipe.train, device)):
+    with noted, using_threads(first_threads(recipe.train, device, others.share)):
         progress: ProgressCallback = hooks.callback.on_prepare
         if not stage.has_checkpoint:
             progress = within_budget(recipe.train, hooks.stopwatch, progress)
         pairs = prepare_pairs(recipe, output, stage=stage, progress=progress, folder=first / "data" if first else None)
-        setup = set_up(recipe, pairs, output, hooks, device=device, notes=notes)
+        setup = set_up(recipe, pairs, output, hooks, device=device, notes=notes, share=others.share)
         setup.messages.extend(_describe_length(setup, stage, is_chosen=bool(notes)))
-        return _train(setup, stage, changes=changes, first=first)
+        return _train(setup, stage, changes=changes, others=others)
 
 
 def _enter(recipe: Recipe, output: Path, *, resume: bool) -> tuple[Stage, list[str]]:
@@ -135,6 +154,7 @@ def preview_training(
     """
     output = Path(output)
     hooks = hooks or Hooks()
+    require_parallel(recipe.train, hooks)
     with locked(output, what=str(output)):
         refuse_a_run(output)
         (output / USED_FILE).unlink(missing_ok=True)  # a preview uses no time of a run
@@ -142,16 +162,18 @@ def preview_training(
         with using_threads(first_threads(recipe.train, device)):
             progress = within_budget(recipe.train, hooks.stopwatch, hooks.callback.on_prepare)
             pairs = prepare_pairs(recipe, output, stage=Stage.NEW, progress=progress)
-            setup = set_up(recipe, pairs, output, hooks, device=device, notes=notes)
+            share = recipe.train.parallel_models
+            setup = set_up(recipe, pairs, output, hooks, device=device, notes=notes, share=share)
             for topic, text in [*setup.messages, *describe_plan(setup)]:
                 hooks.callback.on_message(topic, text)
             hooks.callback.on_message("data", f"{setup.data_folder} has the pairs, which the run will use")
 
 
-def _train(setup: Setup, stage: Stage, *, changes: list[str], first: Path | None) -> Bundle:
+def _train(setup: Setup, stage: Stage, *, changes: list[str], others: OtherModels) -> Bundle:
     checkpoint = setup.output / CHECKPOINT_FILE
-    state = _first_state(setup, stage, first)
+    state = _first_state(setup, stage, others.earlier)
     if stage is Stage.FINISHED:
+        others.begin()
         return _finished(setup, state, changes)
     if stage is Stage.STOPPED:
         resumed = (f"continuing after update {state.step:,}", *changes)
@@ -159,7 +181,7 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str], first: Path | None
     cores = setup.cores.resumed(state)
     with (
         RunLog(setup.output, tensorboard=setup.recipe.train.tensorboard) as log,
-        catch_interrupts() as interrupt,
+        catch_interrupts(others.failure) as interrupt,
         Helpers() as helpers,
     ):
         helpers.require(setup.cores.processes(cores), threads=setup.threads_each(cores))
@@ -176,6 +198,7 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str], first: Path | None
         for topic, text in setup.messages:
             run.message(topic, text)
         setup.hooks.report(setup.output, run.message, running=True)
+        others.begin()
         try:
             while cores:
                 cores = _train_on(cores, setup, run, helpers, interrupt)
@@ -184,11 +207,14 @@ def _train(setup: Setup, stage: Stage, *, changes: list[str], first: Path | None
     return Bundle.load(setup.output, device=setup.device, build_model=setup.hooks.build_model)
 
 
-def _first_state(setup: Setup, stage: Stage, first: Path | None) -> TrainState:
-    """Return the state to start from. If there is a checkpoint, load the model and the optimizer from it."""
+def _first_state(setup: Setup, stage: Stage, earlier: Path | None) -> TrainState:
+    """Return the state to start from. If there is a checkpoint, load the model and the optimizer from it.
+
+    Otherwise the model begins with as many cores as an `earlier` model of the ensemble had in the end.
+    """
     if not stage.has_checkpoint:
         state = TrainState(ema=copy_weights(setup.model) if setup.recipe.train.ema_decay else {})
-        return begin_with_cores(state, read_state(first / CHECKPOINT_FILE)) if first else state
+        return begin_with_cores(state, read_state(earlier / CHECKPOINT_FILE)) if earlier else state
     _refuse_another_builder(setup)
     checkpoint = setup.output / CHECKPOINT_FILE
     state = load_checkpoint(checkpoint, setup.model, setup.optimizer, data=setup.data.identity())
@@ -247,9 +273,12 @@ def _core_choice(setup: Setup, helpers: Helpers, say: Callable[[str], None]) -> 
     return CoreChoice(setup.cores.most, setup.window, start=start, can_start=lambda: not helpers.failed(), say=say)
 
 
-def first_threads(settings: TrainConfig, device: torch.device) -> int:
-    """Return how many threads a process uses to prepare a run, or to train by itself; 0 means PyTorch's choice."""
-    return settings.threads or int(device.type == "cpu")
+def first_threads(settings: TrainConfig, device: torch.device, share: int = 1) -> int:
+    """Return how many threads a process uses to prepare a run, or to train by itself; 0 means PyTorch's choice.
+
+    `share` models train at the same time.
+    """
+    return settings.threads // share or int(device.type == "cpu")
 
 
 def join_run(hooks: Hooks) -> Bundle:

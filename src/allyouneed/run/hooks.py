@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import isfunction
 
 from torch.optim import Optimizer
 
@@ -37,3 +38,18 @@ class Hooks:
     def are_standard(self) -> bool:
         """True if other processes can make the same model and optimizer, without calling a function of the caller."""
         return self.optimizer is build_optimizer and self.build_model is None
+
+    @property
+    def are_portable(self) -> bool:
+        """True if other processes can also validate such a model, without calling a function of the caller."""
+        return self.are_standard and (self.evaluate is None or _is_of_this_package(self.evaluate))
+
+
+def _is_of_this_package(evaluate: Evaluator) -> bool:
+    """Return True for a function that any process can import from this package."""
+    package = __name__.partition(".")[0]
+    return (
+        isfunction(evaluate)
+        and evaluate.__module__.partition(".")[0] == package
+        and evaluate.__qualname__.isidentifier()
+    )

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -116,6 +116,25 @@ class MeetingFile:
             self._folder.cleanup()
 
 
+def start_process(module: str, *arguments: str, inherits: Sequence[int] = ()) -> "subprocess.Popen[str]":
+    """Start a program of this folder, which inherits some descriptors."""
+    return subprocess.Popen(
+        python_command(f"{__package__}.{module}", *arguments),
+        stdin=subprocess.PIPE,  # closes when this process ends, which ends the other process too
+        stdout=subprocess.PIPE,  # carries the reason why the other process has ended
+        pass_fds=inherits,
+        text=True,
+        start_new_session=True,  # Ctrl-C only reaches this process, which tells the others
+    )
+
+
+def describe_end(process: "subprocess.Popen[str]", code: int, what: str) -> str:
+    """Say why a process has ended: its last words, or else its exit code."""
+    message = process.stdout.read().strip() if process.stdout else ""
+    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+    return message or f"{what} was ended {how}; resuming continues from the last checkpoint"
+
+
 class Helpers:
     """Processes that start in the background, and become workers of this process's run when they are needed."""
 
@@ -141,16 +160,9 @@ class Helpers:
         if sys.platform == "linux":
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         self._meeting = MeetingFile()
-        words = python_command(f"{__package__}.worker_process", self.store, str(count), str(threads))
+        words = (self.store, str(count), str(threads))
         self.processes = [
-            subprocess.Popen(
-                [*words, str(rank)],
-                stdin=subprocess.PIPE,  # closes when this process ends, which ends the worker too
-                stdout=subprocess.PIPE,  # carries the reason why a worker has ended
-                pass_fds=self._meeting.descriptors,
-                text=True,
-                start_new_session=True,  # Ctrl-C only reaches the first worker, which tells the others
-            )
+            start_process("worker_process", *words, str(rank), inherits=self._meeting.descriptors)
             for rank in range(1, count)
         ]
 
@@ -309,12 +321,7 @@ def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
     for rank, helper in enumerate(helpers, 1):
         with suppress(subprocess.TimeoutExpired):
             if (code := helper.wait(LAST_SECONDS / 5)) not in (0, LOST_OTHERS):
-                message = helper.stdout.read().strip() if helper.stdout else ""
-                how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-                return message or (
-                    f"worker {rank + 1} of {len(helpers) + 1} was ended {how}; resuming continues from the last "
-                    "checkpoint"
-                )
+                return describe_end(helper, code, f"worker {rank + 1} of {len(helpers) + 1}")
     return ""
 
 

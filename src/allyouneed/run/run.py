@@ -97,7 +97,7 @@ class Run:
         while not self._is_finished():
             for update in self._updates():
                 # Also waits until every worker has updated its weights.
-                signal = self._workers.agree(interrupt.signal or 0)
+                signal = self._workers.agree(interrupt.signal)
                 self._count(update)
                 due = self._due(signal)
                 reason = self._divergence(due)
@@ -117,7 +117,7 @@ class Run:
                     return due.cores
         self._on_first(lambda: self._validator.finish(self.model, self.state))
         self.save()
-        if signal := self._workers.agree(interrupt.signal or 0):
+        if signal := self._workers.agree(interrupt.signal):
             self._stop(signal)
         return 0
 

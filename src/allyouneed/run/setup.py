@@ -8,14 +8,14 @@ import torch
 from torch.optim import Optimizer
 
 from ..bundle import Bundle, ModelBuilder
-from ..config import Recipe
+from ..config import Recipe, TrainConfig
 from ..config.export_limits import describe_exports
 from ..data.batch import require_large_batches
 from ..data.prepared import PreparedData
 from ..data.readers import is_task
 from ..errors import ConfigError, refused
 from ..fast.workers import workers_here
-from ..machine.device import require_memory
+from ..machine.device import pick_device, require_memory
 from ..machine.interpreter import versions
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
@@ -26,7 +26,7 @@ from .hooks import Hooks
 from .log import describe_guessing
 from .preparation import RunPairs, find_languages
 from .run_bundle import describe_model
-from .worker_count import Cores, can_divide, choose_cores, window_size
+from .worker_count import Cores, can_divide, choose_cores, most_workers, window_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +73,11 @@ def set_up(
     *,
     device: torch.device,
     notes: Sequence[tuple[str, str]] = (),
+    share: int = 1,
 ) -> Setup:
     """Make the model that a recipe asks for, with its first weights, and its optimizer.
 
-    `notes` are topics and lines about the recipe.
+    `notes` are topics and lines about the recipe. `share` models train at the same time.
     """
     data = pairs.data
     require_large_batches(data.train, recipe.train.batch_tokens)
@@ -86,7 +87,7 @@ def set_up(
     optimizer = hooks.optimizer(model, recipe.train)
     _refuse_patience_without_metric(recipe, data, hooks.evaluate)
     languages, guess = find_languages(recipe)
-    cores = choose_cores(recipe.train, model, can_divide=divides_work(device, hooks))
+    cores = choose_cores(recipe.train, model, can_divide=divides_work(device, hooks), share=share)
     dtype = str(autocast_dtype(recipe.train.precision, model)).removeprefix("torch.")
     messages = [*pairs.describe(), *notes]
     messages += [("languages", guess)] if guess else []
@@ -105,6 +106,22 @@ def set_up(
 def divides_work(device: torch.device, hooks: Hooks) -> bool:
     """Return True if a run may start processes that share its work. They cannot call functions of the caller."""
     return can_divide(on_cpu=device.type == "cpu", is_standard=hooks.are_standard)
+
+
+def most_parallel_models(config: TrainConfig, device: torch.device, hooks: Hooks) -> int:
+    """Return how many models of an ensemble can train at the same time: one for each core, if processes can."""
+    if config.workers != "auto" or not hooks.are_portable:
+        return 1
+    return most_workers(config, can_divide=divides_work(device, hooks))
+
+
+def require_parallel(config: TrainConfig, hooks: Hooks) -> None:
+    """Refuse models that train at the same time if other processes could not train them."""
+    if config.parallel_models > 1 and not (divides_work(pick_device(config.device), hooks) and hooks.are_portable):
+        raise ConfigError(
+            f"train.parallel_models={config.parallel_models} needs Linux, a CPU as device and built-in functions; "
+            "set train.parallel_models=1"
+        ).mended_by("train.parallel_models=1")
 
 
 def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:

@@ -179,7 +179,7 @@ class TrainState:
                 f"train.steps={config.steps} is less than the {self.step} updates already done"
             ).mended_by(f"train.steps={2 * self.step}")
         if config.minutes not in (0, self.minutes) and 60 * config.minutes_each < self.used_seconds:
-            used = config.ensemble * self.used_seconds / 60
+            used = config.rounds * self.used_seconds / 60
             raise ConfigError(
                 f"train.minutes={config.minutes:g} is less than the {used:.2g} minutes already used"
             ).mended_by("--minutes", f"{ceil(2 * used)}")

@@ -93,8 +93,11 @@ def most_workers(config: TrainConfig, *, can_divide: bool) -> int:
     return config.threads or available_cores() if can_divide else 1
 
 
-def choose_cores(config: TrainConfig, model: Transformer, *, can_divide: bool) -> Cores:
-    """Choose the cores that may train a run. Refuses a number of workers that this process cannot start."""
+def choose_cores(config: TrainConfig, model: Transformer, *, can_divide: bool, share: int = 1) -> Cores:
+    """Choose the cores that may train a run. Refuses a number of workers that this process cannot start.
+
+    `share` is the number of models that train at the same time; each gets an equal share of the cores.
+    """
     if started_by_torchrun():
         count = int(os.environ["WORLD_SIZE"])
         return Cores(count, count, config.threads, False, f"{count} processes of torchrun share every batch")
@@ -110,7 +113,8 @@ def choose_cores(config: TrainConfig, model: Transformer, *, can_divide: bool) -
     if not can_divide and config.threads:
         return Cores(config.threads, config.threads, config.threads, True)
     most = int(update_size(config, model) / MIN_UPDATE)
-    return Cores(1, max(1, min(config.threads or available_cores(), most)), config.threads, not can_divide)
+    cores = (config.threads or available_cores()) // share
+    return Cores(1, max(1, min(cores, most)), config.threads // share, not can_divide)
 
 
 def update_size(config: TrainConfig, model: Transformer) -> float:
