@@ -236,6 +236,7 @@ def test_as_many_models_train_at_the_same_time_as_there_are_cores_and_processes_
     assert most() == available_cores()
     assert most(threads=3, workers=1) == most(threads=3, workers=2) == most(device="meta", threads=3) == 1
     assert most(Hooks(evaluate=evaluate), threads=3) == most(Hooks(evaluate=partial(evaluate_greedily)), threads=3) == 1
+    assert most(Hooks(stopwatch=Stopwatch(lambda: 0.0)), threads=3) == 1
     assert most(Hooks(optimizer=lambda model, _: SGD(model.parameters())), threads=3) == 1
 
 

@@ -49,7 +49,7 @@ UPDATES_PER_WIDTH = 24
 # An ensemble has at most MOST_CHOSEN models. More than one for each core only if each of them gets at least
 # ENOUGH_PER_WIDTH updates per unit of width. A process takes seconds to start, so shorter runs use only one.
 ENOUGH_PER_WIDTH, MOST_CHOSEN = 48, 4
-FEWEST_PARALLEL_MINUTES = 0.5
+FEWEST_PARALLEL_MINUTES = 1
 EXACT_WIDTH, NARROWEST_TEXT = 128, 128
 
 DROPOUT_STEPS = 20  # dropout is rounded down to twentieths

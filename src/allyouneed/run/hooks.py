@@ -1,5 +1,6 @@
 """The functions that a caller passes to a run in addition to the recipe, and a stopwatch."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import isfunction
@@ -42,7 +43,8 @@ class Hooks:
     @property
     def are_portable(self) -> bool:
         """True if other processes can also validate such a model, without calling a function of the caller."""
-        return self.are_standard and (self.evaluate is None or _is_of_this_package(self.evaluate))
+        has_known_functions = self.are_standard and (self.evaluate is None or _is_of_this_package(self.evaluate))
+        return has_known_functions and self.stopwatch.now is time.monotonic
 
 
 def _is_of_this_package(evaluate: Evaluator) -> bool:
