@@ -87,8 +87,22 @@ def test_the_accuracy_of_tokens_may_decide() -> None:
     state, best = TrainState(), []
     for state.step, accuracy in enumerate((70.0, 90.0, 80.0), start=200):
         validation = Validation(state.step, None, 0.1, valid_loss=1.0, accuracy=accuracy, scores={"exact": 5.0})
-        best.append(is_best(validation, recipe, state, has_valid=True))
+        best.append(is_best(validation, recipe, state, valid_tokens=1_000))
     assert best == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "is_kept"),
+    [(5, True), (6, False)],  # the standard error of 90 % is 13.4 and 12.2
+)
+def test_of_accuracies_a_standard_error_apart_the_latest_model_is_kept(tokens: int, is_kept: bool) -> None:
+    recipe = replace(runs.TINY, train=replace(runs.TINY.train, patience=2, early_stopping_metric="accuracy"))
+    state, best = TrainState(), []
+    for state.step, accuracy in enumerate((90.0, 77.0, 77.0), start=200):
+        validation = Validation(state.step, None, 0.1, valid_loss=1.0, accuracy=accuracy, scores={})
+        best.append(is_best(validation, recipe, state, valid_tokens=tokens))
+    assert best == [True, is_kept, is_kept]
+    assert state.best == 90  # what later models are compared with does not sink
 
 
 def test_a_short_run_with_patience_keeps_its_last_model(tmp_path: Path) -> None:

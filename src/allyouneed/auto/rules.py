@@ -145,7 +145,7 @@ def _cooldown(known: Known) -> int:
 
 def _metric(known: Known) -> tuple[str, str]:
     if known.is_measured_exact:
-        return "accuracy", "of all validation pairs; exact match of the few translated is noisy"
+        return "accuracy", "of all validation pairs; the newest model within one standard error of the best is kept"
     return choose_metric(known.share, known.tables["model"]["d_model"])
 
 

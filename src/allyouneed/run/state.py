@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from math import ceil, isfinite
+from math import ceil, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import torch
@@ -89,7 +89,7 @@ class TrainState:
     skipped_in_a_row: int = 0
     rollbacks: int = 0  # since the last validation
     best: float | None = None  # highest value of `early_stopping_metric`; only with patience
-    best_loss: float | None = None  # validation loss of the best model
+    best_loss: float | None = None  # validation loss of the model that is kept
     best_step: int = 0
     level: float | None = None  # value of `early_stopping_metric` when patience was last reset
     validations_since_best: int = 0
@@ -151,17 +151,27 @@ class TrainState:
             if self.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
                 return
 
-    def update_best(self, value: float, *, loss: float | None = None, first: int = 0, in_warmup: bool = False) -> bool:
-        """Return True if this validation is the best so far: the highest value or, among equals, the lowest `loss`.
+    def update_best(
+        self,
+        value: float,
+        *,
+        loss: float | None = None,
+        first: int = 0,
+        in_warmup: bool = False,
+        tokens: int = 0,
+    ) -> bool:
+        """Return True if the model of this validation is to be kept: the highest value or, among equals, lowest `loss`.
 
-        Before update `first`, every validation counts as the best. Patience is reset during warmup, and by a gain of
-        more than `MIN_GAIN`. A value that is not finite is never the best.
+        If the values are percentages of a number of `tokens`, the latest model within one standard error of the highest
+        value is kept (Breiman et al., 1984): smaller differences may be chance, and later models have learned more.
+        Before update `first`, every model is kept. Patience is reset during warmup, and by a gain of more than
+        `MIN_GAIN`. A model whose value is not finite is never kept.
         """
         is_known = self.step >= first
-        is_lower = loss is not None and self.best_loss is not None and loss < self.best_loss
-        is_best = isfinite(value) and (self.best is None or value > self.best or (value == self.best and is_lower))
-        if is_best:
-            self.best = value if is_known else None
+        is_kept = self._is_kept(value, loss, tokens)
+        if is_kept:
+            highest = value if self.best is None else max(value, self.best)
+            self.best = highest if is_known else None
             self.best_loss = loss
             self.best_step = self.step
         resets = not is_known or in_warmup or self.level is None or value - self.level > MIN_GAIN * abs(self.level)
@@ -170,7 +180,16 @@ class TrainState:
             self.validations_since_best = 0
         else:
             self.validations_since_best += 1
-        return is_best
+        return is_kept
+
+    def _is_kept(self, value: float, loss: float | None, tokens: int) -> bool:
+        if not isfinite(value):
+            return False
+        if self.best is None or value > self.best:
+            return True
+        if tokens:
+            return value >= self.best - sqrt(self.best * (100 - self.best) / tokens)
+        return value == self.best and loss is not None and self.best_loss is not None and loss < self.best_loss
 
     def refuse_less(self, config: TrainConfig) -> None:
         """Refuse fewer updates, or a smaller time budget, than the run has already had."""

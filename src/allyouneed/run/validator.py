@@ -28,19 +28,22 @@ from .setup import Setup
 from .state import MIN_UPDATES, TrainState
 
 
-def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, has_valid: bool) -> bool:
+def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, valid_tokens: int) -> bool:
     """Return True if the model of a validation replaces earlier models; also count the validation in `state`.
+
+    `valid_tokens` is the number of target tokens of the validation pairs; 0 if there are none.
 
     Without patience and without a time budget the last model is the result, so each model replaces the previous one.
     """
     settings = recipe.train
-    if not (settings.patience or (settings.minutes and has_valid)):
+    if not (settings.patience or (settings.minutes and valid_tokens)):
         return True
     value = _metric_value(validation, settings.early_stopping_metric)
     # a model that starts from trained weights can be compared from the first validation on
     first = 0 if settings.init_from else MIN_UPDATES
     in_warmup = state.position(settings) <= settings.warmup
-    return state.update_best(value, loss=validation.valid_loss, first=first, in_warmup=in_warmup)
+    tokens = valid_tokens if settings.early_stopping_metric == "accuracy" else 0
+    return state.update_best(value, loss=validation.valid_loss, first=first, in_warmup=in_warmup, tokens=tokens)
 
 
 def _metric_value(validation: Validation, metric: str) -> float:
@@ -71,6 +74,7 @@ class Validator:
         self._output = setup.output
         self._data = setup.data
         self._languages = setup.languages
+        self._valid_tokens = len(valid.target.ids) - len(valid) if (valid := self._data.valid) else 0
         self._builder = builder_name(setup.hooks.build_model)
         self._made: Bundle | None = None
         self._film = Film(setup.output / FILM_FILE, setup.hooks.film) if setup.hooks.film else None
@@ -199,7 +203,7 @@ class Validator:
 
     def _save_if_best(self, model: Transformer, state: TrainState, validation: Validation) -> None:
         """Write a bundle with the model's current weights, unless an earlier model is better."""
-        if is_best(validation, self._recipe, state, has_valid=self._data.valid is not None):
+        if is_best(validation, self._recipe, state, valid_tokens=self._valid_tokens):
             pairs = len(self._data.train)
             name = followed(self._output).name
             card = model_card(name, self._recipe, pairs, model, validation, self._languages)
