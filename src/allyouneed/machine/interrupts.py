@@ -13,10 +13,15 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+def no_signal() -> int:
+    """Return 0, because nothing else asks to stop."""
+    return 0
+
+
 class InterruptRequest:
     """The signal that has requested a stop, or that `other_reason` returns; 0 if there is no reason to stop."""
 
-    def __init__(self, other_reason: Callable[[], int] = int) -> None:
+    def __init__(self, other_reason: Callable[[], int] = no_signal) -> None:
         self._received = 0
         self._other_reason = other_reason
 
@@ -31,7 +36,7 @@ class InterruptRequest:
 
 
 @contextmanager
-def catch_interrupts(other_reason: Callable[[], int] = int) -> Iterator[InterruptRequest]:
+def catch_interrupts(other_reason: Callable[[], int] = no_signal) -> Iterator[InterruptRequest]:
     """Record the first signal inside this `with` block without acting on it. A second signal has its usual effect.
 
     `other_reason` returns a signal if there is another reason to stop, otherwise 0. Python delivers signals to the main

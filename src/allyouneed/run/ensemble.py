@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..bundle import folder_of_model
 from ..config import Recipe
+from ..machine.interrupts import no_signal
 from ..train.loop import Update
 from .budget import Stopwatch
 from .callback import SilentCallback, TrainingCallback, Validation, no_report
@@ -40,8 +41,8 @@ class OtherModels:
     share: int = 1
     first: Path | None = None
     earlier: Path | None = None
-    begin: Callable[[], object] = int
-    failure: Callable[[], int] = int
+    begin: Callable[[], object] = no_signal
+    failure: Callable[[], int] = no_signal
 
 
 def further_models(recipe: Recipe, output: Path) -> list[FurtherModel]:
