@@ -7,8 +7,8 @@ on the training file alone; validation pairs, where a task has them, choose the 
 here, greedily. Of SCAN a twentieth of the training pairs is held out. What `scan-length-26` asks, commands of more than
 26 actions, is answered for those that the random split has. A row is printed as each run ends, with the processor time
 of its training, which is less than the minutes on a busy machine, and a 95 % interval by Wilson's formula. With
-`--record` each result is added to a file, and results that the file has are not measured again, so
-a run that was stopped continues.
+`--record` each result is added to a file, and results that the file has are not measured again, so that a stopped
+run continues.
 
 The published test of inflection asks four kinds of questions about equally often: lemma and set of tags both seen in
 training but not together, only the lemma, only the tags, neither. Validation pairs have other shares of them, so the

@@ -128,7 +128,7 @@ class TrainConfig(Checked):
 
     @property
     def rounds(self) -> int:
-        """The number of models of an ensemble that a process trains one after another."""
+        """The number of models that a process trains one after another."""
         return ceil(self.ensemble / self.parallel_models)
 
     @property
