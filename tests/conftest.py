@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.machine.device import available_cores
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from catalogue import train
@@ -71,6 +72,12 @@ def uses_foreign_programs(test: Path) -> bool:
             case ast.Call(func=ast.Attribute(attr="importorskip"), args=[ast.Constant(value=str(name)), *_]):
                 names.add(name)
     return bool(names & FOREIGN)
+
+
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist may be switched off
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes test: one more than there are cores, because tests wait for what they start."""
+    return available_cores() + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -142,15 +142,18 @@ def test_ci_installs_a_browser_where_root_has_none(tmp_path: Path, has_browser: 
     tools.mkdir()
     for name in ("bash", "dirname"):
         (tools / name).symlink_to(shutil.which(name) or "")
-    commands = {"id": f"echo {user}", "apt-get": 'echo "apt-get $1"', "make": 'echo "make $1 CI=$CI"'}
-    for name, command in (
-        commands | ({"chromium": "", "msgfmt": "", "qemu-aarch64": ""} if has_browser else {})
-    ).items():
+    commands = {
+        "id": f"echo {user}", "dpkg": f"exit {int(not has_browser)}", "apt-get": 'echo "apt-get $1"',
+        "make": 'echo "make CI=$CI $*"',
+    }  # fmt: skip
+    for name, command in commands.items():
         (tools / name).write_text(f"#!/bin/sh\n{command}\n")
         (tools / name).chmod(0o755)
     result = subprocess.run(
         ["bash", ".ci/run"], cwd=tmp_path, env={"PATH": str(tools)}, capture_output=True, text=True, check=True
     )
     installs = ["apt-get update", "apt-get install"] if not has_browser and user == 0 else []
-    targets = [f"make {target} CI=true" for target in ("check", "test-all", "coverage")]
-    assert result.stdout.splitlines() == [*installs, *targets]
+    first, *others = result.stdout.splitlines()[len(installs) :]
+    assert result.stdout.splitlines()[: len(installs)] == installs
+    assert set(first.split()[1:]) > {"CI=true", "check", "coverage"}
+    assert others == ["make CI=true test-all"]

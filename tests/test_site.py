@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
+from accessibility import faults
 from chromium_page import LOOKS, open_browser, open_file
 from docs_programs import DOCS, program
 
@@ -80,8 +80,7 @@ def test_a_page_is_accessible_and_nothing_of_it_is_cut(site: Path, browser: Brow
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             page.emulate_media(color_scheme="dark" if dark else "light")
-            serious = [one for one in Axe().run(page)["violations"] if one["impact"] in ("serious", "critical")]
-            assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], (width, dark)
+            assert faults(page) == [], (width, dark)
 
 
 def test_a_note_is_beside_its_line_or_after_it_and_both_light_up(site: Path, browser: Browser) -> None:

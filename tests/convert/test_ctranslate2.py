@@ -23,8 +23,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
-@pytest.mark.parametrize("tied", ["none", "target", "all"])
+@pytest.mark.parametrize(("activation", "tied"), [("relu", "all"), ("gelu", "none"), ("silu", "target")])
 def test_an_exported_model_translates_equally(tmp_path: Path, norm: str, activation: str, tied: str) -> None:
     positions = "learned" if tied == "target" else "sinusoidal"
     bundle = make_bundle(norm=norm, activation=activation, tied_embeddings=tied, positions=positions)

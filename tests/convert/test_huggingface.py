@@ -31,8 +31,7 @@ from marian_checkpoints import ENGLISH, ITALIAN, TEXTS, write_checkpoint
 from vocabularies import VOCABULARIES
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
-@pytest.mark.parametrize("tied", ["none", "target", "all"])
+@pytest.mark.parametrize(("activation", "tied"), [("relu", "all"), ("gelu", "none"), ("silu", "target")])
 def test_generate_translates_equally(tmp_path: Path, activation: str, tied: str) -> None:
     bundle = make_bundle(activation=activation, tied_embeddings=tied)
     proof = export_bundle(bundle, tmp_path / "out", to="huggingface", sentences=5)

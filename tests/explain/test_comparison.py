@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
+from accessibility import GRADES, faults
 from allyouneed.apps.explain import Trace, compare_traces, describe_comparison, load_moment, trace_translation
 from allyouneed.apps.explain.heads import describe_heads
 from allyouneed.apps.explain.page import build_page_of_two
@@ -93,5 +93,5 @@ def test_the_page_switches_between_both(
             expect(page.locator("[data-part=attention-choice] option:checked")).to_have_text(
                 one["title"].split(", head")[0]
             )
-        assert Axe().run(page)["violations"] == []
+        assert faults(page, grades=GRADES) == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,9 +1,9 @@
 """The page in light and dark, wide and narrow: no serious fault of accessibility, and nothing sticks out."""
 
 import pytest
-from axe_core_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
+from accessibility import faults
 from chromium_page import chromium
 from serve.browser import Visitor, choose_languages, write
 
@@ -30,35 +30,23 @@ def test_the_colours_follow_the_system_until_they_are_chosen(visit: Visitor) -> 
     assert page.evaluate(background) == light
 
 
-def serious_faults(page: Page) -> list[str]:
-    """Return the faults that axe-core finds in the worse two of its four grades; its script is on the page."""
-    result = page.evaluate("axe.run({resultTypes: ['violations'], preload: false}).then(result => result.violations)")
-    return [
-        f"{fault['id']}: {[node['target'] for node in fault['nodes']]}"
-        for fault in result
-        if fault["impact"] in ("serious", "critical")
-    ]
-
-
 def test_a_planted_fault_is_found(visit: Visitor) -> None:
     page = visit()
-    page.evaluate(Axe().axe_script)
     page.evaluate("document.getElementById('help-button').removeAttribute('aria-label')")
     page.evaluate("document.getElementById('help-button').removeAttribute('title')")
-    assert [fault.partition(":")[0] for fault in serious_faults(page)] == ["button-name"]
+    assert [fault.partition(":")[0] for fault in faults(page)] == ["button-name"]
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_no_serious_fault_and_nothing_sticks_out(visit: Visitor, width: int, dark: bool) -> None:
     page = visit(width=width, dark=dark)
-    page.evaluate(Axe().axe_script)
-    faults: list[str] = []
+    found: list[str] = []
 
     def look(state: str) -> None:
-        faults.extend(f"{state}: {fault}" for fault in serious_faults(page))
+        found.extend(f"{state}: {fault}" for fault in faults(page))
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            faults.append(f"{state}: wider than the window")
+            found.append(f"{state}: wider than the window")
 
     look("empty")
     choose_languages(page, "en", "it")
@@ -87,4 +75,4 @@ def test_axe_finds_no_serious_fault_and_nothing_sticks_out(visit: Visitor, width
         page.set_input_files("#file", {"name": name, "mimeType": "text/plain", "buffer": b"a"})
     page.wait_for_selector(".job.done")
     look("documents")
-    assert faults == []
+    assert found == []
