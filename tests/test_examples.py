@@ -64,7 +64,7 @@ def test_extend(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "options"),
-    [("characters", {}), ("unigram", {"positions": "rotary", "query_key_norm": True})],
+    [("characters", {}), ("unigram", {}), ("codes", {"positions": "rotary", "query_key_norm": True})],
 )
 def test_onnx_greedy(tmp_path: Path, kind: str, options: dict[str, Any]) -> None:
     tokenizer = VOCABULARIES[kind]()

@@ -67,7 +67,7 @@ def test_an_error_among_what_is_done_at_once_is_told() -> None:
 def test_products_of_many_shapes_do_not_fill_the_memory() -> None:
     """Four hundred shapes in bfloat16: 140 MB; 284 if all were remembered (AVX-512, AMX).
 
-    Elsewhere runs train in float32, and bfloat16 would take six times as long here.
+    Processors without fast bfloat16 train in float32, in which this takes a sixth of the time.
     """
     code = """
 import torch
