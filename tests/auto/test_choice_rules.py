@@ -213,11 +213,12 @@ def test_a_vocabulary_that_is_set_stays() -> None:
     assert not any(name.startswith("data.") for choice in draft.chosen for name in choice.settings)
 
 
-def test_lengths_are_no_fault_of_a_pair_where_one_target_is_right() -> None:
-    kept = {"max_length_ratio": 0}
+def test_where_one_target_is_right_pairs_of_any_lengths_and_with_a_held_out_target_are_kept() -> None:
+    kept = {"max_length_ratio": 0, "overlap": "source"}
     for task, tables, expected in (
         ("commands", {}, kept), ("sounds", {}, kept), ("translations", {}, {}),
-        ("commands", {"clean": {"max_length_ratio": 3.0}}, {"max_length_ratio": 3.0}),
+        ("commands", {"clean": {"max_length_ratio": 3.0}}, {"max_length_ratio": 3.0, "overlap": "source"}),
+        ("sounds", {"clean": {"overlap": "either"}}, {"max_length_ratio": 0, "overlap": "either"}),
     ):  # fmt: skip
         draft = Draft(tables).with_statistics(measure_pairs(TASKS[task]))
         assert draft.tables.get("clean", {}) == expected

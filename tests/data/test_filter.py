@@ -87,25 +87,6 @@ def test_a_rule_that_drops_just_as_many_as_it_may_is_applied(tmp_path: Path) -> 
     assert (len(kept), report.skipped_rules) == (7, {})
 
 
-def test_where_targets_repeat_only_sources_overlap(tmp_path: Path) -> None:
-    """Six misspellings of each word: that a word is also held out says nothing about its other misspellings."""
-    train = [(f"mispelt {i} {kind}", f"misspelt {i}") for i in range(200) for kind in range(6)]
-    valid = [(f"mispelt {i} 0", f"misspelt {i}") for i in range(40)]
-    _, kept, report = chosen(tmp_path, train, valid)
-    assert kept == [source for source, _ in train if (source, f"misspelt {source.split()[1]}") not in valid]
-    assert report.train.dropped["overlap_source"].count == 40
-    assert (report.repeated_targets, report.skipped_rules) == (1.0, {"overlap_target": 0.2})
-    assert "their target" in report.text()
-    assert len(chosen(tmp_path, train, valid, clean=CleanConfig(overlap="target"))[1]) == 160 * 6
-
-
-def test_where_some_targets_repeat_both_sides_overlap(tmp_path: Path) -> None:
-    train = [*load_pairs(60), *((f"other {i}", f"target {i}") for i in range(20))]
-    _, kept, report = chosen(tmp_path, train, [("source 1", "target 1")])
-    assert report.repeated_targets == 0.5
-    assert (len(kept), report.train.dropped["overlap_target"].count) == (78, 1)
-
-
 def test_a_corpus_too_small_to_split_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"100 usable pairs.*0\.24"):
         chosen(tmp_path, load_pairs(100))

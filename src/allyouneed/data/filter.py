@@ -16,8 +16,6 @@ from .report import MAX_EXAMPLES, DataReport, PartReport
 Mask = NDArray[np.bool_]
 
 MAX_HELD_OUT = 2_000  # most validation pairs, and most test pairs, to split off from the training pairs
-# If more than this share of the pairs share their target with another pair, repeated targets belong to the task.
-TARGETS_REPEAT = 0.5
 MIN_HELD_OUT = 8  # held-out pairs; fewer would say too little about a model
 
 _SIDES: tuple[Literal["source", "target"], ...] = ("source", "target")
@@ -69,11 +67,6 @@ def select_pairs(
         for side in _SIDES
         if clean.overlap in (side, "either")
     }
-    _, counts = np.unique(keys["target"][keep & checked], return_counts=True)
-    report.repeated_targets = float(counts[counts > 1].sum() / max(1, counts.sum()))
-    if clean.overlap == "either" and report.repeated_targets > TARGETS_REPEAT:
-        by_target = overlaps.pop("overlap_target")
-        report.skipped_rules["overlap_target"] = float((by_target & keep).sum() / max(1, keep.sum()))
     dropped |= _apply(overlaps.items(), keep, clean, report)
     if 0 < data.max_train_samples < keep.sum():
         drawn = _sample(keep, data.max_train_samples, data.seed)

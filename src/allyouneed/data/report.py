@@ -101,9 +101,7 @@ class DataReport:
 
     `columns` are lines that say which columns of tables make the pairs. `sources` are the training corpora.
     `skipped_rules` maps each rule that was not applied, because it would have dropped too many pairs, to the share that
-    it would have dropped. `repeated_targets` is the share of training pairs whose target also occurs in other pairs; if
-    it is large, a target shared with validation or test pairs does not count as an overlap. `vocabulary` has the size
-    of each vocabulary. `fingerprint` identifies the prepared pairs.
+    it would have dropped. `vocabulary` has the size of each vocabulary. `fingerprint` identifies the prepared pairs.
     """
 
     train: PartReport = field(default_factory=PartReport)
@@ -112,7 +110,6 @@ class DataReport:
     columns: list[str] = field(default_factory=list)
     sources: list[SourceCount] = field(default_factory=list)
     skipped_rules: dict[str, float] = field(default_factory=dict)
-    repeated_targets: float = 0.0
     vocabulary: list[int] = field(default_factory=list)
     fingerprint: str = ""
 
@@ -146,11 +143,6 @@ class DataReport:
     def unused_rules(self) -> list[str]:
         """Explain each rule that was not applied, with the share of the pairs that break it."""
         return [
-            f"kept the {share:.0%} {REASONS[rule]}: "
-            + (
-                f"{self.repeated_targets:.0%} of the pairs share their target with others"
-                if rule == "overlap_target" and self.repeated_targets > share
-                else "more than clean.max_dropped"
-            )
+            f"kept the {share:.0%} {REASONS[rule]}: more than clean.max_dropped"
             for rule, share in self.skipped_rules.items()
         ]
