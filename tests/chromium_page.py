@@ -57,10 +57,3 @@ def open_file(
     yield page
     page.close()
     assert errors == []
-
-
-@contextmanager
-def open_page(file: Path, *, width: int = 1280, dark: bool = False) -> Iterator[Page]:
-    """Open a file as a page in a browser of its own."""
-    with open_browser() as browser, open_file(browser, file, width=width, dark=dark) as page:
-        yield page

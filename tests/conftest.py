@@ -16,6 +16,7 @@ import pytest
 import torch
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
+from playwright.sync_api import Browser
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
@@ -23,6 +24,7 @@ from allyouneed.machine.device import available_cores
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from catalogue import train
+from chromium_page import open_browser
 
 SMALL = ModelConfig(
     vocab_size=13,
@@ -100,6 +102,13 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
+
+
+@pytest.fixture(scope="module")  # two browsers cannot be open in one thread
+def browser() -> Iterator[Browser]:
+    """Open a browser for all tests of a file."""
+    with open_browser() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import gzip
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from accessibility import faults
-from chromium_page import LOOKS, open_browser, open_file
+from chromium_page import LOOKS, open_file
 from docs_programs import DOCS, program
 
 sys.path += [str(DOCS), str(DOCS / "make")]
@@ -48,12 +47,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert built.returncode == 0, built.stderr
     assert all((folder / f"reference/{name}.html").exists() for name in program("reference").pages())
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 def test_the_site_and_its_first_page_are_light(site: Path, browser: Browser) -> None:

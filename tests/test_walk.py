@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 import torch
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from accessibility import faults
 from allyouneed import Bundle, Translator
@@ -26,7 +26,7 @@ from allyouneed.apps.cli.demo import DATE_MODEL
 from allyouneed.apps.explain.component import explanation_style, film_script
 from allyouneed.data.tasks import task_pairs
 from allyouneed.nn import attention_weights
-from chromium_page import LOOKS, open_page
+from chromium_page import LOOKS, open_file
 from conftest import Demo
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -240,58 +240,58 @@ def live_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page
 
 
-def test_the_live_models_write_what_python_does(live_page: Path) -> None:
+def test_the_live_models_write_what_python_does(browser: Browser, live_page: Path) -> None:
     dates = [f"{1000 + 37 * n}-{n % 12 + 1:02}-{n % 28 + 1:02}" for n in range(40)]
     sentences = [source for source, _ in task_pairs("agreement", "test", count=20)]
     answers = "([text, beam]) => translator.translate(text, { beam }).hypotheses[0].text"
-    with open_page(live_page, width=1280, dark=False) as browser:
+    with open_file(browser, live_page, width=1280, dark=False) as page:
         for (name, (bundle, text)), texts in zip(live.MODELS.items(), (dates, sentences), strict=True):
             translator = Translator.load(bundle, device="cpu").using(retry_repetition=False)
-            browser.select_option("#model", name)
-            assert browser.input_value("#input") == text
-            assert browser.inner_text("#output") == translator(text)
+            page.select_option("#model", name)
+            assert page.input_value("#input") == text
+            assert page.inner_text("#output") == translator(text)
             for beam in (1, 4):
                 expected = translator.using(beam=beam).translate(texts)
-                assert [browser.evaluate(answers, [text, beam]) for text in texts] == expected
+                assert [page.evaluate(answers, [text, beam]) for text in texts] == expected
 
 
-def test_another_noun_changes_the_sentence_as_the_page_of_live_models_says(live_page: Path) -> None:
-    with open_page(live_page, width=390, dark=True) as browser:
-        browser.select_option("#model", "English → Italian")
-        sentence = browser.input_value("#input")
-        browser.fill("#input", sentence.replace("woman", "king"))
-        assert browser.inner_text("#output") == "il vecchio re che vive vicino al mare è stanco"
+def test_another_noun_changes_the_sentence_as_the_page_of_live_models_says(browser: Browser, live_page: Path) -> None:
+    with open_file(browser, live_page, width=390, dark=True) as page:
+        page.select_option("#model", "English → Italian")
+        sentence = page.input_value("#input")
+        page.fill("#input", sentence.replace("woman", "king"))
+        assert page.inner_text("#output") == "il vecchio re che vive vicino al mare è stanco"
         longer = sentence.replace("sea", "sea behind the market")
         assert f"`{longer}`" in (DOCS / "walk/live.md").read_text(encoding="utf-8")
-        browser.fill("#input", longer)
-        assert browser.inner_text("#output").endswith(" mercato è stanca")
-        drawn = browser.locator(".live [data-part=attention] svg")
+        page.fill("#input", longer)
+        assert page.inner_text("#output").endswith(" mercato è stanca")
+        drawn = page.locator(".live [data-part=attention] svg")
         drawn.click(position={"x": 90, "y": 90})
-        expect(browser.locator("[data-part=microscope]").get_by_role("status")).to_contain_text("Query")
+        expect(page.locator("[data-part=microscope]").get_by_role("status")).to_contain_text("Query")
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
-def test_the_live_page_is_accessible(live_page: Path, width: int, dark: bool) -> None:
-    with open_page(live_page, width=width, dark=dark) as browser:
-        assert browser.evaluate("document.documentElement.scrollWidth") == width
-        assert faults(browser) == []
+def test_the_live_page_is_accessible(browser: Browser, live_page: Path, width: int, dark: bool) -> None:
+    with open_file(browser, live_page, width=width, dark=dark) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert faults(page) == []
 
 
-def test_the_live_model_breaks_as_its_page_says(live_page: Path) -> None:
+def test_the_live_model_breaks_as_its_page_says(browser: Browser, live_page: Path) -> None:
     text = (DOCS / "walk/live.md").read_text(encoding="utf-8")
-    with open_page(live_page, width=390, dark=True) as browser:
+    with open_file(browser, live_page, width=390, dark=True) as page:
 
         def answer() -> str:
-            return browser.inner_text("#output")
+            return page.inner_text("#output")
 
-        assert browser.input_value("#input") == "1845-01-05"
+        assert page.input_value("#input") == "1845-01-05"
         assert answer() == "January 5, 1845"
         for part, name in {"positions": "positions", "causal": "causal mask", "scaling": "scaling"}.items():
-            browser.uncheck(f"[data-switch={part}]")
+            page.uncheck(f"[data-switch={part}]")
             assert f"**Switch the {name} off**: `{answer()}`." in text
-            browser.check(f"[data-switch={part}]")
-        browser.click("summary:text-is('heads')")
-        last = browser.query_selector_all("#heads input")[-4:]
+            page.check(f"[data-switch={part}]")
+        page.click("summary:text-is('heads')")
+        last = page.query_selector_all("#heads input")[-4:]
         for head in last:
             head.uncheck()
         assert f"cross-attention**: `{answer()}`" in text
@@ -302,62 +302,64 @@ def test_the_live_model_breaks_as_its_page_says(live_page: Path) -> None:
         assert not answer().startswith("January 5")
         for head in last:
             head.check()
-        browser.fill("#input", "9999-99-99")
+        page.fill("#input", "9999-99-99")
         assert f"`9999-99-99` becomes `{answer()}`" in text
-        browser.fill("#input", "")
+        page.fill("#input", "")
         assert answer() == ""
-        assert browser.is_hidden(".explanation")
+        assert page.is_hidden(".explanation")
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_the_plane_and_the_microscope_of_the_page_of_attention(tmp_path: Path, width: int, dark: bool) -> None:
-    page = tmp_path / "closely.html"
-    page.write_text(live.whole_page("closely"), encoding="utf-8")
-    with open_page(page, width=width, dark=dark) as browser:
-        assert browser.evaluate("document.documentElement.scrollWidth") == width
-        assert faults(browser) == []
+def test_the_plane_and_the_microscope_of_the_page_of_attention(
+    browser: Browser, tmp_path: Path, width: int, dark: bool
+) -> None:
+    file = tmp_path / "closely.html"
+    file.write_text(live.whole_page("closely"), encoding="utf-8")
+    with open_file(browser, file, width=width, dark=dark) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert faults(page) == []
 
         def weights() -> list[float]:
-            meters = browser.locator(".plane meter").all()
+            meters = page.locator(".plane meter").all()
             return [float(meter.get_attribute("value") or "") for meter in meters]
 
         def position(name: str) -> list[float]:
-            words = browser.get_by_role("button", name=name).get_attribute("aria-label") or ""
+            words = page.get_by_role("button", name=name).get_attribute("aria-label") or ""
             return [float(word) for word in re.findall(r"-?[\d.]+", words.partition(" at ")[2])]
 
-        query = browser.get_by_role("button", name="Query at")
+        query = page.get_by_role("button", name="Query at")
         before = weights()
         query.focus()
         for _ in range(5):
-            browser.keyboard.press("ArrowUp")
+            page.keyboard.press("ArrowUp")
         by_keyboard = weights()
         assert by_keyboard != before
         box = query.bounding_box()
         assert box
-        browser.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        browser.mouse.down()
-        browser.mouse.move(box["x"] - 60, box["y"] + 40, steps=4)
-        browser.mouse.up()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.down()
+        page.mouse.move(box["x"] - 60, box["y"] + 40, steps=4)
+        page.mouse.up()
         assert weights() != by_keyboard
         keys = torch.tensor([position(f"Key {name} at") for name in "ABCD"])
         expected = attention_weights(torch.tensor(position("Query at")).view(1, 1, 1, 2), keys.view(1, 1, 4, 2))
         assert weights() == pytest.approx(expected.flatten().tolist(), abs=1e-5)
         mixed = float(expected.flatten() @ torch.tensor([10.0, 20, 30, 40]))
-        assert f"Output: {mixed:.1f} =" in browser.inner_text(".plane")
+        assert f"Output: {mixed:.1f} =" in page.inner_text(".plane")
         query_vector = torch.tensor(position("Query at"))
         reach = keys @ query_vector / query_vector.norm()
-        drawn_feet = browser.locator(".plane .foot").evaluate_all(
+        drawn_feet = page.locator(".plane .foot").evaluate_all(
             "all => all.map(one => [one, one].map((it, i) => Number(it.getAttribute(['cx', 'cy'][i]))))"
         )
         feet = torch.tensor(drawn_feet) / 60 - 2.5
         expected_feet = reach[:, None] * query_vector / query_vector.norm() * torch.tensor([1, -1])
         torch.testing.assert_close(feet, expected_feet, atol=1e-4, rtol=0)
 
-        drawn = browser.locator(".closely [data-part=attention] svg")
+        drawn = page.locator(".closely [data-part=attention] svg")
         drawn.click(position={"x": 90, "y": 60})
-        panel = browser.locator("[data-part=microscope]")
+        panel = page.locator("[data-part=microscope]")
         expect(panel.get_by_role("status")).to_have_text("1 of 7: Query")
-        expect(browser.locator(".closely [data-view=steps]")).to_be_hidden()
+        expect(page.locator(".closely [data-view=steps]")).to_be_hidden()
 
 
 @pytest.fixture(scope="module")
@@ -381,9 +383,9 @@ def film_page(filmed: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_the_film_shows_every_frame_as_python_recorded_it(
-    film_page: Path, filmed: dict[str, Any], width: int, dark: bool
+    browser: Browser, film_page: Path, filmed: dict[str, Any], width: int, dark: bool
 ) -> None:
-    with open_page(film_page, width=width, dark=dark) as page:
+    with open_file(browser, film_page, width=width, dark=dark) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert faults(page) == []
         for text_number, (name, side) in enumerate(
@@ -412,8 +414,8 @@ def test_the_film_shows_every_frame_as_python_recorded_it(
                 page.keyboard.press("ArrowRight")
 
 
-def test_the_film_plays(film_page: Path) -> None:
-    with open_page(film_page) as page:
+def test_the_film_plays(browser: Browser, film_page: Path) -> None:
+    with open_file(browser, film_page) as page:
         page.get_by_role("button", name="Train").click()
         expect(page.get_by_role("button", name="Pause")).to_be_visible()
         expect(page.get_by_role("button", name="Train")).to_be_visible()  # it has come to the end

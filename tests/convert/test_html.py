@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from playwright.sync_api import Browser
 from torch import Tensor
 
 from accessibility import faults
@@ -31,7 +32,7 @@ from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.vocabulary_files import load_vocabulary
 from allyouneed.younger import build_model
 from bundles import make_bundle
-from chromium_page import open_page
+from chromium_page import open_file
 from foreign_tokenizers import foreign_tokenizers
 from marian_checkpoints import ENGLISH, ITALIAN, train_spm
 
@@ -91,7 +92,7 @@ TRANSLATE_ALL = """async ([library, bundle, weights, texts]) => {
 
 @pytest.mark.parametrize(("count", "sizes"), [(500, {}), (100, OPTIONS)])
 def test_greedy_translations_in_chromium_are_ours_token_for_token(
-    tmp_path: Path, count: int, sizes: dict[str, Any]
+    browser: Browser, tmp_path: Path, count: int, sizes: dict[str, Any]
 ) -> None:
     bundle = make_bundle(d_model=32, d_ff=32, max_length=16, **sizes)
     html.write_html(bundle, tmp_path, "float32")
@@ -99,7 +100,7 @@ def test_greedy_translations_in_chromium_are_ours_token_for_token(
     texts = ["".join(rng.choices("abcdefghij", k=rng.randint(1, 12))) for _ in range(count)]
     file = tmp_path / "index.html"
     parts = dict(re.findall(r'<script type="[^"]+" id="(\w+)">(.*?)</script>', file.read_text(), re.DOTALL))
-    with open_page(file) as page:
+    with open_file(browser, file) as page:
         translations = page.evaluate(TRANSLATE_ALL, [parts["library"], parts["bundle"], parts["weights"], texts])
     greedy = Translator(bundle).using(beam=1)
     assert translations == greedy.translate(texts)
@@ -363,10 +364,10 @@ def search_without_positions(folder: Path, text: str) -> str:
     return str(result["hypotheses"][0]["text"])
 
 
-def test_nothing_of_an_earlier_text_stands_beside_one_that_is_refused(tmp_path: Path) -> None:
+def test_nothing_of_an_earlier_text_stands_beside_one_that_is_refused(browser: Browser, tmp_path: Path) -> None:
     html.write_html(replace(make_bundle(), probes=("xyz",)), tmp_path, "float32")
     parts = [f"#{name}" for name in ("output", "time", "hypotheses", "steps", "candidates", "matrix", "matrix-caption")]
-    with open_page(tmp_path / "index.html") as page:
+    with open_file(browser, tmp_path / "index.html") as page:
         page.wait_for_selector("#error:not([hidden])")
         page.fill("#input", "abc")
         page.wait_for_selector("#error", state="hidden")
@@ -378,11 +379,11 @@ def test_nothing_of_an_earlier_text_stands_beside_one_that_is_refused(tmp_path: 
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
+def test_the_page_translates_as_one_types(browser: Browser, tmp_path: Path, width: int) -> None:
     bundle = replace(make_bundle(), probes=("abc",))
     html.write_html(bundle, tmp_path, "float32")
     greedy = Translator(bundle).using(beam=4)
-    with open_page(tmp_path / "index.html", width=width) as page:
+    with open_file(browser, tmp_path / "index.html", width=width) as page:
         page.wait_for_function(f"document.getElementById('output').textContent === {json.dumps(greedy('abc'))}")
         page.fill("#input", "jihg")
         page.wait_for_function(f"document.getElementById('output').textContent === {json.dumps(greedy('jihg'))}")

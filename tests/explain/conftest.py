@@ -1,11 +1,9 @@
 """One trace, told once, that the tests of this room look at."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import torch
-from playwright.sync_api import Browser
 
 from allyouneed.apps.explain import Trace, trace_translation
 from allyouneed.bundle import Bundle
@@ -13,7 +11,6 @@ from allyouneed.config import DecodeConfig
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
-from chromium_page import open_browser
 from conftest import SMALL
 
 
@@ -29,9 +26,3 @@ def translator_of_tests() -> Translator:
 @pytest.fixture(scope="session")
 def trace(translator_of_tests: Translator) -> Trace:
     return trace_translation(translator_of_tests, "abcd")
-
-
-@pytest.fixture(scope="module")  # of the page of one module at a time: two cannot be open in one thread
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser

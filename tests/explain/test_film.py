@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from allyouneed import fit
 from allyouneed.apps.explain import trace_translation
@@ -17,7 +17,7 @@ from allyouneed.errors import AllYouNeedError
 from allyouneed.machine.files import read_json_lines
 from allyouneed.run.log import FILM_FILE
 from allyouneed.translator import Translator
-from chromium_page import open_page
+from chromium_page import open_file
 from runs import TINY
 
 
@@ -63,12 +63,12 @@ def test_a_text_that_cannot_be_spelt_is_refused(translator_of_tests: Translator)
         film_frame(translator_of_tests.bundle, "ü")
 
 
-def test_the_report_plays_the_film_of_its_run(tmp_path: Path) -> None:
+def test_the_report_plays_the_film_of_its_run(browser: Browser, tmp_path: Path) -> None:
     run = tmp_path / "run"
     fit(TINY, run, evaluate=None, film=partial(film_frame, text="1845-01-05"))
     frames = read_json_lines(run / FILM_FILE)
     write_report(run)
-    with open_page(run / "report.html", width=390, dark=True) as page:  # its policy allows the script
+    with open_file(browser, run / "report.html", width=390, dark=True) as page:  # its policy allows the script
         slider = page.get_by_role("slider", name="Update")
         slider.focus()
         page.keyboard.press("Home")

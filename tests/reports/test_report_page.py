@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from allyouneed.apps.reports.comparison import build_comparison_page, compare_ru
 from allyouneed.apps.reports.report import write_report
 from allyouneed.machine.files import write_whole
 from allyouneed.run import Evaluation, Sample
-from chromium_page import open_browser, open_file
+from chromium_page import open_file
 from runs import TINY
 
 
@@ -30,12 +29,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_report(folder / "b", running=True)
     (folder / "compared.html").write_text(build_comparison_page(compare_runs(folder / "a", folder / "b")))
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 # How many wide figures lack the sign that says so, which appears within some frames.
@@ -75,22 +68,23 @@ def test_a_page_is_readable_and_accessible(browser: Browser, pages: Path, file: 
 def test_a_page_of_a_run_that_goes_on_loads_itself_and_keeps_what_is_open(browser: Browser, pages: Path) -> None:
     path = pages / "going-on.html"
     content = (pages / "b/report.html").read_text()
-    quick = re.sub(
-        r'data-refresh="\d+" data-written="\d+"', f'data-refresh="1" data-written="{time.time():.0f}"', content
+    hour = 3600
+    hourly = re.sub(
+        r'data-refresh="\d+" data-written="\d+"', f'data-refresh="{hour}" data-written="{time.time():.0f}"', content
     )
-    write_whole(path, quick)
-    with open_file(browser, path) as page:
+    write_whole(path, hourly)
+    with open_file(browser, path, own_clock=True) as page:
         page.get_by_label("logarithmic").check()
         page.get_by_text("[model]").click()
-        write_whole(path, quick.replace("<h1>b</h1>", "<h1>later</h1>"))
+        write_whole(path, hourly.replace("<h1>b</h1>", "<h1>later</h1>"))
+        with page.expect_navigation():
+            page.clock.fast_forward(1000 * hour)
         page.get_by_role("heading", name="later").wait_for()
         expect(page.get_by_label("logarithmic")).to_be_checked()
         expect(page.get_by_text("d_model", exact=True)).to_be_visible()
         page.get_by_label("every").uncheck()
-        page.clock.install()
-        page.goto(path.as_uri())
-        write_whole(path, quick.replace("<h1>b</h1>", "<h1>last</h1>"))
-        page.clock.run_for(1_500)
+        write_whole(path, hourly.replace("<h1>b</h1>", "<h1>last</h1>"))
+        page.clock.fast_forward(1000 * hour)
         assert page.get_by_role("heading", name="later").is_visible()
 
 

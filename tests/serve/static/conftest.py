@@ -8,7 +8,6 @@ from playwright.sync_api import Browser
 
 from allyouneed.apps.serve.app import create_app
 from allyouneed.apps.serve.options import ServeConfig
-from chromium_page import open_browser
 from serve.browser import Visitor, save_successors
 from serve.live import running
 
@@ -28,12 +27,6 @@ def url(bundles: list[Path], suggestions: Path) -> Iterator[str]:
     config = ServeConfig(device="cpu", workers=2, suggestions=str(suggestions), max_characters=500)
     with running(create_app(bundles, config)) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture
