@@ -48,7 +48,7 @@ BUDGET_SIZES = {64: 2, 128: 2, 192: 3, 256: 3}
 UPDATES_PER_WIDTH = 24
 # An ensemble has at most MOST_CHOSEN models. More than one for each core only if each of them gets at least
 # ENOUGH_PER_WIDTH updates per unit of width. A process takes seconds to start, so shorter runs use only one.
-ENOUGH_PER_WIDTH, MOST_CHOSEN = 48, 4
+ENOUGH_PER_WIDTH, MOST_CHOSEN = 22, 4
 FEWEST_PARALLEL_MINUTES = 1
 EXACT_WIDTH, NARROWEST_TEXT = 128, 128
 
