@@ -213,17 +213,6 @@ def test_a_vocabulary_that_is_set_stays() -> None:
     assert not any(name.startswith("data.") for choice in draft.chosen for name in choice.settings)
 
 
-def test_where_one_target_is_right_pairs_of_any_lengths_and_with_a_held_out_target_are_kept() -> None:
-    kept = {"max_length_ratio": 0, "overlap": "source"}
-    for task, tables, expected in (
-        ("commands", {}, kept), ("sounds", {}, kept), ("translations", {}, {}),
-        ("commands", {"clean": {"max_length_ratio": 3.0}}, {"max_length_ratio": 3.0, "overlap": "source"}),
-        ("sounds", {"clean": {"overlap": "either"}}, {"max_length_ratio": 0, "overlap": "either"}),
-    ):  # fmt: skip
-        draft = Draft(tables).with_statistics(measure_pairs(TASKS[task]))
-        assert draft.tables.get("clean", {}) == expected
-
-
 def test_an_ensemble_has_as_many_models_as_the_time_allows_each_of_which_gets_enough_updates() -> None:
     corpus = Corpus(700, 10_000, 20, has_valid=True, exact=True, gpu=False, speed=SPEED)
     counts = [choose_ensemble(replace(corpus, minutes=minutes), 64, 1) for minutes in (1, 2, 3, 4, 5, 6, 7, 200)]

@@ -91,7 +91,7 @@ def test_nothing_is_chosen_to_hold_out_beside_validation_pairs_of_a_corpus(tmp_p
     (tmp_path / "pairs.tsv").write_text("".join(f"{n}\t{n + 1}\n" for n in range(100)), encoding="utf-8")
     corpus = {"train": str(tmp_path / "pairs.tsv"), "valid": str(tmp_path / "pairs.tsv")}
     draft = Draft.from_tables({"data": {"corpus": [corpus]}})
-    assert choose_pairs(draft)[0] == draft
+    assert "held_out" not in choose_pairs(draft)[0].tables["data"]
 
 
 def test_the_share_that_is_named_is_held_out(tmp_path: Path) -> None:
@@ -127,6 +127,35 @@ def test_texts_that_may_stay_as_they_are_are_kept_where_most_words_do(
     assert chosen.tables.get("clean", {}).get("drop_copies") == kept
     assert chosen.statistics
     assert (chosen.statistics.pairs > 200) == (kept != 3)
+
+
+@pytest.mark.parametrize(
+    ("clean", "expected"),
+    [
+        ({}, {"max_length_ratio": 0, "overlap": "source"}),
+        ({"max_length_ratio": 3.0}, {"max_length_ratio": 3.0, "overlap": "source"}),
+        ({"overlap": "either"}, {"max_length_ratio": 0, "overlap": "either"}),
+    ],
+)
+def test_where_one_target_is_right_pairs_of_any_lengths_and_with_a_held_out_target_are_kept(
+    saved: Path, tmp_path: Path, clean: dict[str, object], expected: dict[str, object]
+) -> None:
+    stems = ["".join(Random(n).choices("aeioulmnrst", k=6)) for n in range(300)]
+    cases = ("NOM", "ACC", "VOC")  # with one form
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{stem} N;{case}\t{stem}u\n" for stem in stems for case in cases), encoding="utf-8")
+    for train in ({}, {"init_from": str(saved)}):
+        draft, _ = choose_pairs(Draft.from_tables({"data": {"train": str(path)}, "clean": clean, "train": train}))
+        assert draft.tables["clean"] == expected
+
+
+def test_texts_are_cleaned_by_the_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    words = ["".join(Random(n).choices("aeioulmnrst", k=3 + n % 7)) for n in range(2_000)]
+    texts = [" ".join(Random(n).choices(words, k=4 + n % 5)) for n in range(900)]
+    rows = (f"{source}\t{target}\n" for source, target in zip(texts, reversed(texts), strict=True))
+    path.write_text("".join(rows), encoding="utf-8")
+    assert "clean" not in choose_pairs(Draft.from_tables({"data": {"train": str(path)}}))[0].tables
 
 
 MARKED = "\u0631\u0651\u0650"  # an Arabic letter and its marks in the order of typing; NFC has the opposite order

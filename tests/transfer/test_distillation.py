@@ -75,7 +75,8 @@ def test_a_draft_holds_out_and_keeps_copies_as_without_a_teacher(teacher: Path, 
     draft = Draft.from_tables({"data": {"train": str(tmp_path / "pairs.tsv")}})
     taught = with_teacher(draft, [teacher], tmp_path / "run")
     assert isinstance(taught, Draft)
-    assert [str(choice).split()[0] for choice in taught.chosen] == ["clean.drop_copies=0"]  # no more is held out
+    chosen = {name: value for choice in taught.chosen for name, value in choice.settings.items()}
+    assert chosen == {"clean.drop_copies": 0, "clean.max_length_ratio": 0, "clean.overlap": "source"}  # no "held_out"
     assert len(read_pairs(str(taught.preliminary.data.corpora()[0].valid))) > 8
 
 

@@ -19,6 +19,9 @@ from .statistics import MOST_MEASURED, PairStatistics, measure_pairs
 from .task_rules import NEAR_COPIES, task_kind
 
 MOST_READ = 200_000  # pairs of each corpus, from its beginning
+# How pairs are cleaned if only one target is correct. Other sources with the same target, such as the other cases of a
+# noun, are other questions, so they remain if the target is held out.
+EXACT_CLEANING = {"max_length_ratio": 0, "overlap": "source"}
 
 
 def choose_from_pairs(
@@ -79,6 +82,11 @@ def choose_pairs(draft: Draft) -> tuple[Draft, PairStatistics | None]:
     if statistics.shared_words >= NEAR_COPIES and "drop_copies" not in draft.tables.get("clean", {}):
         draft = draft.with_choice({"clean.drop_copies": 0}, "many words stay as they are, so whole texts may")
         statistics, _ = measure_sample(draft.preliminary.data, draft.preliminary.clean)
+        assert statistics is not None  # more pairs than before
+    if task_kind(statistics)[0] != "text":
+        is_set = draft.tables.get("clean", {})
+        cleaning = {f"clean.{name}": value for name, value in EXACT_CLEANING.items() if name not in is_set}
+        draft = draft.with_choice(cleaning, "no text: any lengths, and other sources may share a target")
     return draft, None if plan.train.init_from else statistics
 
 

@@ -20,10 +20,6 @@ VOCABULARY_SETTINGS = {
     "tokenizer", "subword_sampling", "made_up",
 }  # fmt: skip
 
-# How pairs are cleaned if only one target is correct. Other sources with the same target, such as the other cases of a
-# noun, are other questions, so they remain if the target is held out.
-EXACT_CLEANING: Settings = {"clean.max_length_ratio": 0, "clean.overlap": "source"}
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -104,9 +100,6 @@ class Draft:
     def with_statistics(self, statistics: PairStatistics) -> Self:
         """Add the statistics of the pairs and, unless the draft sets a vocabulary, one that suits the pairs."""
         draft = replace(self, statistics=statistics)
-        if draft.is_exact:
-            cleaning = _left_out(EXACT_CLEANING, {"clean": self.tables.get("clean", {})})
-            draft = draft.with_choice(cleaning, "no text: any lengths, and other sources may share a target")
         if self.model or VOCABULARY_SETTINGS & self.tables.get("data", {}).keys():
             return draft
         settings, reason = choose_vocabulary(statistics)
