@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", "PYTHONWARNINGS": "error"}
 
 # Settings of a run on generated dates that takes a second.
@@ -50,6 +51,12 @@ def run_here(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> sub
             errors.flush()
     out, err = (stream.buffer.getvalue() for stream in (written, errors))
     return subprocess.CompletedProcess([*map(str, words)], code, out, err)
+
+
+def run_example(name: str, *words: object) -> str:
+    """Run an example in a process of its own, and return what it prints."""
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, words)]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
 
 
 def refusal(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> str:

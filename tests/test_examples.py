@@ -3,55 +3,43 @@
 import contextlib
 import os
 import random
-import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from allyouneed import Translator
-from allyouneed.apps.convert.exports import export_bundle
 from allyouneed.apps.serve.server import listen
 from allyouneed.errors import ConfigError
-from bundles import make_bundle
-from vocabularies import VOCABULARIES
+from shell import EXAMPLES, run_example
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
-
-
-def example(name: str, *words: object) -> str:
-    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, words)]
-    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
-
 
 def test_translate(saved: Path) -> None:
-    lines = example("translate.py", saved, "abc", "").splitlines()
+    lines = run_example("translate.py", saved, "abc", "").splitlines()
     assert lines[0].startswith("abc  →  ")
     assert lines[1] == "  →  "
 
 
 def test_draw_attention(saved: Path, tmp_path: Path) -> None:
-    example("draw_attention.py", saved, "abc", tmp_path / "picture.png")
+    run_example("draw_attention.py", saved, "abc", tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("name", ["translate.py", "draw_attention.py"])
 def test_an_example_without_arguments_says_how_it_is_used(name: str) -> None:
     with pytest.raises(subprocess.CalledProcessError) as refusal:
-        example(name)
+        run_example(name)
     (usage,) = refusal.value.stderr.splitlines()
     assert f"python examples/{name} runs/dates 1845-01-05" in usage
 
 
 def test_train_tiny(tmp_path: Path) -> None:
-    assert example("train_tiny.py", tmp_path / "run").splitlines() == [
+    assert run_example("train_tiny.py", tmp_path / "run").splitlines() == [
         "abcd  →  dcba",
         "hgfa  →  afgh",
         "bee  →  eeb",
@@ -59,27 +47,7 @@ def test_train_tiny(tmp_path: Path) -> None:
 
 
 def test_extend(tmp_path: Path) -> None:
-    assert example("extend.py", tmp_path / "run").splitlines() == ["abcd  →  dcba", "hgfa  →  afgh"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [("characters", {}), ("unigram", {}), ("codes", {"positions": "rotary", "query_key_norm": True})],
-)
-def test_onnx_greedy(tmp_path: Path, kind: str, options: dict[str, Any]) -> None:
-    tokenizer = VOCABULARIES[kind]()
-    sizes = {"vocab_size": len(tokenizer), "pad_id": tokenizer.pad_id, "encoder_layers": 1, "decoder_layers": 1}
-    bundle = make_bundle(**sizes, **options)
-    bundle = replace(bundle, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
-    export_bundle(bundle, tmp_path / "out", to="onnx", sentences=1)
-    greedy = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False, extra_length=200)
-    texts = ["abc", "j\ti\x07hgf"] + ["cafe\u0301 e cafe\u0301"] * (kind != "characters")  # as two characters
-    printed = example("onnx_greedy.py", tmp_path / "out", *texts)
-    assert printed == "".join(f"{text}  →  {greedy(text)}\n" for text in texts)
-    if kind == "characters":
-        with pytest.raises(subprocess.CalledProcessError) as refusal:
-            example("onnx_greedy.py", tmp_path / "out", "axbé")
-        assert re.fullmatch("'axbé': .*: x é\n", refusal.value.stderr)
+    assert run_example("extend.py", tmp_path / "run").splitlines() == ["abcd  →  dcba", "hgfa  →  afgh"]
 
 
 def free_port() -> int:
@@ -114,6 +82,5 @@ def test_ray_serve(saved: Path, tmp_path: Path) -> None:
 
 
 def test_every_example_is_run() -> None:
-    tested = {name.removeprefix("test_") + ".py" for name in globals() if name.startswith("test_")}
-    tested |= {path.name.removeprefix("test_") for path in EXAMPLES.parent.glob("tests/test_*.py")}  # by its own tests
-    assert {path.name for path in EXAMPLES.glob("*.py")} <= tested
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
+    assert all(f'"{path.name}"' in tests for path in EXAMPLES.glob("*.py"))
