@@ -96,7 +96,8 @@ def measure_sample(
     """Return the statistics of the training pairs, or None without pairs, and the share held out for validation.
 
     The pairs are read, cleaned and split as in `prepare`, but only the first pairs of a large corpus. `choose_held_out`
-    replaces `data.held_out` with the share that suits the number of pairs. Refuses everything that `prepare` refuses.
+    replaces `data.held_out` with the share that suits the number of usable pairs. Refuses everything that `prepare`
+    refuses.
     """
     report = DataReport()
     with TemporaryDirectory() as folder, refusing_errors(Path(folder)):
@@ -105,7 +106,8 @@ def measure_sample(
         )
         if choose_held_out:
             may_be_held_out = ~mask_corpora(train, lambda corpus: corpus.is_synthetic)
-            data = replace(data, held_out=held_out_share(int(may_be_held_out.sum())))
+            usable = select_pairs(replace(data, held_out=0.0), clean, train, valid, test, DataReport()).train
+            data = replace(data, held_out=held_out_share(int(may_be_held_out[usable].sum())))
         selected = select_pairs(data, clean, train, valid, test, report).train
         pairs = list(train.texts(selected[:: stride(len(selected), MOST_MEASURED)]))
         return measure_pairs(pairs) if pairs else None, data.held_out
