@@ -47,6 +47,7 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 def test_onnxruntime_translates_equally(exported: Exported) -> None:
     proof = exported.proof
+    assert proof.precision == "float32"
     assert proof.identical + proof.ties == proof.sentences == 5
     assert proof.max_difference < 1e-4
 
@@ -87,7 +88,7 @@ def test_the_graphs_compute_nothing_in_float64(exported: Exported) -> None:
         assert onnx.TensorProto.DOUBLE not in types
 
 
-def test_the_example_translates_as_greedy_search_does(exported: Exported) -> None:
+def test_onnx_greedy(exported: Exported) -> None:
     greedy = Translator(exported.bundle).using(
         beam=1, copy_untranslatable=False, retry_repetition=False, extra_length=200
     )

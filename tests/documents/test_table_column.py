@@ -130,7 +130,7 @@ def test_a_refusal_proposes_a_column_that_works(options: dict[str, str]) -> None
 
 @pytest.mark.slow
 def test_huge_tables_and_cells_are_read_at_once() -> None:
-    for text in ("a," * 200_000, "a\n" * 20_000, '"' + '""' * 200_000 + '"', '"' * 300_000 + "\n"):
+    for text in ("a," * 200_000, "a\n" * 100_000, '"' + '""' * 200_000 + '"', '"' * 300_000 + "\n"):
         assert untouched(read("csv", text, column="1")) == text.encode()
     with pytest.raises(DocumentError, match="line 1"):
         read("csv", '"' + "a,\n" * 200_000, column="1")

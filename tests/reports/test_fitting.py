@@ -57,7 +57,8 @@ def test_objects_say_what_they_are(base: Path) -> None:
 
 
 def test_a_bundle_is_exported_by_its_path(base: Path, tmp_path: Path) -> None:
-    assert export_bundle(base, tmp_path / "out", to="html", sentences=2).passed
+    proof = export_bundle(base, tmp_path / "out", to="html", sentences=2)
+    assert (proof.precision, proof.passed) == ("float32", True)
 
 
 def test_a_run_is_overwritten_only_if_asked_and_only_by_one_that_has_ended(tmp_path: Path) -> None:

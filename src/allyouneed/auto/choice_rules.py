@@ -84,8 +84,8 @@ STRING_POSITIONS = {"positions": "sinusoidal-rotary"}
 ALWAYS = {"optimizer": "muon", "average_checkpoints": 1}
 
 FEW_SENTENCES = 20_000  # pairs of text; a model trained on fewer only learns this kind of text
-# The share to hold out for validation, and again for the test, by the least number of usable pairs: no more than 16 to
-# 40 of a few hundred, because the model needs them, too (docs/measured/strings.md#what-held-out-pairs-cost).
+# The share to hold out for validation, and again for the test, by the least number of usable pairs: about 16
+# to 40 of a few hundred, because the model needs the others (docs/measured/strings.md#what-held-out-pairs-cost).
 HELD_OUT_SHARES = {5_000: 0.02, 400: 0.05, 160: 0.1, 80: 0.2, 0: 0.25}
 
 # A trained model is fine-tuned for a shorter time and with a lower learning rate.
