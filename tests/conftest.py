@@ -78,8 +78,8 @@ def uses_foreign_programs(test: Path) -> bool:
 
 @pytest.hookimpl(optionalhook=True)  # pytest-xdist may be switched off
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes test: two more than there are cores, because tests wait for what they start."""
-    return available_cores() + 2
+    """Return how many processes test: one more than there are cores, because tests wait for what they start."""
+    return available_cores() + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -64,7 +64,7 @@ def test_ray_serve(saved: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "HOME": str(tmp_path), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
     command = [sys.executable, str(EXAMPLES / "ray_serve.py"), f"{saved}=en-it", "--cores", "0.5", "--port", str(port)]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
     ) as process:
         try:
             assert process.stdout is not None
