@@ -4,11 +4,11 @@
 
 FOLDER holds `sigmorphon-inflection-2022`, `sigmorphon-g2p`, `scan` and `cogs`: pairs as TSV, gzip. The command trains
 on the training file alone; validation pairs, where a task has them, choose the best model and are what is answered
-here, greedily. Of SCAN a twentieth of the training pairs is held out. What `scan-length-26` asks, commands of more than
-26 actions, is answered for those that the random split has. A row is printed as each run ends, with the processor time
-of its training, which is less than the minutes on a busy machine, and a 95 % interval by Wilson's formula. With
-`--record` each result is added to a file, and results that the file has are not measured again, so that a stopped
-run continues.
+here. The search is the default, a beam of 4; `--settings decode.beam=1` makes it greedy. Of SCAN a twentieth of the
+training pairs is held out. What `scan-length-26` asks, commands of more than 26 actions, is answered for those that the
+random split has. A row is printed as each run ends, with the processor time of its training, which is less than the
+minutes on a busy machine, and a 95 % interval by Wilson's formula. With `--record` each result is added to a file, and
+results that the file has are not measured again, so that a stopped run continues.
 
 The published test of inflection asks four kinds of questions about equally often: lemma and set of tags both seen in
 training but not together, only the lemma, only the tags, neither. Validation pairs have other shares of them, so the
@@ -140,7 +140,7 @@ def run(task: Task, minutes: float, settings: list[str], folder: Path) -> Outcom
     before = processor_seconds()
     subprocess.run([*command, *options, *settings], check=True, stdout=subprocess.DEVNULL)
     seconds = processor_seconds() - before
-    answers = Translator.load(output, beam=1).translate([source for source, _ in questions])
+    answers = Translator.load(output).translate([source for source, _ in questions])
     is_right = [answer == target for answer, (_, target) in zip(answers, questions, strict=True)]
     kinds = count_kinds(train, questions, is_right) if INFLECTION in task.train.parts else {}
     return Outcome(sum(is_right), len(questions), seconds, kinds)
