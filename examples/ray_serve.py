@@ -8,7 +8,7 @@ import argparse
 import os
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_worker_niceness", "0")  # not 15, its default: beside other work, a server would starve
+os.environ.setdefault("RAY_worker_niceness", "0")  # with Ray's default of 15, a server starves on a busy machine
 
 import ray
 from ray import serve
